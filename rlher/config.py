@@ -1,0 +1,313 @@
+"""Every key of every verb: its type, its default, what it means and what it may be.
+
+The dataclasses below are the schemas of the Hydra tree in ``conf/``: Hydra refuses a wrong key or type against them,
+:func:`check` refuses a value out of range, and ``rlher <verb> --help`` prints their texts. Nothing here imports torch.
+"""
+
+import math
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+
+from rlher.errors import UserError, closest
+from rlher.her.goals import KEY_TO_GOAL_STRATEGY
+from rlher.her.relabel import RELABEL_DONE
+
+ConfigT = TypeVar("ConfigT")
+
+
+def key(
+    default: Any, text: str, *, low: float | None = None, high: float | None = None, choices: tuple[str, ...] = ()
+) -> Any:
+    """Declare one config key: its default, its one-line text, and the closed range or choices it must lie in."""
+    limits = {"text": text, "low": low, "high": high, "choices": choices}
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: type(default)(default), metadata=limits)
+    return field(default=default, metadata=limits)
+
+
+# --------------------------------------------------------------------------------------------- algorithms
+
+
+@dataclass
+class OffPolicyConfig:
+    """What every off-policy algorithm takes; names are those of the Stable-Baselines3 constructors."""
+
+    name: str = key("", "algorithm, a name of `rlher list algos`")
+    learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
+    learning_rate_schedule: str = key("constant", "over the run", choices=("constant", "linear"))
+    buffer_size: int = key(1_000_000, "transitions the replay buffer holds", low=1)
+    learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
+    batch_size: int = key(256, "transitions an update", low=1)
+    gamma: float = key(0.95, "discount factor", low=0, high=1)
+    tau: float = key(0.05, "share of the online network mixed into the target network", low=0, high=1)
+    train_freq: int = key(1, "vectorised environment steps between two rounds of updates", low=1)
+    gradient_steps: int | None = key(None, "updates a round; null: one per stored transition", low=0)
+    net_arch: list[int] = key([256, 256], "hidden layers")
+    activation: str = key("relu", "between hidden layers", choices=("relu", "tanh", "elu", "gelu", "silu"))
+    target_q_bounds: Any = key("auto", "[low, high] target values are clamped to; auto: from rewards; null: off")
+    kwargs: dict[str, Any] = key({}, "further keyword arguments of the Stable-Baselines3 class")
+
+
+@dataclass
+class ActorCriticConfig(OffPolicyConfig):
+    """What the algorithms with a continuous action and Q critics share."""
+
+    n_critics: int = key(2, "Q networks", low=1)
+    action_noise: float = key(0.0, "standard deviation of exploration noise, in units of half the action range", low=0)
+
+
+@dataclass
+class SACConfig(ActorCriticConfig):
+    """Soft actor-critic (Haarnoja et al. 2018)."""
+
+    ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
+    target_entropy: str = key("auto", "target of the automatic coefficient: a number or auto")
+
+
+@dataclass
+class TQCConfig(SACConfig):
+    """Truncated quantile critics (Kuznetsov et al. 2020)."""
+
+    n_quantiles: int = key(25, "quantiles a critic", low=1)
+    top_quantiles_to_drop_per_net: int = key(2, "quantiles dropped from the target, per critic", low=0)
+
+
+@dataclass
+class CrossQConfig(SACConfig):
+    """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
+
+    policy_delay: int = key(3, "critic updates per actor update", low=1)
+
+
+@dataclass
+class TD3Config(ActorCriticConfig):
+    """Twin delayed DDPG (Fujimoto et al. 2018)."""
+
+    policy_delay: int = key(2, "critic updates per actor update", low=1)
+    target_policy_noise: float = key(0.2, "standard deviation of the target policy's smoothing noise", low=0)
+    target_noise_clip: float = key(0.5, "bound of that noise", low=0)
+
+
+@dataclass
+class DDPGConfig(ActorCriticConfig):
+    """Deep deterministic policy gradient (Lillicrap et al. 2016), the algorithm of the HER paper's robot tasks."""
+
+    n_critics: int = key(1, "Q networks", low=1)
+
+
+@dataclass
+class DQNConfig(OffPolicyConfig):
+    """Deep Q-network (Mnih et al. 2015), the algorithm of the HER paper's bit flipping."""
+
+    target_update_interval: int = key(500, "steps between two copies to the target network", low=1)
+    exploration_fraction: float = key(0.5, "share of the run over which epsilon falls", low=0, high=1)
+    exploration_initial_eps: float = key(1.0, "probability of a random action at the start", low=0, high=1)
+    exploration_final_eps: float = key(0.05, "and after exploration_fraction", low=0, high=1)
+    max_grad_norm: float = key(10.0, "gradient clipping", low=0)
+
+
+@dataclass
+class QRDQNConfig(DQNConfig):
+    """DQN with quantile regression (Dabney et al. 2018)."""
+
+    n_quantiles: int = key(50, "quantiles", low=1)
+
+
+# --------------------------------------------------------------------------------------------- the rest of a run
+
+
+@dataclass
+class EnvConfig:
+    """An environment and what the rest of the program must know of it; null means: probe it."""
+
+    id: str = key("", "registered id, as gymnasium.make takes it")
+    description: str = key("", "one line for `rlher list envs`")
+    modules: list[str] = key([], "packages imported first, because they register environments")
+    kwargs: dict[str, Any] = key({}, "keyword arguments of gymnasium.make")
+    max_episode_steps: int | None = key(None, "steps after which an episode is truncated", low=1)
+    success_key: str | None = key(None, "key of `info` that says success")
+    crash_key: str | None = key(None, "key of `info` that says a crash")
+    ends_on_success: bool | None = key(None, "whether success terminates the episode")
+    success_reward: float | None = key(None, "compute_reward at or above which the goal counts as reached")
+    reward_range: list[float | None] | None = key(None, "[low, high] of one step's reward, null where unknown")
+    extra: str | None = key(None, "optional dependency it comes with: pip install rlher[<extra>]")
+
+
+@dataclass
+class BitFlippingConfig(EnvConfig):
+    """Our bit flipping, section 4.1 of the HER paper."""
+
+    n_bits: int = key(15, "bits, and steps an episode", low=1)
+    continuous: bool = key(False, "a Box action, whose largest entry names the bit, for SAC and its kin")
+    fixed_goal: bool = key(False, "all ones as the goal, as SB3's BitFlippingEnv; false: drawn each episode")
+
+
+@dataclass
+class HerConfig:
+    """Hindsight: which goals replace the desired one, and what that does to reward and done."""
+
+    n_sampled_goal: int = key(4, "virtual transitions per real one; 0: plain replay", low=0)
+    goal_selection_strategy: str = key("future", "where goals come from", choices=tuple(KEY_TO_GOAL_STRATEGY))
+    relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE)
+    keep_goal_independent_reward: bool = key(True, "carry over reward that no goal explains, such as a crash penalty")
+    copy_info_dict: bool = key(False, "hand each step's info to compute_reward")
+
+
+@dataclass
+class NormalizeConfig:
+    """Running normalisation of observations; both goals share one normaliser (OpenAI baselines)."""
+
+    enabled: bool = key(True, "normalise observations")
+    clip: float = key(5.0, "bound of a normalised entry, in standard deviations", low=0)
+
+
+@dataclass
+class EvalConfig:
+    """Evaluation in training and at the end."""
+
+    freq: int | None = key(None, "steps between evaluations; null: a twentieth of the run", low=1)
+    episodes: int = key(20, "episodes of each", low=1)
+    final_episodes: int = key(100, "episodes of the last one, on starts no model was chosen by", low=1)
+    seed: int = key(10_000, "seed of the first evaluation episode; the next ones count up", low=0)
+
+
+@dataclass
+class TrainConfig:
+    """`rlher train`."""
+
+    algo: OffPolicyConfig = field(default_factory=OffPolicyConfig, metadata={"text": "algorithm"})
+    env: EnvConfig = field(default_factory=EnvConfig, metadata={"text": "environment"})
+    her: HerConfig = field(default_factory=HerConfig, metadata={"text": "hindsight"})
+    seed: int = key(0, "seed of everything random", low=0)
+    total_timesteps: int = key(100_000, "environment steps, all environments counted", low=1)
+    n_envs: int = key(1, "environments stepped together", low=1)
+    vec_env: str = key("auto", "one process or many; auto: many from two on", choices=("auto", "dummy", "subproc"))
+    device: str = key("auto", "torch device: auto, cpu, cuda, ...")
+    threads: int | None = key(None, "torch threads; null: one for small batches, else all cores", low=1)
+    normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
+    eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
+    init_from: str | None = key(None, "run folder whose last model is the starting point")
+    logs: str = key("logs", "folder of all runs")
+    dry_run: bool = key(False, "a few hundred steps, to see that everything fits")
+    progress: bool = key(True, "progress bar, where stderr is a terminal")
+    tensorboard: bool = key(True, "write TensorBoard event files")
+    json: bool = key(False, "print the result as JSON on stdout")
+
+
+@dataclass
+class ReplayConfig:
+    """What `rlher evaluate` and `rlher enjoy` share."""
+
+    run: str | None = key(None, "run folder; null: the newest under `logs`")
+    logs: str = key("logs", "folder of all runs")
+    checkpoint: str = key("auto", "which model; auto: best for enjoy, last for evaluate", choices=("auto", "best", "last"))
+    episodes: int = key(100, "episodes", low=1)
+    seed: int = key(1_000_000, "seed of the first episode; the next ones count up", low=0)
+    deterministic: bool = key(True, "the policy's mean action; false: sampled")
+    device: str = key("cpu", "torch device")
+    json: bool = key(False, "print the result as JSON on stdout")
+
+
+@dataclass
+class EvaluateConfig(ReplayConfig):
+    """`rlher evaluate`."""
+
+
+@dataclass
+class EnjoyConfig(ReplayConfig):
+    """`rlher enjoy`."""
+
+    episodes: int = key(5, "episodes", low=1)
+    video: str | None = key(None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display")
+    fps: int | None = key(None, "frames a second; null: the environment's own", low=1)
+
+
+@dataclass
+class CheckConfig:
+    """`rlher check`."""
+
+    env: EnvConfig = field(default_factory=EnvConfig, metadata={"text": "environment"})
+    seed: int = key(0, "seed of the episodes played", low=0)
+    json: bool = key(False, "print the findings as JSON on stdout")
+
+
+ALGO_SCHEMAS: dict[str, type[OffPolicyConfig]] = {
+    "dqn": DQNConfig,
+    "qrdqn": QRDQNConfig,
+    "sac": SACConfig,
+    "td3": TD3Config,
+    "ddpg": DDPGConfig,
+    "tqc": TQCConfig,
+    "crossq": CrossQConfig,
+}
+VERB_SCHEMAS: dict[str, type] = {
+    "train": TrainConfig,
+    "evaluate": EvaluateConfig,
+    "enjoy": EnjoyConfig,
+    "check": CheckConfig,
+}
+
+
+def register() -> None:
+    """Store the schemas where the YAML files of ``conf/`` name them: ``/schema/<verb>``, ``/schema/algo/<name>``…"""
+    store = ConfigStore.instance().store
+    for name, verb in VERB_SCHEMAS.items():
+        store(group="schema", name=name, node=verb)
+    for name, algo in ALGO_SCHEMAS.items():
+        store(group="schema/algo", name=name, node=algo)
+    store(group="schema/env", name="any", node=EnvConfig)
+    store(group="schema/env", name="bit_flipping", node=BitFlippingConfig)
+    store(group="schema/her", name="her", node=HerConfig)
+
+
+def to_object(cfg: DictConfig, schema: type[ConfigT]) -> ConfigT:
+    """Turn a composed config into its dataclass, every value in range.
+
+    :raises UserError: a value is out of its range, not among its choices, or missing.
+    """
+    config = OmegaConf.to_object(cfg)
+    if not isinstance(config, schema):
+        raise TypeError(f"the config was composed as {type(config).__name__}, not {schema.__name__}")
+    check(config)
+    return config
+
+
+def check(config: Any, prefix: str = "") -> None:
+    """Hold every key of a config dataclass against the limits its :func:`key` declares.
+
+    :raises UserError: naming the key, the value and what would be accepted.
+    """
+    for item in fields(config):
+        value, name = getattr(config, item.name), prefix + item.name
+        if is_dataclass(value):
+            check(value, name + ".")
+        elif value is not None and value is not MISSING:
+            _check_value(name, value, item)
+
+
+def _check_value(name: str, value: Any, item: Field) -> None:
+    low, high, choices = (item.metadata.get(limit) for limit in ("low", "high", "choices"))
+    if choices and value not in choices:
+        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{closest(str(value), choices)}.")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise UserError(f"{name}={value} is not a finite number.")
+        if low is not None and value < low:
+            raise UserError(f"{name}={value} is too small: it must be at least {low:g}.")
+        if high is not None and value > high:
+            raise UserError(f"{name}={value} is too large: it must be at most {high:g}.")
+
+
+def keys(schema: type | Any, prefix: str = "") -> dict[str, str]:
+    """List a schema's keys, dotted, with their texts: what ``--help`` prints and spelling is checked against."""
+    found: dict[str, str] = {}
+    for item in fields(schema):
+        nested = item.default_factory() if item.default_factory is not MISSING else None
+        if is_dataclass(nested):
+            found |= keys(nested, f"{prefix}{item.name}.")
+        else:
+            found[prefix + item.name] = item.metadata.get("text", "")
+    return found

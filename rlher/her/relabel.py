@@ -1,0 +1,2 @@
+"""What a new goal does to reward and done."""
+RELABEL_DONE = ("auto", "keep", "success", "never")
