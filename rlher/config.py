@@ -42,13 +42,19 @@ class OffPolicyConfig:
     learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
     batch_size: int = key(256, "transitions an update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
-    tau: float = key(0.05, "share of the online network mixed into the target network", low=0, high=1)
     train_freq: int = key(1, "vectorised environment steps between two rounds of updates", low=1)
     gradient_steps: int | None = key(None, "updates a round; null: one per stored transition", low=0)
     net_arch: list[int] = key([256, 256], "hidden layers")
     activation: str = key("relu", "between hidden layers", choices=("relu", "tanh", "elu", "gelu", "silu"))
-    target_q_bounds: Any = key("auto", "[low, high] target values are clamped to; auto: from rewards; null: off")
     kwargs: dict[str, Any] = key({}, "further keyword arguments of the Stable-Baselines3 class")
+
+
+@dataclass
+class TargetConfig:
+    """What the algorithms with a target network share."""
+
+    tau: float = key(0.05, "share of the online network mixed into the target network", low=0, high=1)
+    target_q_bounds: Any = key("auto", "[low, high] target values are clamped to; auto: from rewards; null: off")
 
 
 @dataclass
@@ -56,15 +62,20 @@ class ActorCriticConfig(OffPolicyConfig):
     """What the algorithms with a continuous action and Q critics share."""
 
     n_critics: int = key(2, "Q networks", low=1)
-    action_noise: float = key(0.0, "standard deviation of exploration noise, in units of half the action range", low=0)
+    action_noise: float = key(0.0, "standard deviation of exploration noise; actions span [-1, 1]", low=0)
 
 
 @dataclass
-class SACConfig(ActorCriticConfig):
-    """Soft actor-critic (Haarnoja et al. 2018)."""
+class EntropyConfig:
+    """What the maximum-entropy algorithms share."""
 
     ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
     target_entropy: str = key("auto", "target of the automatic coefficient: a number or auto")
+
+
+@dataclass
+class SACConfig(EntropyConfig, TargetConfig, ActorCriticConfig):
+    """Soft actor-critic (Haarnoja et al. 2018)."""
 
 
 @dataclass
@@ -76,14 +87,14 @@ class TQCConfig(SACConfig):
 
 
 @dataclass
-class CrossQConfig(SACConfig):
+class CrossQConfig(EntropyConfig, ActorCriticConfig):
     """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
 
     policy_delay: int = key(3, "critic updates per actor update", low=1)
 
 
 @dataclass
-class TD3Config(ActorCriticConfig):
+class TD3Config(TargetConfig, ActorCriticConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
@@ -92,14 +103,14 @@ class TD3Config(ActorCriticConfig):
 
 
 @dataclass
-class DDPGConfig(ActorCriticConfig):
+class DDPGConfig(TargetConfig, ActorCriticConfig):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), the algorithm of the HER paper's robot tasks."""
 
     n_critics: int = key(1, "Q networks", low=1)
 
 
 @dataclass
-class DQNConfig(OffPolicyConfig):
+class DQNConfig(TargetConfig, OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), the algorithm of the HER paper's bit flipping."""
 
     target_update_interval: int = key(500, "steps between two copies to the target network", low=1)
@@ -124,12 +135,15 @@ class EnvConfig:
     """An environment and what the rest of the program must know of it; null means: probe it."""
 
     id: str = key("", "registered id, as gymnasium.make takes it")
+    name: str = key("", "name in the run folder; empty: the id")
     description: str = key("", "one line for `rlher list envs`")
+    actions: str | None = key(None, "kind of its actions", choices=("continuous", "discrete"))
     modules: list[str] = key([], "packages imported first, because they register environments")
     kwargs: dict[str, Any] = key({}, "keyword arguments of gymnasium.make")
     max_episode_steps: int | None = key(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = key(None, "key of `info` that says success")
     crash_key: str | None = key(None, "key of `info` that says a crash")
+    extra_reward: bool = key(False, "step's reward has a part no goal explains, such as the cost of an action")
     ends_on_success: bool | None = key(None, "whether success terminates the episode")
     success_reward: float | None = key(None, "compute_reward at or above which the goal counts as reached")
     reward_range: list[float | None] | None = key(None, "[low, high] of one step's reward, null where unknown")

@@ -1,0 +1,28 @@
+"""Hindsight experience replay, usable with plain Stable-Baselines3: no Hydra, no command line, no run folder.
+
+``HerReplayBuffer`` is fetched on first use, so that the strategies' names can be read without importing torch.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from rlher.her.goals import KEY_TO_GOAL_STRATEGY, GoalSelectionStrategy
+from rlher.her.relabel import RELABEL_DONE
+
+if TYPE_CHECKING:
+    from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
+
+__all__ = [
+    "KEY_TO_GOAL_STRATEGY",
+    "RELABEL_DONE",
+    "GoalSelectionStrategy",
+    "HerReplayBuffer",
+    "HerReplayBufferSamples",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("HerReplayBuffer", "HerReplayBufferSamples"):
+        from rlher.her import replay_buffer
+
+        return getattr(replay_buffer, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

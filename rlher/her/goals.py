@@ -1,2 +1,152 @@
-"""Which goal each sampled row gets."""
-KEY_TO_GOAL_STRATEGY: dict = {"future": 0, "final": 1, "episode": 2, "random": 3}
+"""Which goal each virtual transition gets: one function on index arrays per strategy, and one line of a table.
+
+A goal is a row of the storage (:mod:`rlher.her.storage`): the goal of a virtual transition is what was achieved at
+that row. An episode of T steps owns the rows ``first … first + T``; the transition from row ``i`` ends at row
+``i + 1``, so what it achieved itself is the goal of row ``i + 1``. Every offset is drawn by flooring, never by
+rounding: rounding gives the two end points half their weight (a fault of mrl and tianshou).
+
+To add a strategy: write a function from :class:`Draw` to rows here, and add its line to :data:`STRATEGIES`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+KEEP = -1
+"""In place of a row: keep the goal the transition was collected with."""
+
+
+class GoalSelectionStrategy(Enum):
+    """Where the goals of virtual transitions come from (section 4.5 of the HER paper, arXiv:1707.01495)."""
+
+    FUTURE = "future"
+    FINAL = "final"
+    EPISODE = "episode"
+    RANDOM = "random"
+    GEOMETRIC = "geometric"
+    MIX = "mix"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a strategy may look at.
+
+    :param row: (n,) row of each transition's observation.
+    :param first: (n,) first row of its episode.
+    :param last: (n,) newest row of its episode: the final one, or the latest so far while it runs. ``last > row``.
+    :param rng: the buffer's generator.
+    :param any_row: draws that many rows, uniformly over what any stored transition achieved.
+    :param gamma: discount of the geometric strategy, in (0, 1).
+    :param weights: weight of each strategy in a mix, and of ``"original"`` for the goal as collected.
+    """
+
+    row: Rows
+    first: Rows
+    last: Rows
+    rng: np.random.Generator
+    any_row: Callable[[int], Rows]
+    gamma: float = 0.95
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+def future(draw: Draw) -> Rows:
+    """Draw uniformly from what the episode achieved from this transition on, its own outcome included.
+
+    Inclusive as in SB3, so that one-step episodes relabel too (stable-baselines #578) and the last achieved state is
+    reachable (stable-baselines #666).
+    """
+    return draw.row + 1 + (draw.rng.random(len(draw.row)) * (draw.last - draw.row)).astype(np.int64)
+
+
+def final(draw: Draw) -> Rows:
+    """Take what the episode achieved last."""
+    return draw.last
+
+
+def episode(draw: Draw) -> Rows:
+    """Draw uniformly from all that the episode achieved, before or after this transition."""
+    return draw.first + 1 + (draw.rng.random(len(draw.row)) * (draw.last - draw.first)).astype(np.int64)
+
+
+def random(draw: Draw) -> Rows:
+    """Draw uniformly from all that is stored."""
+    return draw.any_row(len(draw.row))
+
+
+def geometric(draw: Draw) -> Rows:
+    """Draw from the discounted future: offset k ≥ 1 with probability ∝ γ^(k-1), cut off at the episode's end.
+
+    That is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench moves the mass
+    beyond the end onto the last state; here it is spread again over what was seen, by inverting the distribution of
+    the truncated geometric, so that no single state is favoured.
+    """
+    left = draw.last - draw.row
+    reached = 1.0 - draw.rng.random(len(left)) * (1.0 - draw.gamma**left)
+    offset = np.ceil(np.log(reached) / np.log(draw.gamma)).astype(np.int64)
+    return draw.row + np.clip(offset, 1, left)
+
+
+def mix(draw: Draw) -> Rows:
+    """Draw a strategy for each transition by :attr:`Draw.weights`, then a goal by that strategy.
+
+    mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
+    """
+    names = [name for name, weight in draw.weights.items() if weight > 0]
+    share = np.cumsum([draw.weights[name] for name in names])
+    chosen = np.searchsorted(share / share[-1], draw.rng.random(len(draw.row)), side="right")
+    rows = np.full(len(draw.row), KEEP, dtype=np.int64)
+    for number, name in enumerate(names):
+        where = np.flatnonzero(chosen == number)
+        if name != ORIGINAL and where.size:
+            part = replace(draw, row=draw.row[where], first=draw.first[where], last=draw.last[where])
+            rows[where] = STRATEGIES[GoalSelectionStrategy(name)](part)
+    return rows
+
+
+ORIGINAL = "original"
+"""The name under which a mix keeps the goal as collected."""
+
+STRATEGIES: dict[GoalSelectionStrategy, Callable[[Draw], Rows]] = {
+    GoalSelectionStrategy.FUTURE: future,
+    GoalSelectionStrategy.FINAL: final,
+    GoalSelectionStrategy.EPISODE: episode,
+    GoalSelectionStrategy.RANDOM: random,
+    GoalSelectionStrategy.GEOMETRIC: geometric,
+    GoalSelectionStrategy.MIX: mix,
+}
+
+KEY_TO_GOAL_STRATEGY: dict[str, GoalSelectionStrategy] = {strategy.value: strategy for strategy in STRATEGIES}
+
+DEFAULT_MIX: dict[str, float] = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
+
+
+def strategy_of(name: str | Enum) -> GoalSelectionStrategy:
+    """Return the strategy of that name, or the one equal to a member of SB3's own enumeration.
+
+    :raises ValueError: no such strategy.
+    """
+    key = (name.name if isinstance(name, Enum) else str(name)).lower()
+    if key not in KEY_TO_GOAL_STRATEGY:
+        raise ValueError(f"goal_selection_strategy={name!r} is not one of {', '.join(KEY_TO_GOAL_STRATEGY)}.")
+    return KEY_TO_GOAL_STRATEGY[key]
+
+
+def check_mix(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of a mix as floats.
+
+    :raises ValueError: an unknown name, a mix within a mix, a negative weight, or nothing above zero.
+    """
+    known = [*(key for key in KEY_TO_GOAL_STRATEGY if key != GoalSelectionStrategy.MIX.value), ORIGINAL]
+    for name, weight in weights.items():
+        if name not in known:
+            raise ValueError(f"goal_mix names {name!r}, which is not one of {', '.join(known)}.")
+        if not weight >= 0 or not np.isfinite(weight):
+            raise ValueError(f"goal_mix gives {name!r} the weight {weight}: it must be at least 0.")
+    if not any(weights.values()):
+        raise ValueError("goal_mix needs at least one weight above 0.")
+    return {name: float(weight) for name, weight in weights.items()}
