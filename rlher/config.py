@@ -257,6 +257,7 @@ ALGO_SCHEMAS: dict[str, type[OffPolicyConfig]] = {
     "tqc": TQCConfig,
     "crossq": CrossQConfig,
 }
+ENV_SCHEMAS: dict[str, type[EnvConfig]] = {"any": EnvConfig, "bit_flipping": BitFlippingConfig}
 VERB_SCHEMAS: dict[str, type] = {
     "train": TrainConfig,
     "evaluate": EvaluateConfig,
@@ -266,15 +267,14 @@ VERB_SCHEMAS: dict[str, type] = {
 
 
 def register() -> None:
-    """Store the schemas where the YAML files of ``conf/`` name them: ``/schema/<verb>``, ``/schema/algo/<name>``…"""
+    """Store the schemas where the YAML files of ``conf/`` name them: ``/schema/<verb>``, ``/schema/algo/<name>``, ..."""
     store = ConfigStore.instance().store
     for name, verb in VERB_SCHEMAS.items():
         store(group="schema", name=name, node=verb)
     for name, algo in ALGO_SCHEMAS.items():
         store(group="schema/algo", name=name, node=algo)
-    store(group="schema/env", name="any", node=EnvConfig)
-    store(group="schema/env", name="bit_flipping", node=BitFlippingConfig)
-    store(group="schema/her", name="her", node=HerConfig)
+    for name, env in ENV_SCHEMAS.items():
+        store(group="schema/env", name=name, node=env)
 
 
 def to_object(cfg: DictConfig, schema: type[ConfigT]) -> ConfigT:

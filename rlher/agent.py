@@ -1,0 +1,38 @@
+"""A trained agent read back from its run folder: the policy, its normaliser and an environment to act in."""
+
+from dataclasses import dataclass
+
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlher import checkpoint
+from rlher.algos.build import build_policy, require_fit
+from rlher.envs import make_env
+from rlher.evaluation import Policy
+from rlher.normalize import GoalNormalize
+from rlher.policy import policy_of
+from rlher.runs import Run
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What it takes to act: ``policy`` maps one raw observation of ``env`` to one action."""
+
+    policy: Policy
+    env: gym.Env
+
+
+def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None = None) -> Agent:
+    """Rebuild a run's model from its config and fill in the weights; no replay buffer is allocated, nothing unpickled.
+
+    :param which: ``"best"`` or ``"last"``; the other one serves where it is missing, as after an interrupted run.
+    :raises UserError: no model, or a damaged one.
+    """
+    env = make_env(run.config.env, render_mode=render_mode)
+    venv = DummyVecEnv([lambda: env])
+    require_fit(run.config.algo.name, env.action_space)
+    normalizer = GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
+    model = build_policy(run.config.algo, normalizer or venv, device)
+    path = next((path for path in (run.model(which), run.model("last"), run.model("best")) if path.exists()), run.model(which))
+    checkpoint.load_policy(path, model, normalizer)
+    return Agent(policy_of(model, normalizer, deterministic), env)

@@ -1,0 +1,113 @@
+"""From a config to a Stable-Baselines3 model with our replay buffer."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
+
+from rlher.algos import target_bounds
+from rlher.algos.registry import ALGORITHMS
+from rlher.config import EnvConfig, HerConfig, OffPolicyConfig
+from rlher.errors import UserError, closest
+from rlher.her import HerReplayBuffer
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+}
+POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")  # these go to the policy, every other key to the algorithm
+OWN_KEYS = ("name", "activation", "learning_rate_schedule", "action_noise", "target_q_bounds", "kwargs")
+
+
+def require_fit(name: str, action_space: spaces.Space) -> None:
+    """Refuse an algorithm that cannot act in ``action_space``, naming those that can.
+
+    :raises UserError: unknown algorithm, or one for the other kind of action.
+    """
+    if name not in ALGORITHMS:
+        raise UserError(f"there is no algorithm {name!r}{closest(name, ALGORITHMS)}.")
+    kind = {spaces.Discrete: "discrete", spaces.Box: "continuous"}.get(type(action_space))
+    if ALGORITHMS[name].actions != kind:
+        fitting = [other for other, algorithm in ALGORITHMS.items() if algorithm.actions == kind]
+        advice = f"{', '.join(fitting)} would" if fitting else "no algorithm here would"
+        raise UserError(
+            f"{name} needs {ALGORITHMS[name].actions} actions, and this environment's are {action_space}: {advice} work."
+        )
+
+
+def build_model(
+    algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, venv: VecEnv, seed: int, device: str
+) -> OffPolicyAlgorithm:
+    """Build the model of a training run.
+
+    :param algo: its ``learning_starts`` and ``gradient_steps`` already resolved to numbers.
+    :param env: the environment's properties, already probed where the config left them open.
+    :param venv: where it acts; goal environments.
+    :raises UserError: a value the algorithm's constructor refuses.
+    """
+    bounds = target_bounds.resolve(getattr(algo, "target_q_bounds", None), env.reward_range, algo.gamma)
+    buffer = dict(
+        n_sampled_goal=her.n_sampled_goal,
+        goal_selection_strategy=her.goal_selection_strategy,
+        copy_info_dict=her.copy_info_dict,
+        relabel_done=her.relabel_done,
+        keep_goal_independent_reward=her.keep_goal_independent_reward,
+        ends_on_success=env.ends_on_success,
+        success_reward=env.success_reward,
+        seed=seed,
+    )
+    model = _construct(algo, venv, seed, device, replay_buffer_class=HerReplayBuffer, replay_buffer_kwargs=buffer)
+    target = ALGORITHMS[algo.name].target
+    if bounds is not None and target is not None:
+        target_bounds.bound(getattr(model, target), bounds)
+    return model
+
+
+def build_policy(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
+    """Build a model to act with, not to train: its replay buffer holds a single transition."""
+    return _construct(algo, venv, seed=0, device=device, buffer_size=1)
+
+
+def _construct(algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **given: Any) -> OffPolicyAlgorithm:
+    options = {item.name: getattr(algo, item.name) for item in fields(algo)}
+    arguments = {name: value for name, value in options.items() if name not in POLICY_KEYS + OWN_KEYS}
+    policy = {name: options[name] for name in POLICY_KEYS if name in options}
+    policy["activation_fn"] = ACTIVATIONS[algo.activation]
+    for name in ("ent_coef", "target_entropy"):
+        if name in arguments:
+            arguments[name] = _auto_or_number(name, arguments[name])
+    if algo.learning_rate_schedule == "linear":
+        arguments["learning_rate"] = LinearSchedule(algo.learning_rate, 0.0, 1.0)
+    if getattr(algo, "action_noise", 0.0) > 0:
+        arguments["action_noise"] = _noise(algo.action_noise, venv)  # type: ignore[attr-defined]
+    extra = dict(algo.kwargs)
+    policy |= extra.pop("policy_kwargs", {})
+    arguments |= {"policy_kwargs": policy, "seed": seed, "device": device} | given | extra
+    try:
+        return ALGORITHMS[algo.name].load()("MultiInputPolicy", venv, **arguments)
+    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+        raise UserError(f"{algo.name} cannot be built: {error}") from error
+
+
+def _noise(scale: float, venv: VecEnv) -> NormalActionNoise | VectorizedActionNoise:
+    shape = venv.action_space.shape or ()
+    noise = NormalActionNoise(np.zeros(shape), np.full(shape, scale))
+    return VectorizedActionNoise(noise, venv.num_envs) if venv.num_envs > 1 else noise
+
+
+def _auto_or_number(name: str, value: str) -> str | float:
+    if value.startswith("auto"):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise UserError(f"algo.{name}={value!r} is neither auto nor a number.") from None

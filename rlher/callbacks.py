@@ -1,0 +1,150 @@
+"""What happens beside the updates of a training run: evaluations, the progress bar, a stop for diverged weights."""
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch as th
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from stable_baselines3.common.callbacks import BaseCallback
+
+from rlher.errors import EnvironmentFault
+from rlher.evaluation import Evaluation
+
+
+class Diverged(EnvironmentFault):
+    """Training went to infinity; told like a fault of the environment, because what was learnt before is kept."""
+
+
+class Evaluate(BaseCallback):
+    """Evaluate every ``freq`` steps, keep the rows of ``evaluations.csv``, and the best model.
+
+    The best model is the one with the highest success rate; ties go to the higher return.
+
+    :param evaluate: plays the evaluation episodes with the model as it is.
+    :param freq: environment steps between two evaluations.
+    :param on_row: called with all rows after each evaluation.
+    :param on_best: called when the model is the best so far.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[], Evaluation],
+        freq: int,
+        on_row: Callable[[list[dict[str, Any]]], None],
+        on_best: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self.rows: list[dict[str, Any]] = []
+        self.best: dict[str, Any] | None = None
+        self._evaluate, self._freq, self._on_row, self._on_best = evaluate, freq, on_row, on_best
+        self._next = freq
+        self._started = time.monotonic()
+
+    def _on_step(self) -> bool:
+        # At the start of the next step all updates of this one are done, except in the last step of all.
+        if self.num_timesteps >= self._next:
+            self._next += self._freq * (1 + (self.num_timesteps - self._next) // self._freq)
+            self.run()
+        return True
+
+    def run(self) -> None:
+        """Evaluate now.
+
+        :raises Diverged: a weight of the policy is no longer finite.
+        """
+        self._require_finite()
+        evaluation = self._evaluate()
+        summary = evaluation.summary()
+        row = {
+            "timesteps": self.num_timesteps,
+            **{name: summary[name] for name in ("success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate")},
+            "episodes": summary["episodes"],
+            "updates": self.model._n_updates,  # type: ignore[attr-defined]
+            "wall_seconds": round(time.monotonic() - self._started, 3),
+        }
+        self.rows.append(row)
+        for name in ("success_rate", "mean_reward", "mean_length"):
+            self.logger.record(f"eval/{name}", row[name])
+        self.logger.dump(self.num_timesteps)
+        if self.best is None or _rank(row) > _rank(self.best):
+            self.best = row
+            self._on_best()
+        self._on_row(self.rows)
+
+    def _require_finite(self) -> None:
+        for name, weights in self.model.policy.named_parameters():
+            if not th.isfinite(weights).all():
+                raise Diverged(
+                    f"training diverged: {name} is not finite at step {self.num_timesteps}. A smaller "
+                    "algo.learning_rate or algo.target_q_bounds may keep it together."
+                )
+
+
+def _rank(row: dict[str, Any]) -> tuple[float, float]:
+    return row["success_rate"], row["mean_reward"]
+
+
+class ProgressBar(BaseCallback):
+    """Show step, speed, time left, training success and the last evaluation on stderr; a line each where it is no terminal.
+
+    :param total: steps of the run.
+    :param evaluations: whose rows to show.
+    :param enabled: show anything at all.
+    """
+
+    def __init__(self, total: int, evaluations: Evaluate, enabled: bool) -> None:
+        super().__init__()
+        self._evaluations, self._enabled = evaluations, enabled
+        self._live = enabled and sys.stderr.isatty()
+        self._console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[speed]:.0f} steps/s"),
+            TimeRemainingColumn(),
+            TextColumn("training {task.fields[training]}  eval {task.fields[evaluated]}"),
+            console=self._console,
+            disable=not self._live,
+        )
+        self._task = self._bar.add_task("", total=total, speed=0.0, training="–", evaluated="–")
+        self._seen = 0
+        self._shown, self._shown_at = 0, time.monotonic()
+
+    def __enter__(self) -> "ProgressBar":
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def _on_step(self) -> bool:
+        now = time.monotonic()
+        if self._live and now - self._shown_at > 0.5:
+            speed = (self.num_timesteps - self._shown) / (now - self._shown_at)
+            self._shown, self._shown_at = self.num_timesteps, now
+            self._bar.update(self._task, completed=self.num_timesteps, speed=speed, training=self._training())
+        if len(self._evaluations.rows) > self._seen:
+            self._seen = len(self._evaluations.rows)
+            self._show_evaluation(self._evaluations.rows[-1])
+        return True
+
+    def _show_evaluation(self, row: dict[str, Any]) -> None:
+        self._bar.update(self._task, evaluated=f"{row['success_rate']:.0%}")
+        if self._enabled and not self._live:
+            crash = "" if row["crash_rate"] is None else f"  crash {row['crash_rate']:4.0%}"
+            print(
+                f"{row['timesteps']:>9,} steps  eval success {row['success_rate']:4.0%}{crash}  return {row['mean_reward']:7.2f}"
+                f"  training {self._training():>4}  {row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _training(self) -> str:
+        outcomes = self.model.ep_success_buffer  # of the last 100 episodes
+        return f"{np.mean(outcomes):.0%}" if outcomes else "–"

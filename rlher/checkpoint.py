@@ -1,0 +1,87 @@
+"""Model files: Stable-Baselines3 zips that carry their normaliser, read without unpickling anything.
+
+A zip of SB3 holds a pickle of the model's attributes beside its weights, and unpickling a file somebody sent you runs what
+they wrote in it. The model is rebuilt from the run's config instead, and only tensors are read from the zip.
+"""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.utils import recursive_getattr
+
+from rlher.errors import UserError
+from rlher.files import replacing
+from rlher.normalize import GoalNormalize
+
+NORMALIZER = "normalizer.npz"
+VARIABLES = "pytorch_variables.pth"
+
+
+def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
+    """Write the model where plain SB3 can load it too, its normaliser's statistics in the same file."""
+    with replacing(path) as temporary:
+        with temporary.open("wb") as file:
+            model.save(file)
+        if normalizer is not None:
+            arrays = io.BytesIO()
+            np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
+            with zipfile.ZipFile(temporary, "a") as archive:
+                archive.writestr(NORMALIZER, arrays.getvalue())
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say in a sentence why a model file could not be read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"there is no model file {path}.") from None
+    except KeyError as error:
+        raise UserError(f"{path} lacks {error}: it is damaged, or was not written by rlher.") from error
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        raise UserError(f"{path} is damaged: {error}.") from error
+    except (RuntimeError, ValueError, AttributeError, TypeError) as error:
+        raise UserError(f"{path} does not fit the run's config: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # torch.load refuses anything that is no tensor with an UnpicklingError of pickle's
+        raise UserError(f"{path} holds something other than weights: {str(error).splitlines()[0]}") from error
+
+
+def load_policy(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
+    """Put a file's policy weights and statistics into a freshly built model.
+
+    :raises UserError: the file is missing, damaged, or belongs to another model.
+    """
+    with _told(path), zipfile.ZipFile(path) as archive:
+        model.policy.load_state_dict(_tensors(archive, "policy.pth", model.device))
+        _load_normalizer(archive, normalizer)
+
+
+def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
+    """Put everything that learns into a model: weights, optimisers, entropy coefficient, statistics.
+
+    :raises UserError: the file is missing, damaged, or belongs to another model.
+    """
+    with _told(path), zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
+        parameters = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
+        model.set_parameters(parameters, exact_match=True, device=model.device)
+        if VARIABLES in archive.namelist():
+            for name, value in (_tensors(archive, VARIABLES, model.device) or {}).items():
+                recursive_getattr(model, name).data = value.data
+        _load_normalizer(archive, normalizer)
+
+
+def _tensors(archive: zipfile.ZipFile, name: str, device: th.device) -> dict[str, th.Tensor]:
+    return th.load(io.BytesIO(archive.read(name)), map_location=device, weights_only=True)
+
+
+def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None) -> None:
+    if normalizer is not None:
+        with np.load(io.BytesIO(archive.read(NORMALIZER)), allow_pickle=False) as arrays:
+            normalizer.load_state(dict(arrays))

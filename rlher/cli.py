@@ -1,0 +1,138 @@
+"""The `rlher` command: finds the verb, hands the rest to Hydra, and tells every failure in a sentence.
+
+Each verb is a Hydra application of its own with the primary config ``conf/<verb>.yaml``, so multirun, launchers, ``--cfg``
+and completion all work. Nothing heavy is imported before a verb runs: ``--help`` and completion stay instant.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rlher import __version__
+from rlher.errors import EnvironmentFault, UserError, closest
+
+VERBS: dict[str, str] = {
+    "train": "train an agent and keep everything in a run folder",
+    "evaluate": "measure a run's success rate",
+    "enjoy": "watch a run's agent, in a window or as a video",
+    "check": "hold an environment against the goal-env contract",
+    "list": "list algos, envs or strategies",
+}
+EXAMPLES = (
+    "rlher train algo=tqc env=parking-v0",
+    "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
+    "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
+    "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
+    "rlher enjoy",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code: 0, 1 (the environment's fault), 2 (the user's), 130 (Ctrl-C)."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    # Hydra would print the error its own way and exit with 1; with this set it raises, and the sentence below is ours.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        return _dispatch(argv)
+    except KeyboardInterrupt:
+        print("rlher: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `rlher list envs | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        sentence = explain(error)
+        if sentence is None or wants_traceback:
+            raise
+        print(f"rlher: {sentence}", file=sys.stderr)
+        return getattr(error, "exit_code", 2)
+
+
+def _dispatch(argv: list[str]) -> int:
+    if argv and argv[0] in ("-sc", "--shell-completion"):
+        return _complete(argv)
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        _print_help()
+        return 0
+    if argv[0] == "--version":
+        print(f"rlher {__version__}")
+        return 0
+    verb, rest = argv[0], argv[1:]
+    if verb not in VERBS:
+        raise UserError(f"there is no verb {verb!r}{closest(verb, VERBS)}. Verbs: {', '.join(VERBS)}.")
+    if verb == "list":
+        return importlib.import_module("rlher.catalog").main(rest)
+    from rlher import overrides
+
+    if "-h" in rest or "--help" in rest:
+        print(overrides.help_text(verb, VERBS[verb]))
+        return 0
+    return _run_hydra(verb, overrides.to_hydra(verb, rest))
+
+
+def _run_hydra(verb: str, argv: list[str]) -> int:
+    """Run ``rlher.<verb>.<verb>(config)`` under Hydra, once or, with ``-m``, once per job."""
+    import hydra
+    from omegaconf import DictConfig
+
+    from rlher import config
+
+    def task(cfg: DictConfig) -> Any:
+        module = importlib.import_module(f"rlher.{verb}")
+        codes.append(getattr(module, verb)(config.to_object(cfg, config.VERB_SCHEMAS[verb])))
+
+    codes: list[int] = []
+    config.register()
+    sys.argv = [sys.argv[0], *argv]
+    hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
+    return max(codes, default=0)
+
+
+def _complete(argv: list[str]) -> int:
+    """Answer the shell's completion query; Hydra completes what follows the verb, we complete the verb."""
+    line = os.environ.get("COMP_LINE", "")
+    program, _, words = line.partition(" ")
+    verb, space, rest = words.lstrip().partition(" ")
+    if "query" in " ".join(argv) and not space:
+        print(" ".join(name for name in VERBS if name.startswith(verb)))
+        return 0
+    os.environ["COMP_LINE"] = f"{program} {rest}"
+    return _run_hydra(verb if verb in VERBS and verb != "list" else "train", argv)
+
+
+def _print_help() -> None:
+    print(f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay\n\nusage: rlher <verb> [flags] [key=value ...]\n")
+    for verb, text in VERBS.items():
+        print(f"  {verb:<10} {text}")
+    print("\nexamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES))
+    print('\n`rlher <verb> --help` lists a verb\'s flags and keys. Tab completion: eval "$(rlher -sc install=bash)"')
+
+
+def explain(error: Exception) -> str | None:
+    """Say in a sentence what a person did wrong, or return None where the error is a bug of ours."""
+    from hydra.errors import HydraException, MissingConfigException
+    from omegaconf.errors import OmegaConfBaseException
+
+    if isinstance(error, UserError | EnvironmentFault):
+        return str(error)
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        options = error.options or []
+        return f"there is no {group or 'config'} {name!r}{closest(name, options)}. There are: {', '.join(options)}."
+    if not isinstance(error, HydraException | OmegaConfBaseException):
+        return None
+    first = str(error).splitlines()[0]
+    if first.startswith("Could not override"):
+        from rlher.overrides import known_keys
+
+        key = first.split("'")[1]
+        return f"there is no key {key!r}{closest(key, known_keys())}."
+    cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
+    return f"{first.rstrip('.')}{': ' + cause if cause and cause != first else ''}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

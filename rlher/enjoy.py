@@ -1,0 +1,66 @@
+"""`rlher enjoy`: watch a run's agent, in a window where there is a display, else as a video."""
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+
+from rlher import runs
+from rlher.agent import load_agent
+from rlher.config import EnjoyConfig
+from rlher.errors import EnvironmentFault, UserError
+from rlher.evaluation import play_many
+from rlher.video import require_video_name, write_video
+
+
+def enjoy(config: EnjoyConfig) -> int:
+    """Play episodes, show or film them, and print each one's outcome.
+
+    :raises UserError: no such run, no readable model, or a video file name of an unknown kind.
+    """
+    if config.video:
+        require_video_name(Path(config.video))
+    run = runs.find(config.run, config.logs)
+    which = "best" if config.checkpoint == "auto" else config.checkpoint
+    window = config.video is None and has_display()
+    agent = load_agent(run, which, config.device, config.deterministic, "human" if window else "rgb_array")
+    print(f"{run.folder}, {which} model", file=sys.stderr)
+    frames: list[np.ndarray] = []
+    film = None if window else lambda: _film(agent.env, frames)
+    outcomes = []
+    try:
+        for episode in play_many(agent.env, agent.policy, config.episodes, config.seed, film):
+            outcomes.append(episode)
+            if not config.json:
+                print(f"episode {len(outcomes)}: {episode}", flush=True)
+    finally:
+        agent.env.close()
+    if config.json:
+        print(json.dumps({"run": str(run.folder), "checkpoint": which, "episodes": [asdict(each) for each in outcomes]}))
+    if frames:
+        path = Path(config.video) if config.video else run.folder / "enjoy.mp4"
+        write_video(path, frames, config.fps or agent.env.metadata.get("render_fps", 30))
+        print(f"video: {path}", file=sys.stderr)
+    return 0
+
+
+def has_display() -> bool:
+    """Tell whether a window can be opened."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _film(env: gym.Env, frames: list[np.ndarray]) -> None:
+    try:
+        frame = env.render()
+    except Exception as error:  # every renderer fails with exceptions of its own
+        raise EnvironmentFault(
+            f"rendering failed: {type(error).__name__}: {error}. MuJoCo needs EGL or OSMesa without a display "
+            "(Debian: libegl1, or libosmesa6 with MUJOCO_GL=osmesa)."
+        ) from error
+    if frame is None:
+        raise UserError("this environment has no rgb_array rendering, so it cannot be filmed.")
+    frames.append(np.asarray(frame))

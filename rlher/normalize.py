@@ -1,0 +1,88 @@
+"""Running normalisation of goal-environment observations."""
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+
+GOALS = ("achieved_goal", "desired_goal")
+
+# Floor of a feature's standard deviation, as OpenAI baselines': noise on a feature that hardly moves is not blown up.
+MIN_STD = 1e-2
+
+
+class GoalNormalize(VecNormalize):
+    """SB3's VecNormalize for goal environments: rewards untouched, one normaliser for both goals.
+
+    A desired goal is read by the network in the same coordinates as an achieved one, which matters because hindsight
+    puts the one in the other's place (OpenAI baselines keeps a single normaliser ``g`` for the same reason).
+
+    Episode ends keep their observation unnormalised in ``infos[i]["raw_terminal_observation"]``: what VecNormalize puts
+    in ``terminal_observation`` is clipped, and undoing the normalisation cannot undo that.
+
+    :param venv: vectorised goal environment.
+    :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
+    :param training: whether steps update the statistics.
+    """
+
+    def __init__(self, venv: VecEnv, clip: float = 5.0, training: bool = True) -> None:
+        super().__init__(
+            venv,
+            training=training,
+            norm_reward=False,
+            clip_obs=clip,
+            epsilon=MIN_STD**2,
+            norm_obs_keys=[name for name, space in venv.observation_space.spaces.items() if _is_vector(space)],  # type: ignore[attr-defined]
+        )
+        if all(goal in self.obs_rms for goal in GOALS):
+            self.obs_rms["desired_goal"] = self.obs_rms["achieved_goal"]
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Step, update the statistics, normalise; see the class for what is added to ``infos``."""
+        obs, rewards, dones, infos = self.venv.step_wait()
+        self.old_obs, self.old_reward = obs, rewards
+        if self.training:
+            self._update(obs)  # type: ignore[arg-type]
+        for index in np.flatnonzero(dones):
+            raw = infos[index]["terminal_observation"]
+            infos[index]["raw_terminal_observation"] = raw
+            infos[index]["terminal_observation"] = self.normalize_obs(raw)
+        return self.normalize_obs(obs), rewards, dones, infos  # type: ignore[arg-type]
+
+    def _update(self, obs: dict[str, np.ndarray]) -> None:
+        for name in self.obs_rms:
+            self.obs_rms[name].update(obs[name])
+
+    def normalize_obs(self, obs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:  # type: ignore[override]
+        """Normalise a dictionary of observations of any leading shape; no statistics change, nor does ``obs``."""
+        return {
+            name: self._normalize_obs(value, self.obs_rms[name]).astype(np.float32) if name in self.obs_rms else value
+            for name, value in obs.items()
+        }
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the statistics as plain arrays, keyed ``<observation key>/mean``, ``/var`` and ``/count``."""
+        return {
+            f"{name}/{field}": np.asarray(getattr(rms, field))
+            for name, rms in self.obs_rms.items()
+            for field in ("mean", "var", "count")
+        }
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`state` returned.
+
+        :raises KeyError: an entry is missing.
+        :raises ValueError: an entry has another shape than the observation it belongs to.
+        """
+        for name, rms in self.obs_rms.items():
+            mean, var, count = (state[f"{name}/{field}"] for field in ("mean", "var", "count"))
+            if mean.shape != rms.mean.shape or var.shape != rms.var.shape:
+                raise ValueError(f"statistics of {name} have shape {mean.shape}, not {rms.mean.shape}")
+            rms.mean, rms.var, rms.count = mean, var, float(count)
+
+
+def _is_vector(space: Any) -> bool:
+    return isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating) and not is_image_space(space)

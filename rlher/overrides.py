@@ -1,0 +1,160 @@
+"""From what a person types after the verb to what Hydra reads: flags, a positional run folder, ids and paths.
+
+Every plain key of a verb's schema is a flag too (``total_timesteps`` is ``--total-timesteps``), so flags need no table of
+their own. Hydra 1.3 wants its own flags before all overrides; here they may come in any order.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlher import config
+from rlher.errors import UserError, closest
+
+HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
+HYDRA_FLAGS = {"-c": "--cfg", "-p": "--package", "-cd": "--config-dir", "-cn": "--config-name", "-i": "--info"}
+GROUPS = ("algo", "env", "her")
+
+
+def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
+    """List a verb's flags: flag → (key, default, text)."""
+    found = {}
+    for item in fields(config.VERB_SCHEMAS[verb]):
+        default = item.default
+        if not is_dataclass(item.type) and "text" in item.metadata and item.name not in GROUPS:
+            found["--" + item.name.replace("_", "-")] = (item.name, default, item.metadata["text"])
+    return {flag: entry for flag, entry in found.items() if not _is_section(verb, entry[0])}
+
+
+def _is_section(verb: str, name: str) -> bool:
+    return is_dataclass(getattr(config.VERB_SCHEMAS[verb](), name))
+
+
+def to_hydra(verb: str, argv: list[str]) -> list[str]:
+    """Turn what follows the verb into Hydra's command line, its flags first.
+
+    :raises UserError: an unknown flag, or a flag without its value.
+    """
+    hydra_flags: list[str] = []
+    overrides: list[str] = []
+    words = iter(argv)
+    for word in words:
+        if word in HYDRA_SWITCHES:
+            hydra_flags.append(word)
+        elif word.partition("=")[0] in (*HYDRA_FLAGS, *HYDRA_FLAGS.values()):
+            hydra_flags += [word] if "=" in word else [word, _value_of(word, words)]
+        elif word.startswith("--"):
+            overrides.append(_flag_to_override(verb, word, words))
+        elif "=" not in word and not word.startswith(("-", "~", "+")) and "--run" in flags(verb):
+            overrides.append(f"run={quote(word)}")
+        else:
+            overrides.append(word)
+    config_dirs = [value for flag, value in zip(hydra_flags, hydra_flags[1:], strict=False) if flag in ("-cd", "--config-dir")]
+    return hydra_flags + [each for word in overrides for each in _expand(word, config_dirs)]
+
+
+def _value_of(flag: str, words: Iterator[str]) -> str:
+    value = next(words, None)
+    if value is None:
+        raise UserError(f"{flag} needs a value.")
+    return value
+
+
+def _flag_to_override(verb: str, word: str, words: Iterator[str]) -> str:
+    known = flags(verb)
+    flag, equals, value = word.partition("=")
+    negated = flag.startswith("--no-") and "--" + flag[5:] in known
+    if negated:
+        flag = "--" + flag[5:]
+    if flag not in known:
+        raise UserError(f"`rlher {verb}` has no flag {flag}{closest(flag, known)}.")
+    key, default, _ = known[flag]
+    if isinstance(default, bool) and not equals:
+        return f"{key}={'false' if negated else 'true'}"
+    return f"{key}={quote(value if equals else _value_of(flag, words))}"
+
+
+def quote(value: str) -> str:
+    """Quote a value for Hydra's override grammar, in which ``=``, ``?``, spaces and brackets mean something."""
+    if re.fullmatch(r"[\w./:+-]+", value):
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _expand(word: str, config_dirs: list[str]) -> list[str]:
+    """Let ``env=`` take any registered id and ``tuned=`` a recipe file."""
+    key, _, value = word.partition("=")
+    if key == "env" and value and not re.search(r"[,(\[{$']", value) and not _has_config("env", value, config_dirs):
+        return ["env=any", f"env.id={quote(value)}"]
+    if key == "tuned" and value.endswith((".yaml", ".yml")):
+        return ["~tuned", *_recipe_overrides(Path(value))]
+    return [word]
+
+
+def _has_config(group: str, name: str, config_dirs: list[str]) -> bool:
+    return name in options(group) or any((Path(folder) / group / f"{name}.yaml").is_file() for folder in config_dirs)
+
+
+def _recipe_overrides(path: Path) -> list[str]:
+    """Read a recipe file as overrides; those typed on the command line come later and win."""
+    try:
+        recipe = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"cannot read the recipe {path}: {error}") from error
+    if not isinstance(recipe, dict):
+        raise UserError(f"{path} is not a recipe: it must be a mapping of keys to values.")
+    return [f"{key}={_literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
+
+
+def _flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{','.join(_literal(entry) for entry in value)}]"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return quote(str(value))
+
+
+def options(group: str) -> list[str]:
+    """List the YAML files of a config group, without their ending."""
+    folder = resources.files("rlher.conf") / group
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def known_keys() -> list[str]:
+    """List every key of every verb and algorithm, to find the nearest to a misspelt one."""
+    found = {name for schema in config.VERB_SCHEMAS.values() for name in config.keys(schema)}
+    found |= {name for schema in config.ALGO_SCHEMAS.values() for name in config.keys(schema, "algo.")}
+    return sorted(found | set(config.keys(config.BitFlippingConfig, "env.")))
+
+
+def help_text(verb: str, summary: str) -> str:
+    """Compose ``rlher <verb> --help`` from the schema: flags, groups, keys, each with its text and default."""
+    schema = config.VERB_SCHEMAS[verb]
+    positional = " [<run>]" if "--run" in flags(verb) else ""
+    lines = [f"rlher {verb}: {summary}", "", f"usage: rlher {verb}{positional} [flags] [key=value ...]", "", "flags (each is a key too):"]
+    for flag, (_, default, text) in flags(verb).items():
+        shown = flag if isinstance(default, bool) else f"{flag} {default if default is not None else '...'}"
+        lines.append(f"  {shown:<28} {text}")
+    names = [item.name for item in fields(schema)]
+    if groups := [group for group in GROUPS if group in names]:
+        lines += ["", "groups (`rlher list algos|envs|strategies` says more):"]
+        lines += [f"  {group}={'|'.join(options(group))}" for group in groups]
+    nested = [(name, text) for name, text in config.keys(schema).items() if "." in name]
+    if nested:
+        lines += ["", "keys:"] + [f"  {name:<34} {text}" for name, text in nested]
+        lines += ["", "An algorithm adds keys of its own: `rlher train algo=td3 --cfg job -p algo`."] if "algo" in names else []
+    lines += ["", "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help"]
+    return "\n".join(lines)

@@ -1,0 +1,204 @@
+"""The run folder: one training run, everything about it, and reading it back.
+
+``logs/<algo>/<env>_<n>/`` holds ``config.yaml`` (resolved), ``command.txt``, ``meta.json``, ``evaluations.csv``,
+``result.json``, ``best_model.zip``, ``last_model.zip``, and SB3's ``progress.csv`` and TensorBoard files.
+"""
+
+import csv
+import io
+import json
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig
+from rlher.errors import UserError
+from rlher.files import write_json, write_text
+
+PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "gymnasium-robotics", "mujoco", "highway-env", "numpy")
+MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder.
+
+    :param folder: where it is.
+    :param config: what it was, or is to be, trained with.
+    """
+
+    folder: Path
+    config: TrainConfig
+
+    def model(self, which: str) -> Path:
+        """Return the path of the ``"best"`` or ``"last"`` model."""
+        return self.folder / MODELS[which]
+
+    def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
+        """Replace ``evaluations.csv`` by these rows."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self.folder / "evaluations.csv", text.getvalue())
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Replace ``result.json``."""
+        write_json(self.folder / "result.json", result)
+
+
+def create(config: TrainConfig) -> Run:
+    """Make the folder of a new run and write down all that is known before it starts.
+
+    The number is the first free one after the highest; ``mkdir`` decides between two runs that start at once.
+
+    :raises UserError: the folder cannot be written.
+    """
+    parent = Path(config.logs) / config.algo.name
+    name = _safe_name(config.env.name or config.env.id)
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = _first_free(parent, name)
+        run = Run(folder, config)
+        # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
+        write_text(folder / "config.yaml", yaml.dump(asdict(config), sort_keys=False, Dumper=_PlainDumper))
+        write_text(folder / "command.txt", shlex.join(["rlher", *sys.argv[1:]]) + "\n")
+        write_json(folder / "meta.json", _meta(config))
+    except OSError as error:
+        raise UserError(f"cannot write the run folder in {parent}: {error.strerror}.") from error
+    return run
+
+
+class _PlainDumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _safe_name(name: str) -> str:
+    """Make a folder name of an environment's id, which may hold slashes and colons."""
+    return re.sub(r"[^\w.-]+", "-", name).lstrip(".-") or "env"
+
+
+def _first_free(parent: Path, name: str) -> Path:
+    taken = [int(match[1]) for entry in parent.iterdir() if (match := re.fullmatch(re.escape(name) + r"_(\d+)", entry.name))]
+    number = max(taken, default=0) + 1
+    while True:
+        try:
+            (parent / f"{name}_{number}").mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return parent / f"{name}_{number}"
+
+
+def _meta(config: TrainConfig) -> dict[str, Any]:
+    return {
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "seed": config.seed,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "git": _git_state(),
+        "machine": {
+            "platform": platform.platform(),
+            "processor": _processor(),
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "threads": config.threads,
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Return the commit of rlher's own checkout and whether it was changed since, or None outside one."""
+    root = Path(__file__).parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit, status = (
+            subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True, timeout=10).stdout
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit.strip(), "changed": bool(status.strip())}
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor()
+
+
+# --------------------------------------------------------------------------------------------- reading back
+
+
+def find(run: str | None, logs: str) -> Run:
+    """Open a run folder, the newest one under ``logs`` where none is named.
+
+    :raises UserError: there is none, or it is not a run folder.
+    """
+    folder = Path(run) if run else _newest(Path(logs))
+    if not folder.is_dir():
+        near = f" The newest here is {newest}." if (newest := _newest_or_none(Path(logs))) else ""
+        raise UserError(f"there is no run folder {folder}.{near}")
+    return Run(folder, _read_config(folder / "config.yaml"))
+
+
+def _newest(logs: Path) -> Path:
+    if (folder := _newest_or_none(logs)) is None:
+        raise UserError(f"there is no run under {logs}/: `rlher train` makes one, or name a run folder.")
+    return folder
+
+
+def _newest_or_none(logs: Path) -> Path | None:
+    """Return the run whose model was written last, or that was begun last where none has a model yet."""
+    runs = [config.parent for config in logs.glob("*/*/config.yaml")]
+    trained = [run for run in runs if any((run / name).exists() for name in MODELS.values())]
+    return max(trained or runs, key=lambda run: max(entry.stat().st_mtime for entry in run.iterdir()), default=None)
+
+
+def _read_config(path: Path) -> TrainConfig:
+    try:
+        values = yaml.safe_load(path.read_text())
+        schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
+        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError, OmegaConfBaseException) as error:
+        raise UserError(f"{path} is damaged: {str(error).splitlines()[0]}.") from error
+    assert isinstance(config, TrainConfig)
+    return config
+
+
+def _env_schema(values: dict[str, Any]) -> EnvConfig:
+    """Return the environment schema that has all of these keys; an environment of our own adds some."""
+    fitting = (schema for schema in ENV_SCHEMAS.values() if set(values) <= {item.name for item in fields(schema)})
+    return next(fitting, EnvConfig)()
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """Return ``result.json``, or None where the run has none yet."""
+    try:
+        return json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,182 @@
+"""`rlher train`: one training run, from config to result."""
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch as th
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from rlher import checkpoint, runs
+from rlher.algos import target_bounds
+from rlher.algos.build import build_model, require_fit
+from rlher.callbacks import Evaluate, ProgressBar
+from rlher.config import TrainConfig
+from rlher.envs import make_env
+from rlher.envs.check import require_goal_env
+from rlher.envs.probe import describe
+from rlher.envs.vec import make_goal_envs
+from rlher.errors import EnvironmentFault
+from rlher.evaluation import Evaluation, evaluate_policy, sentence
+from rlher.normalize import GoalNormalize
+from rlher.policy import policy_of
+from rlher.resolve import resolve
+from rlher.runs import Run
+
+FINAL_SEEDS = 1_000_000  # this far above the seeds that models are chosen by
+
+
+def train(config: TrainConfig) -> int:
+    """Train, evaluate and keep everything in a run folder.
+
+    :return: exit code: 0, 1 where the environment broke down in mid-run, 130 after Ctrl-C.
+    :raises UserError: the config asks for something that cannot be done; nothing was started.
+    """
+    _require_sense(config)
+    config, notes = resolve(replace(config, env=describe(config.env)))
+    require_goal_env(config.env)
+    th.set_num_threads(config.threads or 1)
+    started = time.monotonic()
+    envs, normalizer = _environments(config)
+    try:
+        require_fit(config.algo.name, envs.action_space)
+        model = build_model(config.algo, config.her, config.env, envs, config.seed, config.device)
+        if config.init_from:
+            checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
+        run = runs.create(config)
+        _announce(run, [*notes, *_model_notes(config, model)])
+        return _learn(run, model, normalizer, started)
+    finally:
+        envs.close()
+
+
+def _require_sense(config: TrainConfig) -> None:
+    """Refuse before anything is built what would be refused later anyway."""
+    target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
+    if config.init_from:
+        runs.find(config.init_from, config.logs)
+
+
+def _environments(config: TrainConfig) -> tuple[VecEnv, GoalNormalize | None]:
+    envs = make_goal_envs(config.env, config.n_envs, config.seed, config.vec_env)
+    if not config.normalize.enabled:
+        return envs, None
+    normalizer = GoalNormalize(envs, clip=config.normalize.clip)
+    return normalizer, normalizer
+
+
+def _learn(run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, started: float) -> int:
+    config = run.config
+    eval_env = make_env(config.env)
+
+    def measure(episodes: int, seed: int) -> Evaluation:
+        return evaluate_policy(eval_env, policy_of(model, normalizer), episodes, seed)
+
+    evaluations = Evaluate(
+        lambda: measure(config.eval.episodes, config.eval.seed),
+        config.eval.freq or config.total_timesteps,
+        run.write_evaluations,
+        lambda: checkpoint.save(run.model("best"), model, normalizer),
+    )
+    model.set_logger(configure(str(run.folder), ["csv", "tensorboard"] if config.tensorboard else ["csv"]))
+    status, fault = "finished", None
+    try:
+        with _stoppable(), ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
+            model.learn(config.total_timesteps, callback=[evaluations, progress])
+    except KeyboardInterrupt:
+        status = "interrupted"
+    except EnvironmentFault as error:
+        status, fault = "failed", str(error)
+    checkpoint.save(run.model("last"), model, normalizer)
+    result = {"status": status, "error": fault, "timesteps": model.num_timesteps, "checkpoint": "last"}
+    if status == "finished":
+        result |= _final(run, model, normalizer, evaluations, measure)
+    result["wall_seconds"] = round(time.monotonic() - started, 1)
+    run.write_result(result)
+    eval_env.close()
+    return _report(run, result)
+
+
+def _final(
+    run: Run,
+    model: OffPolicyAlgorithm,
+    normalizer: GoalNormalize | None,
+    evaluations: Evaluate,
+    measure: Callable[[int, int], Evaluation],
+) -> dict[str, Any]:
+    """Evaluate the last model, and the best one where it is another, on episodes no model was chosen by."""
+    episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEEDS
+    final: dict[str, Any] = measure(episodes, seed).summary()
+    best = evaluations.best
+    if best is None or best["timesteps"] >= model.num_timesteps:
+        checkpoint.save(run.model("best"), model, normalizer)
+        return final | {"best": {**final, "timesteps": model.num_timesteps}}
+    checkpoint.load_policy(run.model("best"), model, normalizer)
+    return final | {"best": {**measure(episodes, seed).summary(), "timesteps": best["timesteps"]}}
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM, what a batch system sends before it kills, stop a run as Ctrl-C does."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _model_notes(config: TrainConfig, model: OffPolicyAlgorithm) -> list[str]:
+    bounds = target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
+    notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
+    if bounds:
+        notes.append("target Q in [" + ", ".join("?" if bound is None else f"{bound:g}" for bound in bounds) + "]")
+    if config.normalize.enabled:
+        notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
+    return notes
+
+
+def _announce(run: Run, notes: list[str]) -> None:
+    config = run.config
+    her = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}" if config.her.n_sampled_goal else "no hindsight"
+    print(f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}", file=sys.stderr)
+    for note in notes:
+        print(f"  {note}", file=sys.stderr)
+
+
+def _report(run: Run, result: dict[str, Any]) -> int:
+    """Print what came of the run: the result on stdout, what to do next on stderr."""
+    folder = run.folder
+    if run.config.json:
+        print(json.dumps({"run": str(folder), **result}))
+    elif result["status"] == "finished":
+        print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {sentence(result)}")
+        if result["best"]["timesteps"] != result["timesteps"]:
+            print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {sentence(result['best'])}")
+        print(f"{result['wall_seconds']:.0f} s, kept in {folder}")
+    if result["status"] == "finished":
+        print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
+        return 0
+    kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
+    go_on = f"`rlher evaluate {folder}` measures it; `{_again(folder)}` goes on from there."
+    if result["status"] == "interrupted":
+        print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
+        return 130
+    print(f"rlher: {result['error']} {kept}.", file=sys.stderr)
+    return EnvironmentFault.exit_code
+
+
+def _again(folder: Path) -> str:
+    words = [word for word in sys.argv[1:] if not word.startswith("init_from=")]
+    return " ".join(["rlher train", *words, f"init_from={folder}"])
