@@ -1,0 +1,115 @@
+"""Bit flipping, the first experiment of the HER paper (Andrychowicz et al. 2017, section 4.1)."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+# A square's width in the picture, and its colours: an unset bit, a set bit, the frame of a wrong and of a right one.
+SQUARE, UNSET, SET, WRONG, RIGHT = 32, (232, 232, 232), (44, 62, 80), (192, 57, 43), (39, 174, 96)
+
+
+class BitFlippingEnv(gym.Env[dict[str, np.ndarray], Any]):
+    """Turn ``n_bits`` random bits into a goal pattern, one flip a step, in at most ``n_bits`` steps.
+
+    Unlike the environment of the same name in Stable-Baselines3, the goal is drawn afresh in each episode, as in the
+    paper: a policy must read it. Start and goal always differ. Reward is -1 a step and 0 on the step that reaches the
+    goal, which ends the episode.
+
+    Observations are float32 of shape ``(n_bits,)`` in {0, 1} under all three keys (``observation`` and
+    ``achieved_goal`` are the same bits).
+
+    :param n_bits: length of the pattern, and steps after which an episode is truncated.
+    :param continuous: act by ``Box(-1, 1, (n_bits,))``, whose largest entry names the bit; else by ``Discrete(n_bits)``.
+    :param fixed_goal: all ones as every episode's goal, which is Stable-Baselines3's task.
+    :param render_mode: ``"rgb_array"`` or ``None``.
+    :raises ValueError: ``n_bits`` below 1, or a render mode that does not exist.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012  (gymnasium's own convention)
+
+    def __init__(
+        self,
+        n_bits: int = 15,
+        continuous: bool = False,
+        fixed_goal: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if n_bits < 1:
+            raise ValueError(f"n_bits={n_bits} is too small: it must be at least 1")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode={render_mode!r} is not one of 'rgb_array', None")
+        self.n_bits, self.continuous, self.fixed_goal, self.render_mode = (
+            n_bits,
+            continuous,
+            fixed_goal,
+            render_mode,
+        )
+        bits = spaces.Box(0.0, 1.0, (n_bits,), dtype=np.float32)
+        self.observation_space = spaces.Dict(observation=bits, achieved_goal=bits, desired_goal=bits)
+        self.action_space = (
+            spaces.Box(-1.0, 1.0, (n_bits,), np.float32) if continuous else spaces.Discrete(n_bits)
+        )
+        self._bits = self._goal = np.ones(n_bits, dtype=np.float32)
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Draw a start, and a goal that differs from it."""
+        super().reset(seed=seed)
+        self._steps = 0
+        self._goal = np.ones(self.n_bits, dtype=np.float32) if self.fixed_goal else self._draw()
+        self._bits = self._draw()
+        while np.array_equal(self._bits, self._goal):  # at most one try in two fails, for a single bit
+            self._bits = self._draw()
+        return self._observe(), {"is_success": False}
+
+    def step(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        """Flip the bit that ``action`` names."""
+        bit = int(np.argmax(action)) if self.continuous else int(action)
+        self._bits = self._bits.copy()
+        self._bits[bit] = 1.0 - self._bits[bit]
+        self._steps += 1
+        success = bool(np.array_equal(self._bits, self._goal))
+        reward = 0.0 if success else -1.0
+        return self._observe(), reward, success, self._steps >= self.n_bits, {"is_success": success}
+
+    def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
+        """Return 0 where all bits agree and -1 elsewhere: float32, shape of the goals without their last axis."""
+        reached = np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
+        return np.asarray(reached, dtype=np.float32) - np.float32(1.0)
+
+    def compute_terminated(
+        self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any
+    ) -> np.ndarray:
+        """Return whether all bits agree: bool, shape of the goals without their last axis."""
+        return np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
+
+    def compute_truncated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> bool:
+        """Return False: no goal truncates an episode, only its length does."""
+        return False
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]  # gymnasium declares a wider union
+        """Draw the bits above the goal: uint8, shape ``(2 * SQUARE, n_bits * SQUARE, 3)``; a frame says right or wrong."""
+        if self.render_mode is None:
+            return None
+        picture = np.full((2 * SQUARE, self.n_bits * SQUARE, 3), 255, dtype=np.uint8)
+        for column in range(self.n_bits):
+            frame = RIGHT if self._bits[column] == self._goal[column] else WRONG
+            for row, bit in enumerate((self._bits[column], self._goal[column])):
+                top, left = row * SQUARE, column * SQUARE
+                picture[top + 2 : top + SQUARE - 2, left + 2 : left + SQUARE - 2] = frame
+                picture[top + 5 : top + SQUARE - 5, left + 5 : left + SQUARE - 5] = SET if bit else UNSET
+        return picture
+
+    def _draw(self) -> np.ndarray:
+        return self.np_random.integers(0, 2, self.n_bits).astype(np.float32)
+
+    def _observe(self) -> dict[str, np.ndarray]:
+        return {
+            "observation": self._bits.copy(),
+            "achieved_goal": self._bits.copy(),
+            "desired_goal": self._goal.copy(),
+        }

@@ -1,0 +1,94 @@
+"""From an environment's config to one environment, guarded and with one name for success."""
+
+from dataclasses import fields
+from typing import Any
+
+import gymnasium as gym
+
+from rlher.config import EnvConfig
+from rlher.envs.guard import Guard, describe_error
+from rlher.envs.outcome import Outcome
+from rlher.envs.registry import ensure_registered
+from rlher.errors import EnvironmentFault, UserError
+
+GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
+
+
+def make_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
+    """Build one goal environment.
+
+    Its ``info`` always has ``is_success`` (and ``is_crash`` where ``cfg.crash_key`` is set), it is truncated after
+    ``cfg.max_episode_steps``, and whatever it does wrong in ``reset`` or ``step`` is raised as one sentence.
+
+    :param cfg: which environment, and what is known of it.
+    :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``.
+    :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
+    :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
+    """
+    ensure_registered(cfg.id, cfg.modules)
+    env = _construct(cfg, render_mode)
+    try:
+        require_goal_interface(env, cfg.id)
+    except UserError:
+        env.close()
+        raise
+    return Guard(Outcome(env, cfg), cfg.id)
+
+
+def require_goal_interface(env: gym.Env, name: str) -> None:
+    """Hold an environment against the least that hindsight needs: three keys and a reward function.
+
+    :raises UserError: naming what is missing.
+    """
+    help_ = "A plain environment becomes a goal environment with rlher.envs.goal_wrapper.GoalEnvWrapper."
+    space = env.observation_space
+    if not isinstance(space, gym.spaces.Dict):
+        raise UserError(
+            f"{name} is not a goal environment: its observations are {type(space).__name__}, not a Dict of "
+            f"{', '.join(GOAL_KEYS)}. {help_}"
+        )
+    missing = [key for key in GOAL_KEYS if key not in space.spaces]
+    if missing:
+        raise UserError(
+            f"{name} is not a goal environment: its observations have {', '.join(space.spaces)}, "
+            f"but no {' and no '.join(missing)}. {help_}"
+        )
+    if not callable(getattr(env.unwrapped, "compute_reward", None)) and not env.has_wrapper_attr(
+        "compute_reward"
+    ):
+        raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info). {help_}")
+
+
+def make_kwargs(cfg: EnvConfig) -> dict[str, Any]:
+    """Return the keyword arguments of gymnasium.make: ``cfg.kwargs``, and the keys a subclass of EnvConfig adds."""
+    common = {item.name for item in fields(EnvConfig)}
+    own = {item.name: getattr(cfg, item.name) for item in fields(cfg) if item.name not in common}
+    return {**own, **cfg.kwargs}
+
+
+def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
+    kwargs = make_kwargs(cfg)
+    if render_mode is not None:
+        kwargs["render_mode"] = render_mode
+    try:
+        # gymnasium's own checker warns in many lines of what rlher.envs.check says in one, and costs time.
+        return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
+    except gym.error.DependencyNotInstalled as error:
+        raise UserError(f"{cfg.id} needs a package that is not installed: {error}") from error
+    except gym.error.Error as error:
+        raise UserError(f"{cfg.id} cannot be made: {error}") from error
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise _construction_failed(cfg, kwargs, error) from error
+        # gymnasium appends the whole call to the message
+        text = str(error).split(" was raised from the environment creator")[0]
+        raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
+    except Exception as error:
+        raise _construction_failed(cfg, kwargs, error) from error
+
+
+def _construction_failed(cfg: EnvConfig, kwargs: dict[str, Any], error: Exception) -> Exception:
+    what = f"raised {describe_error(error)}."
+    if kwargs:
+        return UserError(f"{cfg.id} cannot be made with {kwargs}: its constructor {what}")
+    return EnvironmentFault(f"{cfg.id}: its constructor {what}")

@@ -1,0 +1,196 @@
+"""Small goal environments, each broken in one way, registered on import as a user's module would."""
+
+import os
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+
+class LineEnv(gym.Env):
+    """Walk along a line to a point; -1 a step, 0 at the goal, which ends the episode. Sound, the others break it."""
+
+    def __init__(self) -> None:
+        box = spaces.Box(-10.0, 10.0, (1,), dtype=np.float32)
+        self.observation_space: spaces.Space = spaces.Dict(
+            observation=box, achieved_goal=box, desired_goal=box
+        )
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), dtype=np.float32)
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        self.position = self.np_random.uniform(-2, 2, 1).astype(np.float32)
+        self.goal = self.np_random.uniform(-2, 2, 1).astype(np.float32)
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.position = np.clip(self.position + np.asarray(action, np.float32), -10, 10)
+        reward = self.compute_reward(self.position, self.goal, {})
+        success = bool(np.abs(self.position - self.goal) < 0.3)
+        return self.observe(), reward, success, False, {"is_success": success}
+
+    def compute_reward(self, achieved_goal, desired_goal, info) -> Any:
+        return -(np.linalg.norm(achieved_goal - desired_goal, axis=-1) >= 0.3).astype(np.float32)
+
+    def observe(self) -> Any:
+        return {
+            "observation": self.position.copy(),
+            "achieved_goal": self.position.copy(),
+            "desired_goal": self.goal.copy(),
+        }
+
+
+class RaisesInStep(LineEnv):
+    def step(self, action):
+        if self.steps == 3:
+            raise ValueError("the motor is on fire")
+        return super().step(np.zeros(1))
+
+
+class RaisesInReset(LineEnv):
+    resets = 0
+
+    def reset(self, **kwargs):
+        self.resets += 1
+        if self.resets > 1:
+            raise ValueError("nothing left to reset")
+        return super().reset(**kwargs)
+
+
+class RaisesInInit(LineEnv):
+    def __init__(self) -> None:
+        raise ValueError("no licence")
+
+
+class Dies(LineEnv):
+    def step(self, action):
+        os._exit(7)
+
+
+class NaNReward(LineEnv):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, float("nan"), *rest
+
+
+class NaNObservation(LineEnv):
+    def observe(self):
+        observation = super().observe()
+        if self.steps == 2:
+            observation["achieved_goal"] = np.array([np.nan], dtype=np.float32)
+        return observation
+
+
+class LacksKey(LineEnv):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.observation_space.spaces["achieved_goal"]
+
+
+class ForgetsKey(LineEnv):
+    def observe(self):
+        observation = super().observe()
+        if self.steps:
+            del observation["desired_goal"]
+        return observation
+
+
+class WrongShape(LineEnv):
+    def observe(self):
+        return super().observe() | {"observation": np.zeros(3, dtype=np.float32)}
+
+
+class OutOfSpace(LineEnv):
+    def observe(self):
+        return super().observe() | {"observation": np.full(1, 11.0, dtype=np.float32)}
+
+
+class PlainReward(LineEnv):
+    """Its compute_reward knows single goals only, which is what most people write."""
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return 0.0 if np.linalg.norm(achieved_goal - desired_goal) < 0.3 else -1.0
+
+
+class FixedGoals(LineEnv):
+    """Its compute_reward raises on a batch."""
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return (
+            0.0
+            if abs(float(achieved_goal[0].item()) - float(desired_goal[0])) < 0.3 and info is not None
+            else -1.0
+        )
+
+
+class TwoConventions(LineEnv):
+    """Pays -1 and 0 in step, 0 and 1 in compute_reward: a mistake seen in a published HER example."""
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward - 1.0, *rest
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return (np.linalg.norm(achieved_goal - desired_goal, axis=-1) < 0.3).astype(np.float32)
+
+
+class ActionCost(LineEnv):
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward - 0.1 * float(np.square(action).sum()), *rest
+
+
+class Crashes(LineEnv):
+    """A crash costs 5 more, ends the episode, and is no business of compute_reward."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        crashed = bool(abs(self.position[0]) > 2.0)
+        return (
+            observation,
+            reward - 5.0 * crashed,
+            terminated or crashed,
+            truncated,
+            info | {"crashed": crashed},
+        )
+
+
+class Unseeded(LineEnv):
+    def reset(self, **kwargs):
+        observation, info = super().reset(**kwargs)
+        self.goal = np.random.default_rng().uniform(-2, 2, 1).astype(np.float32)
+        return observation | {"desired_goal": self.goal.copy()}, info
+
+
+class BatchUnsafeTermination(LineEnv):
+    def compute_terminated(self, achieved_goal, desired_goal, info):
+        return bool(np.linalg.norm(achieved_goal - desired_goal) < 0.3)
+
+
+class Silent(LineEnv):
+    """Says nothing about success."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, _ = super().step(action)
+        return observation, reward, terminated, truncated, {}
+
+
+class Dense(Silent):
+    """Nor does its reward."""
+
+    def step(self, action):
+        observation, _, _, truncated, info = super().step(action)
+        return observation, self.compute_reward(self.position, self.goal, {}), False, truncated, info
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -np.linalg.norm(achieved_goal - desired_goal, axis=-1)
+
+
+HOSTILE = [env for env in list(globals().values()) if isinstance(env, type) and issubclass(env, LineEnv)]
+for env in HOSTILE:
+    gym.register(id=f"{env.__name__}-v0", entry_point=env, max_episode_steps=20)
+gym.register(id="Endless-v0", entry_point=Dense)
