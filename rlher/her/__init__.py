@@ -1,6 +1,7 @@
 """Hindsight experience replay, usable with plain Stable-Baselines3: no Hydra, no command line, no run folder.
 
-``HerReplayBuffer`` is fetched on first use, so that the strategies' names can be read without importing torch.
+``HerReplayBuffer`` is fetched on first use, so that the strategies' names can be read without importing
+torch.
 """
 
 from typing import TYPE_CHECKING, Any

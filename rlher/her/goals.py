@@ -1,9 +1,11 @@
-"""Which goal each virtual transition gets: one function on index arrays per strategy, and one line of a table.
+"""Which goal each virtual transition gets: one function on index arrays per strategy, and one line of a
+table.
 
-A goal is a row of the storage (:mod:`rlher.her.storage`): the goal of a virtual transition is what was achieved at
-that row. An episode of T steps owns the rows ``first … first + T``; the transition from row ``i`` ends at row
-``i + 1``, so what it achieved itself is the goal of row ``i + 1``. Every offset is drawn by flooring, never by
-rounding: rounding gives the two end points half their weight (a fault of mrl and tianshou).
+A goal is a row of the storage (:mod:`rlher.her.storage`): the goal of a virtual transition is what was
+achieved at that row. An episode of T steps owns the rows ``first … first + T``; the transition from row ``i``
+ends at row ``i + 1``, so what it achieved itself is the goal of row ``i + 1``. Every offset is drawn by
+flooring, never by rounding: rounding gives the two end points half their weight (a fault of mrl and
+tianshou).
 
 To add a strategy: write a function from :class:`Draw` to rows here, and add its line to :data:`STRATEGIES`.
 """
@@ -38,7 +40,8 @@ class Draw:
 
     :param row: (n,) row of each transition's observation.
     :param first: (n,) first row of its episode.
-    :param last: (n,) newest row of its episode: the final one, or the latest so far while it runs. ``last > row``.
+    :param last: (n,) newest row of its episode: the final one, or the latest so far while it runs. ``last >
+        row``.
     :param rng: the buffer's generator.
     :param any_row: draws that many rows, uniformly over what any stored transition achieved.
     :param gamma: discount of the geometric strategy, in (0, 1).
@@ -57,8 +60,8 @@ class Draw:
 def future(draw: Draw) -> Rows:
     """Draw uniformly from what the episode achieved from this transition on, its own outcome included.
 
-    Inclusive as in SB3, so that one-step episodes relabel too (stable-baselines #578) and the last achieved state is
-    reachable (stable-baselines #666).
+    Inclusive as in SB3, so that one-step episodes relabel too (stable-baselines #578) and the last achieved
+    state is reachable (stable-baselines #666).
     """
     return draw.row + 1 + (draw.rng.random(len(draw.row)) * (draw.last - draw.row)).astype(np.int64)
 
@@ -81,9 +84,9 @@ def random(draw: Draw) -> Rows:
 def geometric(draw: Draw) -> Rows:
     """Draw from the discounted future: offset k ≥ 1 with probability ∝ γ^(k-1), cut off at the episode's end.
 
-    That is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench moves the mass
-    beyond the end onto the last state; here it is spread again over what was seen, by inverting the distribution of
-    the truncated geometric, so that no single state is favoured.
+    That is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench moves the
+    mass beyond the end onto the last state; here it is spread again over what was seen, by inverting the
+    distribution of the truncated geometric, so that no single state is favoured.
     """
     left = draw.last - draw.row
     reached = 1.0 - draw.rng.random(len(left)) * (1.0 - draw.gamma**left)

@@ -2,10 +2,11 @@
 
 SB3 recomputes the reward alone. Two things go wrong with that:
 
-* ``done`` stays the old goal's (stable-baselines3 #627): where episodes end on success, a transition relabelled to
-  success goes on bootstrapping, and a real success relabelled to another goal is terminal without being one.
-* reward that no goal explains is lost (openai/baselines #720, HighwayEnv #473): parking's crash penalty is not in
-  ``compute_reward``, so a relabelled crash is both cheap and terminal.
+* ``done`` stays the old goal's (stable-baselines3 #627): where episodes end on success, a transition
+  relabelled to success goes on bootstrapping, and a real success relabelled to another goal is terminal
+  without being one.
+* reward that no goal explains is lost (openai/baselines #720, HighwayEnv #473): parking's crash penalty is
+  not in ``compute_reward``, so a relabelled crash is both cheap and terminal.
 """
 
 from dataclasses import dataclass, field
@@ -36,14 +37,16 @@ def goal_independent(stored: Floats, explained: Floats) -> Floats:
 class DoneRule:
     """Decides ``done`` of virtual transitions.
 
-    :param mode: one of :data:`RELABEL_DONE`. ``keep``: as collected (SB3's). ``success``: where the new goal is
-        reached, and where the episode was terminated by something other than reaching the old goal, such as a crash.
-        ``never``: nowhere. ``auto``: ``success`` where episodes end on success, else ``keep``.
-    :param ends_on_success: whether success terminates an episode. None: judged from what is stored, by whether most
-        of the transitions that reached their goal were terminal; until one did, ``auto`` means ``keep``.
-    :param success_reward: ``compute_reward`` at or above which a goal counts as reached. None: taken from the reward
-        where it is sparse, that is, where at most two values have been seen and the greater is what a goal earns
-        that is achieved exactly; with more values the reward is dense, success is unknown, and ``keep`` is in force.
+    :param mode: one of :data:`RELABEL_DONE`. ``keep``: as collected (SB3's). ``success``: where the new goal
+        is reached, and where the episode was terminated by something other than reaching the old goal, such
+        as a crash. ``never``: nowhere. ``auto``: ``success`` where episodes end on success, else ``keep``.
+    :param ends_on_success: whether success terminates an episode. None: judged from what is stored, by
+        whether most of the transitions that reached their goal were terminal; until one did, ``auto`` means
+        ``keep``.
+    :param success_reward: ``compute_reward`` at or above which a goal counts as reached. None: taken from the
+        reward where it is sparse, that is, where at most two values have been seen and the greater is what a
+        goal earns that is achieved exactly; with more values the reward is dense, success is unknown, and
+        ``keep`` is in force.
     :raises ValueError: unknown mode.
     """
 
@@ -95,7 +98,7 @@ class DoneRule:
         return self._best if sparse else None
 
     def success(self, explained: Floats) -> Bools:
-        """Return (n,) whether those rewards mean that the goal is reached; all False while that is unknown."""
+        """Return (n,) whether those rewards mean that the goal is reached; all False while unknown."""
         threshold = self._threshold()
         if threshold is None:
             return np.zeros(len(explained), dtype=bool)

@@ -1,0 +1,119 @@
+"""The bookkeeping of one environment's ring: which rows, slots and episodes are live. It touches no data."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Ring:
+    """Rows, slots and episode numbers of one environment, all global (offset by what other environments own).
+
+    Rows are taken in order and start again at the front with the first episode that begins after a *lap* of
+    ``capacity`` transitions, so an episode's rows are consecutive, always.
+
+    :param env: number of the environment.
+    :param capacity: transitions it may hold.
+    """
+
+    def __init__(self, env: int, capacity: int) -> None:
+        self.capacity = capacity
+        self.n_rows = 2 * capacity + 2
+        self.n_episodes = capacity + 2
+        self.base_row, self.base_slot = env * self.n_rows, env * capacity
+        self.base_episode = env * self.n_episodes
+        self.row = self.base_row - 1  # newest row written
+        self.lap = 0  # transitions since the ring last started at the front
+        self.count = 0  # transitions held
+        self.total = 0  # transitions ever taken: the next one's slot
+        self.begun = 0  # episodes ever begun
+        self.dropped = 0  # episodes ever evicted
+        self.running = False
+        self.rows_used = 0
+        self.unsettled = 0  # transitions whose goal-independent reward is still to be worked out
+
+    @property
+    def episode(self) -> int:
+        """Number of the newest episode."""
+        return self.base_episode + (self.begun - 1) % self.n_episodes
+
+    @property
+    def oldest_episode(self) -> int:
+        """Number of the oldest episode held."""
+        return self.base_episode + self.dropped % self.n_episodes
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether an episode older than the newest is held."""
+        return self.begun - self.dropped > 1
+
+    @property
+    def only_running(self) -> bool:
+        """Whether the newest episode is all there is."""
+        return self.begun - self.dropped == 1
+
+    @property
+    def newest_slot(self) -> int:
+        """Slot of the newest transition."""
+        return self.base_slot + (self.total - 1) % self.capacity
+
+    @property
+    def oldest_slot(self) -> int:
+        """Slot of the oldest transition held."""
+        return self.base_slot + (self.total - self.count) % self.capacity
+
+    @property
+    def at_the_end(self) -> bool:
+        """Whether no row is left."""
+        return self.row == self.base_row + self.n_rows - 1
+
+    @property
+    def slots_used(self) -> int:
+        """Slots ever written."""
+        return min(self.total, self.capacity)
+
+    @property
+    def episodes_used(self) -> int:
+        """Episode numbers ever used."""
+        return min(self.begun, self.n_episodes)
+
+    def begin_episode(self) -> None:
+        """Take a row for a first observation."""
+        if self.lap >= self.capacity or self.row + 2 >= self.base_row + self.n_rows:
+            self.row, self.lap = self.base_row - 1, 0
+        self.begun += 1
+        self.running = True
+        self._next_row()
+
+    def advance(self) -> None:
+        """Take a row and a slot for a step of the running episode."""
+        self.count += 1
+        self.total += 1
+        self.lap += 1
+        self.unsettled += 1
+        self._next_row()
+
+    def _next_row(self) -> None:
+        self.row += 1
+        self.rows_used = max(self.rows_used, self.row + 1 - self.base_row)
+
+    def end_episode(self) -> None:
+        """Mark the running episode as finished."""
+        self.running = False
+
+    def drop_oldest(self, steps: int) -> None:
+        """Let go of the oldest episode, which has that many steps."""
+        self.dropped += 1
+        self.count -= steps
+
+    def drop_half(self) -> int:
+        """Let go of the older half of all transitions held; return how many that was."""
+        gone = (self.count + 1) // 2
+        self.count -= gone
+        return gone
+
+    def newest(self, count: int) -> NDArray[np.int64]:
+        """Return the slots of the newest ``count`` transitions, oldest first."""
+        return self.base_slot + np.arange(self.total - count, self.total) % self.capacity
+
+    def slots(self, number: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the slots of transitions numbered from the oldest one held."""
+        return self.base_slot + (number + (self.total - self.count)) % self.capacity

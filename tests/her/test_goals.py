@@ -1,0 +1,100 @@
+"""Which goals the strategies draw, and how often."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
+
+from rlher.her.goals import (
+    KEEP,
+    KEY_TO_GOAL_STRATEGY,
+    STRATEGIES,
+    Draw,
+    GoalSelectionStrategy,
+    check_mix,
+    strategy_of,
+)
+
+RANGES = {  # offsets from the first row of an episode of T steps, for the transition from row t
+    "future": lambda t, T: range(t + 1, T + 1),
+    "final": lambda t, T: [T],
+    "episode": lambda t, T: range(1, T + 1),
+    "geometric": lambda t, T: range(t + 1, T + 1),
+}
+
+
+def draw_many(name, t, T, count=20_000, first=100, **options):
+    draw = Draw(
+        row=np.full(count, first + t),
+        first=np.full(count, first),
+        last=np.full(count, first + T),
+        rng=np.random.default_rng(0),
+        any_row=lambda n: np.full(n, 7),
+        **options,
+    )
+    return STRATEGIES[strategy_of(name)](draw) - first
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(sorted(RANGES)), T=st.integers(1, 60), data=st.data())
+def test_goals_come_from_the_allowed_rows_and_reach_all_of_them(name, T, data):
+    """tianshou #811 (rows of another episode), SB2 #666 (the last state unreachable), SB2 #578 (one-step
+    episodes)."""
+    t = data.draw(st.integers(0, T - 1))
+    assert set(draw_many(name, t, T)) == set(RANGES[name](t, T))
+
+
+@pytest.mark.parametrize("name", ["future", "episode"])
+@pytest.mark.parametrize(("t", "T"), [(0, 7), (3, 50), (48, 50), (0, 2)])
+def test_offsets_are_uniform(name, t, T):
+    """Rounding instead of flooring gives end points half weight (mrl, tianshou): p-value 0 here."""
+    allowed = list(RANGES[name](t, T))
+    offsets = draw_many(name, t, T, count=50_000)
+    assert chisquare([np.sum(offsets == k) for k in allowed]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("t", "T", "gamma"), [(0, 10, 0.8), (5, 60, 0.95), (8, 10, 0.5)])
+def test_geometric_offsets_are_discounted(t, T, gamma):
+    offsets = draw_many("geometric", t, T, count=50_000, gamma=gamma)
+    weight = gamma ** np.arange(T - t)
+    seen = [np.sum(offsets == k) for k in range(t + 1, T + 1)]
+    assert chisquare(seen, weight / weight.sum() * 50_000).pvalue > 1e-4
+
+
+def test_mix_follows_its_weights():
+    weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
+    rows = draw_many("mix", 48, 50, count=50_000, weights=weights) + 100
+    counts = [np.sum(rows == 149), np.sum(rows == 150), np.sum(rows == 7), np.sum(rows == KEEP)]
+    assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
+
+
+def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
+    assert set(KEY_TO_GOAL_STRATEGY.values()) == set(GoalSelectionStrategy) == set(STRATEGIES)
+    for member in SB3Strategy:
+        assert strategy_of(member) is GoalSelectionStrategy[member.name]
+    assert strategy_of("FUTURE") is GoalSelectionStrategy.FUTURE
+    assert "random" in KEY_TO_GOAL_STRATEGY
+
+
+@pytest.mark.parametrize(
+    "weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}]
+)
+def test_a_mix_that_means_nothing_is_refused(weights):
+    with pytest.raises(ValueError, match="goal_mix"):
+        check_mix(weights)
+
+
+def test_unknown_strategy_names_those_there_are():
+    with pytest.raises(ValueError, match="future, final, episode, random"):
+        strategy_of("past")
+
+
+def test_names_are_known_without_torch():
+    """`rlher --help` lists the strategies and must answer at once."""
+    code = "import sys, rlher.her, rlher.her.goals, rlher.her.relabel; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,116 @@
+"""What is stored, and which rows may be drawn, against a plain list of what was played."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from play import Player, make_buffer
+
+
+def held(buffer):
+    """All transitions the buffer could draw, as (achieved before, achieved after), oldest first."""
+    storage = buffer.storage
+    slots = np.concatenate([ring.newest(ring.count) for ring in storage.rings])
+    rows = storage.rows_of(slots)
+    before, after = storage.achieved(rows)[:, 0], storage.achieved(rows + 1)[:, 0]
+    episodes = storage.rows["_episode"][rows]
+    assert (storage.first[episodes] <= rows).all()
+    assert (rows < storage.last[episodes]).all()
+    assert (storage.goals(rows, episodes)[:, 0] == -1 - storage.rows["observation"][rows][:, 1]).all()
+    return list(zip(before, after, strict=True))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    capacity=st.integers(1, 30),
+    n_envs=st.integers(1, 5),
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=40),
+    reload_at=st.integers(0, 100),
+)
+def test_it_holds_whole_newest_episodes(capacity, n_envs, lengths, reload_at):
+    buffer = make_buffer(capacity * n_envs, n_envs)
+    player = Player(buffer, n_envs)
+    todo = [list(np.roll(lengths, env)) for env in range(n_envs)]
+    left = [queue.pop(0) for queue in todo]
+    for step in range(60):
+        if step == reload_at:  # a save in mid-episode (stable-baselines3 #1542)
+            player.buffer = buffer = pickle.loads(pickle.dumps(buffer))
+        left = [n - 1 for n in left]
+        player.play([n == 0 for n in left])
+        left = [n if n else (queue.pop(0) if queue else 5) for n, queue in zip(left, todo, strict=True)]
+        check_against_log(buffer, player, capacity)
+
+
+def check_against_log(buffer, player, capacity):
+    found = held(buffer)
+    assert len(found) == buffer.n_transitions == buffer.storage.count
+    for env in range(player.n_envs):
+        mine = [entry for entry in player.log if entry[0] == env]
+        count = buffer.storage.rings[env].count
+        assert 1 <= count <= capacity
+        expected = [(entry[3]["achieved_goal"][0], entry[4]["achieved_goal"][0]) for entry in mine[-count:]]
+        assert found[:count] == expected
+        found = found[count:]
+        oldest, newest = mine[-count], mine[-1]
+        if oldest[1] == newest[1]:
+            continue  # the running episode may have filled the ring and lost its older half
+        assert oldest[2] == 0 or _length(mine, oldest[1]) > capacity, "an episode was evicted in part"
+        if oldest[1] > 0 and _length(mine, newest[1]) < capacity:
+            kept = [entry for entry in mine if entry[1] >= oldest[1] - 1]
+            # Rows: a step each, and one more each episode.
+            assert len(kept) + newest[1] - oldest[1] + 2 > capacity, "an episode was evicted without need"
+
+
+def _length(log, episode):
+    return sum(entry[1] == episode for entry in log)
+
+
+def test_an_episode_longer_than_the_buffer_keeps_its_newer_part():
+    buffer = make_buffer(10)
+    player = Player(buffer)
+    for _ in range(95):
+        player.play([False])
+        check_against_log(buffer, player, 10)
+        assert buffer.n_transitions >= min(len(player.log), 5)
+
+
+def test_a_reset_between_two_calls_of_learn_begins_a_new_episode():
+    """SB3 glues the halves together: `learn` resets the environment without a `done`."""
+    buffer = make_buffer(100, n_sampled_goal=10**6)
+    player = Player(buffer)
+    for _ in range(5):
+        player.play([False])
+    player.begin()
+    first_after = player.counter
+    for _ in range(5):
+        player.play([False])
+    batch = buffer.sample(500)
+    goals = batch.observations["desired_goal"][1:, 0].numpy()  # the first is a real one
+    before = batch.observations["achieved_goal"][1:, 0].numpy()
+    assert (goals[before < first_after] < first_after).all()
+    assert len(np.unique(goals)) == 10
+
+
+def test_memory_is_taken_as_it_fills():
+    buffer = make_buffer(1_000_000)
+    assert buffer.nbytes < 1000
+    player = Player(buffer)
+    for _ in range(100):
+        player.play([False])
+    row = buffer.storage.dtype.itemsize
+    assert 100 * row <= buffer.nbytes <= 102 * row + 2000
+    assert len(pickle.dumps(buffer)) < 20_000
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_buffer_size_counts_all_environments(n_envs):
+    buffer = make_buffer(30, n_envs)
+    player = Player(buffer, n_envs)
+    for step in range(200):
+        player.play([step % 5 == 4] * n_envs)
+    assert buffer.buffer_size == 30 // n_envs
+    assert buffer.n_transitions == 30
+    assert buffer.full
+    assert buffer.size() == 30 // n_envs
