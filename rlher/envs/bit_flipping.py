@@ -6,22 +6,24 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-# A square's width in the picture, and its colours: an unset bit, a set bit, the frame of a wrong and of a right one.
+# A square's width in the picture, and its colours: an unset bit, a set bit, the frame of a wrong and of a
+# right one.
 SQUARE, UNSET, SET, WRONG, RIGHT = 32, (232, 232, 232), (44, 62, 80), (192, 57, 43), (39, 174, 96)
 
 
-class BitFlippingEnv(gym.Env[dict[str, np.ndarray], Any]):
+class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     """Turn ``n_bits`` random bits into a goal pattern, one flip a step, in at most ``n_bits`` steps.
 
-    Unlike the environment of the same name in Stable-Baselines3, the goal is drawn afresh in each episode, as in the
-    paper: a policy must read it. Start and goal always differ. Reward is -1 a step and 0 on the step that reaches the
-    goal, which ends the episode.
+    Unlike the environment of the same name in Stable-Baselines3, the goal is drawn afresh in each episode,
+    as in the paper: a policy must read it. Start and goal always differ. Reward is -1 a step and 0 on the
+    step that reaches the goal, which ends the episode.
 
     Observations are float32 of shape ``(n_bits,)`` in {0, 1} under all three keys (``observation`` and
     ``achieved_goal`` are the same bits).
 
     :param n_bits: length of the pattern, and steps after which an episode is truncated.
-    :param continuous: act by ``Box(-1, 1, (n_bits,))``, whose largest entry names the bit; else by ``Discrete(n_bits)``.
+    :param continuous: act by ``Box(-1, 1, (n_bits,))``, whose largest entry names the bit; else by
+        ``Discrete(n_bits)``.
     :param fixed_goal: all ones as every episode's goal, which is Stable-Baselines3's task.
     :param render_mode: ``"rgb_array"`` or ``None``.
     :raises ValueError: ``n_bits`` below 1, or a render mode that does not exist.
@@ -47,10 +49,8 @@ class BitFlippingEnv(gym.Env[dict[str, np.ndarray], Any]):
             render_mode,
         )
         bits = spaces.Box(0.0, 1.0, (n_bits,), dtype=np.float32)
-        self.observation_space = spaces.Dict(observation=bits, achieved_goal=bits, desired_goal=bits)
-        self.action_space = (
-            spaces.Box(-1.0, 1.0, (n_bits,), np.float32) if continuous else spaces.Discrete(n_bits)
-        )
+        self.observation_space: Any = spaces.Dict(observation=bits, achieved_goal=bits, desired_goal=bits)
+        self.action_space = spaces.Box(-1.0, 1.0, (n_bits,), np.float32) if continuous else spaces.Discrete(n_bits)
         self._bits = self._goal = np.ones(n_bits, dtype=np.float32)
         self._steps = 0
 
@@ -81,9 +81,7 @@ class BitFlippingEnv(gym.Env[dict[str, np.ndarray], Any]):
         reached = np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
         return np.asarray(reached, dtype=np.float32) - np.float32(1.0)
 
-    def compute_terminated(
-        self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any
-    ) -> np.ndarray:
+    def compute_terminated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
         """Return whether all bits agree: bool, shape of the goals without their last axis."""
         return np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
 
@@ -91,8 +89,8 @@ class BitFlippingEnv(gym.Env[dict[str, np.ndarray], Any]):
         """Return False: no goal truncates an episode, only its length does."""
         return False
 
-    def render(self) -> np.ndarray | None:  # type: ignore[override]  # gymnasium declares a wider union
-        """Draw the bits above the goal: uint8, shape ``(2 * SQUARE, n_bits * SQUARE, 3)``; a frame says right or wrong."""
+    def render(self) -> np.ndarray | None:
+        """Draw the bits above the goal, framed right or wrong: uint8, ``(2 * SQUARE, n_bits * SQUARE, 3)``."""
         if self.render_mode is None:
             return None
         picture = np.full((2 * SQUARE, self.n_bits * SQUARE, 3), 255, dtype=np.uint8)

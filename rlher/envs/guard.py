@@ -27,9 +27,7 @@ class Guard(gym.Wrapper):
         spaces = self.observation_space.spaces if isinstance(self.observation_space, gym.spaces.Dict) else {}
         self._shapes = {key: space.shape for key, space in spaces.items()}
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset.
 
         :raises EnvironmentFault: what went wrong.
@@ -55,9 +53,7 @@ class Guard(gym.Wrapper):
             raise self._fault(f"step {self._steps}", error) from error
         self._check_observation(f"step {self._steps}", observation)
         if not np.isfinite(reward):
-            raise EnvironmentFault(
-                f"{self._name}: step {self._steps} of an episode returned a reward of {reward}."
-            )
+            raise EnvironmentFault(f"{self._name}: step {self._steps} of an episode returned a reward of {reward}.")
         return observation, reward, bool(terminated), bool(truncated), info
 
     def _fault(self, call: str, error: Exception) -> Exception:
@@ -68,9 +64,7 @@ class Guard(gym.Wrapper):
 
     def _check_observation(self, call: str, observation: Any) -> None:
         if not isinstance(observation, dict):
-            raise EnvironmentFault(
-                f"{self._name}: {call} returned a {type(observation).__name__}, not a dict."
-            )
+            raise EnvironmentFault(f"{self._name}: {call} returned a {type(observation).__name__}, not a dict.")
         for key, shape in self._shapes.items():
             if key not in observation:
                 raise EnvironmentFault(f"{self._name}: {call} returned an observation without {key!r}.")
@@ -81,9 +75,7 @@ class Guard(gym.Wrapper):
                 )
             if value.dtype.kind == "f" and not np.isfinite(value).all():
                 entry = int(np.flatnonzero(~np.isfinite(value))[0])
-                raise EnvironmentFault(
-                    f"{self._name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry})."
-                )
+                raise EnvironmentFault(f"{self._name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry}).")
 
 
 def describe_error(error: BaseException) -> str:
@@ -101,8 +93,9 @@ class Fault(str):
 class Reporter(gym.Wrapper):
     """Put the sentence of a fault into ``info[FAULT_KEY]`` instead of raising it.
 
-    A worker process of Stable-Baselines3 that meets an exception prints a traceback and dies, and the main process
-    hears nothing but a broken pipe. So the last good observation is returned with the sentence beside it;
+    A worker process of Stable-Baselines3 that meets an exception prints a traceback and dies, and the main
+    process hears nothing but a broken pipe. So the last good observation is returned with the sentence
+    beside it;
     :class:`rlher.envs.vec.GoalVecEnv` raises it where it can be caught.
 
     :param env: the outermost wrapper of the worker's environment.
@@ -112,9 +105,7 @@ class Reporter(gym.Wrapper):
         super().__init__(env)
         self._last = _zeros(env.observation_space)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, or report."""
         try:
             self._last, info = self.env.reset(seed=seed, options=options)
@@ -156,9 +147,7 @@ class Unbuilt(gym.Env):
     def __init__(self, fault: str, observation_space: gym.Space, action_space: gym.Space) -> None:
         self._fault, self.observation_space, self.action_space = fault, observation_space, action_space
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Report."""
         return _zeros(self.observation_space), {FAULT_KEY: self._fault}
 

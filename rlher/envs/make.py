@@ -17,22 +17,32 @@ GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 def make_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     """Build one goal environment.
 
-    Its ``info`` always has ``is_success`` (and ``is_crash`` where ``cfg.crash_key`` is set), it is truncated after
-    ``cfg.max_episode_steps``, and whatever it does wrong in ``reset`` or ``step`` is raised as one sentence.
+    Its ``info`` always has ``is_success`` (and ``is_crash`` where ``cfg.crash_key`` is set), it is
+    truncated after ``cfg.max_episode_steps``, and whatever it does wrong in ``reset`` or ``step`` is
+    raised as one sentence.
 
     :param cfg: which environment, and what is known of it.
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
     """
-    ensure_registered(cfg.id, cfg.modules)
-    env = _construct(cfg, render_mode)
+    env = make_bare(cfg, render_mode)
     try:
         require_goal_interface(env, cfg.id)
     except UserError:
         env.close()
         raise
     return Guard(Outcome(env, cfg), cfg.id)
+
+
+def make_bare(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
+    """Build the environment as gymnasium.make does, goal environment or not, with failures told in a sentence.
+
+    :raises UserError: unknown id, module or keyword argument, or missing extra.
+    :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
+    """
+    ensure_registered(cfg.id, cfg.modules)
+    return _construct(cfg, render_mode)
 
 
 def require_goal_interface(env: gym.Env, name: str) -> None:
@@ -53,9 +63,7 @@ def require_goal_interface(env: gym.Env, name: str) -> None:
             f"{name} is not a goal environment: its observations have {', '.join(space.spaces)}, "
             f"but no {' and no '.join(missing)}. {help_}"
         )
-    if not callable(getattr(env.unwrapped, "compute_reward", None)) and not env.has_wrapper_attr(
-        "compute_reward"
-    ):
+    if not callable(getattr(env.unwrapped, "compute_reward", None)) and not env.has_wrapper_attr("compute_reward"):
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info). {help_}")
 
 

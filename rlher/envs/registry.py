@@ -12,8 +12,9 @@ import gymnasium as gym
 from rlher.envs.catalog import yaml_ids, yaml_names
 from rlher.errors import UserError, closest
 
-# Importing one of these registers its environments. The pattern of ids says which to try first, because highway_env
-# takes longer to import than most commands take to answer; the others are tried before an id is called unknown.
+# Importing one of these registers its environments. The pattern of ids says which to try first, because
+# highway_env takes longer to import than most commands take to answer; the others are tried before an id is
+# called unknown.
 FAMILIES = {
     "gymnasium_robotics": r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka",
     "highway_env": r"parking",
@@ -29,13 +30,11 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
 
     :param env_id: as gymnasium.make takes it, ``module:id`` included.
     :param modules: packages to import in any case.
-    :raises UserError: a module cannot be imported, the id is unknown (the closest ones are named), or it needs an
-        extra that is not installed.
+    :raises UserError: a module cannot be imported, the id is unknown (the closest ones are named), or it
+        needs an extra that is not installed.
     """
     if not env_id:
-        raise UserError(
-            "no environment was named: set env=<name>, for example env=FetchReach-v4, or env.id=<id>."
-        )
+        raise UserError("no environment was named: set env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
     module, _, name = env_id.rpartition(":")
     for package in [*modules, *([module] if module else [])]:
         _import(package)
@@ -48,15 +47,16 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
             if re.match(pattern, name):
                 raise UserError(_how_to_install(name, family)) from None
     if name not in gym.registry:
-        known = {*yaml_names(), *gym.registry}
+        near = closest(name, yaml_names()) or closest(name, gym.registry) or "."
         raise UserError(
-            f"no environment is called {name!r}{closest(name, known)} `rlher list envs` prints those with a YAML; "
-            "one of your own package needs env.modules=[<package>]."
+            f"no environment is called {name!r}{near} `rlher list envs` prints those that come with a config; "
+            "one that a package of yours registers needs env.modules=[<package>]."
         )
 
 
 def _import(module: str) -> None:
-    # The folder a command is given in is where a person keeps their module; console scripts leave it out of the path.
+    # The folder a command is given in is where a person keeps their module; console scripts leave it out of
+    # the path.
     if "" not in sys.path:
         sys.path.append("")
     try:

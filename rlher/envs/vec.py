@@ -25,12 +25,12 @@ def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str 
     :param cfg: which environment.
     :param n_envs: how many, at least 1.
     :param seed: of the whole group; every environment and action space gets a stream of its own from it.
-    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each; ``"auto"``: the latter from two
-        on.
+    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each; ``"auto"``: the
+        latter from two on.
     :return: a vectorised environment; closing it ends its processes.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
-    :raises EnvironmentFault: by its ``reset``, ``step`` and ``env_method``, with the same sentence from one process
-        and from many; also when a process dies.
+    :raises EnvironmentFault: by its ``reset``, ``step`` and ``env_method``, with the same sentence from one
+        process and from many; also when a process dies.
     """
     many = n_envs > 1 if vec_env == "auto" else vec_env == "subproc"
     first = _monitored(cfg)
@@ -64,8 +64,8 @@ class GoalVecEnv(VecEnvWrapper):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset, and the action spaces.
 
-        Stable-Baselines3 would give environment i the seed ``seed + i``, so that runs with seeds 0 and 1 share all but
-        one of their environments.
+        Stable-Baselines3 would give environment i the seed ``seed + i``, so that runs with seeds 0 and 1
+        share all but one of their environments.
 
         :return: the seeds, one per environment.
         """

@@ -13,9 +13,7 @@ class LineEnv(gym.Env):
 
     def __init__(self) -> None:
         box = spaces.Box(-10.0, 10.0, (1,), dtype=np.float32)
-        self.observation_space: spaces.Space = spaces.Dict(
-            observation=box, achieved_goal=box, desired_goal=box
-        )
+        self.observation_space: spaces.Space = spaces.Dict(observation=box, achieved_goal=box, desired_goal=box)
         self.action_space = spaces.Box(-1.0, 1.0, (1,), dtype=np.float32)
         self.steps = 0
 
@@ -120,11 +118,7 @@ class FixedGoals(LineEnv):
     """Its compute_reward raises on a batch."""
 
     def compute_reward(self, achieved_goal, desired_goal, info):
-        return (
-            0.0
-            if abs(float(achieved_goal[0].item()) - float(desired_goal[0])) < 0.3 and info is not None
-            else -1.0
-        )
+        return 0.0 if abs(float(achieved_goal[0].item()) - float(desired_goal[0])) < 0.3 and info is not None else -1.0
 
 
 class TwoConventions(LineEnv):

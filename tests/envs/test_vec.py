@@ -57,9 +57,7 @@ def test_a_fault_is_one_sentence_alike_from_one_process_and_many(name, told, cap
 def test_a_dead_process_is_told_and_closed(capfd):
     envs = make_goal_envs(hostile("Dies"), 2, vec_env="subproc")
     start = time.monotonic()
-    with pytest.raises(
-        EnvironmentFault, match=r"Dies-v0: the process of environment 0 died \(exit status 7\)"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"Dies-v0: the process of environment 0 died \(exit status 7\)"):
         play(envs)
     envs.close()
     assert time.monotonic() - start < 10
@@ -127,9 +125,7 @@ def test_without_a_word_on_success_the_reward_can_say_it():
 
 
 def test_the_users_mistakes_are_told_before_any_process_starts():
-    with pytest.raises(
-        UserError, match="no environment is called 'FetchReech-v4'; did you mean 'FetchReach-v4'"
-    ):
+    with pytest.raises(UserError, match="no environment is called 'FetchReech-v4'; did you mean 'FetchReach-v4'"):
         make_goal_envs(EnvConfig(id="FetchReech-v4"), 8)
 
 
@@ -145,5 +141,6 @@ def test_auto_is_one_process_for_one_environment():
 def test_envs_alone_imports_no_torch():
     import subprocess
 
-    code = "import sys, rlher.envs, rlher.envs.catalog; print([m for m in ('torch', 'stable_baselines3') if m in sys.modules])"
+    heavy = "[m for m in ('torch', 'stable_baselines3', 'highway_env') if m in sys.modules]"
+    code = f"import sys, rlher.envs, rlher.envs.catalog, rlher.envs.check; print({heavy})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
