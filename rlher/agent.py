@@ -31,8 +31,13 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     env = make_env(run.config.env, render_mode=render_mode)
     venv = DummyVecEnv([lambda: env])
     require_fit(run.config.algo.name, env.action_space)
-    normalizer = GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
+    normalizer = (
+        GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
+    )
     model = build_policy(run.config.algo, normalizer or venv, device)
-    path = next((path for path in (run.model(which), run.model("last"), run.model("best")) if path.exists()), run.model(which))
+    path = next(
+        (path for path in (run.model(which), run.model("last"), run.model("best")) if path.exists()),
+        run.model(which),
+    )
     checkpoint.load_policy(path, model, normalizer)
     return Agent(policy_of(model, normalizer, deterministic), env)

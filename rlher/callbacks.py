@@ -62,9 +62,12 @@ class Evaluate(BaseCallback):
         summary = evaluation.summary()
         row = {
             "timesteps": self.num_timesteps,
-            **{name: summary[name] for name in ("success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate")},
+            **{
+                name: summary[name]
+                for name in ("success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate")
+            },
             "episodes": summary["episodes"],
-            "updates": self.model._n_updates,  # type: ignore[attr-defined]
+            "updates": self.model._n_updates,
             "wall_seconds": round(time.monotonic() - self._started, 3),
         }
         self.rows.append(row)
@@ -90,7 +93,9 @@ def _rank(row: dict[str, Any]) -> tuple[float, float]:
 
 
 class ProgressBar(BaseCallback):
-    """Show step, speed, time left, training success and the last evaluation on stderr; a line each where it is no terminal.
+    """Show step, speed, time left, training success and the last evaluation on stderr.
+
+    Where stderr is no terminal, a line per evaluation says the same.
 
     :param total: steps of the run.
     :param evaluations: whose rows to show.
@@ -120,7 +125,9 @@ class ProgressBar(BaseCallback):
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def _on_step(self) -> bool:
@@ -137,13 +144,15 @@ class ProgressBar(BaseCallback):
     def _show_evaluation(self, row: dict[str, Any]) -> None:
         self._bar.update(self._task, evaluated=f"{row['success_rate']:.0%}")
         if self._enabled and not self._live:
-            crash = "" if row["crash_rate"] is None else f"  crash {row['crash_rate']:4.0%}"
-            print(
-                f"{row['timesteps']:>9,} steps  eval success {row['success_rate']:4.0%}{crash}  return {row['mean_reward']:7.2f}"
-                f"  training {self._training():>4}  {row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
-                file=sys.stderr,
-                flush=True,
-            )
+            parts = [
+                f"{row['timesteps']:>9,} steps",
+                f"eval success {row['success_rate']:4.0%}",
+                *([f"crash {row['crash_rate']:4.0%}"] if row["crash_rate"] is not None else []),
+                f"return {row['mean_reward']:7.2f}",
+                f"training {self._training():>4}",
+                f"{row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
+            ]
+            print("  ".join(parts), file=sys.stderr, flush=True)
 
     def _training(self) -> str:
         outcomes = self.model.ep_success_buffer  # of the last 100 episodes

@@ -1,7 +1,7 @@
 """Model files: Stable-Baselines3 zips that carry their normaliser, read without unpickling anything.
 
-A zip of SB3 holds a pickle of the model's attributes beside its weights, and unpickling a file somebody sent you runs what
-they wrote in it. The model is rebuilt from the run's config instead, and only tensors are read from the zip.
+A zip of SB3 holds a pickle of the model's attributes beside its weights, and unpickling a file somebody sent you runs
+what they wrote in it. The model is rebuilt from the run's config instead, and only tensors are read from the zip.
 """
 
 import io
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.utils import recursive_getattr
+from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.errors import UserError
 from rlher.files import replacing
@@ -69,7 +69,7 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
     """
     with _told(path), zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
-        parameters = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
+        parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
         model.set_parameters(parameters, exact_match=True, device=model.device)
         if VARIABLES in archive.namelist():
             for name, value in (_tensors(archive, VARIABLES, model.device) or {}).items():

@@ -1,14 +1,13 @@
 """The `rlher` command: finds the verb, hands the rest to Hydra, and tells every failure in a sentence.
 
-Each verb is a Hydra application of its own with the primary config ``conf/<verb>.yaml``, so multirun, launchers, ``--cfg``
-and completion all work. Nothing heavy is imported before a verb runs: ``--help`` and completion stay instant.
+Each verb is a Hydra application of its own with the primary config ``conf/<verb>.yaml``, so multirun, launchers,
+``--cfg`` and completion all work. Nothing heavy is imported before a verb runs: ``--help`` and completion stay instant.
 """
 
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from rlher import __version__
 from rlher.errors import EnvironmentFault, UserError, closest
@@ -80,11 +79,19 @@ def _run_hydra(verb: str, argv: list[str]) -> int:
 
     from rlher import config
 
-    def task(cfg: DictConfig) -> Any:
-        module = importlib.import_module(f"rlher.{verb}")
-        codes.append(getattr(module, verb)(config.to_object(cfg, config.VERB_SCHEMAS[verb])))
+    def task(cfg: DictConfig) -> None:
+        try:
+            run = getattr(importlib.import_module(f"rlher.{verb}"), verb)
+            codes.append(run(config.to_object(cfg, config.VERB_SCHEMAS[verb])))
+        except (UserError, EnvironmentFault) as error:
+            if os.getpid() != dispatcher:  # a launcher's worker process, whose list of codes nobody reads
+                raise
+            # Told here and not raised, so that of several jobs the others still run.
+            print(f"rlher: {error}", file=sys.stderr)
+            codes.append(error.exit_code)
 
     codes: list[int] = []
+    dispatcher = os.getpid()
     config.register()
     sys.argv = [sys.argv[0], *argv]
     hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
@@ -104,7 +111,8 @@ def _complete(argv: list[str]) -> int:
 
 
 def _print_help() -> None:
-    print(f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay\n\nusage: rlher <verb> [flags] [key=value ...]\n")
+    print(f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay")
+    print("\nusage: rlher <verb> [flags] [key=value ...]\n")
     for verb, text in VERBS.items():
         print(f"  {verb:<10} {text}")
     print("\nexamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES))

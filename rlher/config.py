@@ -19,7 +19,12 @@ ConfigT = TypeVar("ConfigT")
 
 
 def key(
-    default: Any, text: str, *, low: float | None = None, high: float | None = None, choices: tuple[str, ...] = ()
+    default: Any,
+    text: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
 ) -> Any:
     """Declare one config key: its default, its one-line text, and the closed range or choices it must lie in."""
     limits = {"text": text, "low": low, "high": high, "choices": choices}
@@ -217,7 +222,9 @@ class ReplayConfig:
 
     run: str | None = key(None, "run folder; null: the newest under `logs`")
     logs: str = key("logs", "folder of all runs")
-    checkpoint: str = key("auto", "which model; auto: best for enjoy, last for evaluate", choices=("auto", "best", "last"))
+    checkpoint: str = key(
+        "auto", "which model; auto: best for enjoy, last for evaluate", choices=("auto", "best", "last")
+    )
     episodes: int = key(100, "episodes", low=1)
     seed: int = key(1_000_000, "seed of the first episode; the next ones count up", low=0)
     deterministic: bool = key(True, "the policy's mean action; false: sampled")
@@ -267,7 +274,7 @@ VERB_SCHEMAS: dict[str, type] = {
 
 
 def register() -> None:
-    """Store the schemas where the YAML files of ``conf/`` name them: ``/schema/<verb>``, ``/schema/algo/<name>``, ..."""
+    """Store the schemas where the files of ``conf/`` name them: ``/schema/<verb>``, ``/schema/algo/<name>``, ..."""
     store = ConfigStore.instance().store
     for name, verb in VERB_SCHEMAS.items():
         store(group="schema", name=name, node=verb)

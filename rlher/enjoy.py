@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from ctypes.util import find_library
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def enjoy(config: EnjoyConfig) -> int:
     run = runs.find(config.run, config.logs)
     which = "best" if config.checkpoint == "auto" else config.checkpoint
     window = config.video is None and has_display()
+    if not window:
+        choose_headless_renderer()
     agent = load_agent(run, which, config.device, config.deterministic, "human" if window else "rgb_array")
     print(f"{run.folder}, {which} model", file=sys.stderr)
     frames: list[np.ndarray] = []
@@ -40,7 +43,9 @@ def enjoy(config: EnjoyConfig) -> int:
     finally:
         agent.env.close()
     if config.json:
-        print(json.dumps({"run": str(run.folder), "checkpoint": which, "episodes": [asdict(each) for each in outcomes]}))
+        print(
+            json.dumps({"run": str(run.folder), "checkpoint": which, "episodes": [asdict(each) for each in outcomes]})
+        )
     if frames:
         path = Path(config.video) if config.video else run.folder / "enjoy.mp4"
         write_video(path, frames, config.fps or agent.env.metadata.get("render_fps", 30))
@@ -51,6 +56,15 @@ def enjoy(config: EnjoyConfig) -> int:
 def has_display() -> bool:
     """Tell whether a window can be opened."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def choose_headless_renderer() -> None:
+    """Point MuJoCo at a renderer that needs no display, unless ``MUJOCO_GL`` already says which."""
+    if "MUJOCO_GL" not in os.environ:
+        for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
+            if find_library(library):
+                os.environ["MUJOCO_GL"] = backend
+                return
 
 
 def _film(env: gym.Env, frames: list[np.ndarray]) -> None:

@@ -17,7 +17,10 @@ def evaluate(config: EvaluateConfig) -> int:
     run = runs.find(config.run, config.logs)
     which = "last" if config.checkpoint == "auto" else config.checkpoint
     agent = load_agent(run, which, config.device, config.deterministic)
-    print(f"{run.folder}, {which} model, seeds {config.seed}…{config.seed + config.episodes - 1}", file=sys.stderr)
+    print(
+        f"{run.folder}, {which} model, seeds {config.seed}…{config.seed + config.episodes - 1}",
+        file=sys.stderr,
+    )
     summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed).summary()
     agent.env.close()
     if config.json:

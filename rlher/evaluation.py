@@ -29,7 +29,15 @@ class Episode:
     length: int = 0
 
     def __str__(self) -> str:
-        outcome = "success" if self.success else "crashed" if self.crashed else "reached, then left" if self.reached else "missed"
+        outcome = (
+            "success"
+            if self.success
+            else "crashed"
+            if self.crashed
+            else "reached, then left"
+            if self.reached
+            else "missed"
+        )
         return f"{outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
 
 
@@ -107,10 +115,12 @@ def play_many(
 
 def sentence(summary: dict[str, float | int | None]) -> str:
     """Say a summary in a line."""
-    crash = summary["crash_rate"]
-    return (
-        f"success {summary['success_rate']:.1%} [{summary['success_rate_low']:.1%}, {summary['success_rate_high']:.1%}]"
-        f"   reached at any time {summary['reached_rate']:.1%}"
-        + (f"   crashed {crash:.1%}" if crash is not None else "")
-        + f"   return {summary['mean_reward']:.2f}   length {summary['mean_length']:.1f}   ({summary['episodes']} episodes)"
-    )
+    parts = [
+        f"success {summary['success_rate']:.1%} [{summary['success_rate_low']:.1%}, {summary['success_rate_high']:.1%}]",
+        f"reached at any time {summary['reached_rate']:.1%}",
+        *([f"crashed {summary['crash_rate']:.1%}"] if summary["crash_rate"] is not None else []),
+        f"return {summary['mean_reward']:.2f}",
+        f"length {summary['mean_length']:.1f}",
+        f"({summary['episodes']} episodes)",
+    ]
+    return "   ".join(parts)

@@ -43,14 +43,15 @@ class GoalNormalize(VecNormalize):
     def step_wait(self) -> VecEnvStepReturn:
         """Step, update the statistics, normalise; see the class for what is added to ``infos``."""
         obs, rewards, dones, infos = self.venv.step_wait()
+        assert isinstance(obs, dict)
         self.old_obs, self.old_reward = obs, rewards
         if self.training:
-            self._update(obs)  # type: ignore[arg-type]
+            self._update(obs)
         for index in np.flatnonzero(dones):
             raw = infos[index]["terminal_observation"]
             infos[index]["raw_terminal_observation"] = raw
             infos[index]["terminal_observation"] = self.normalize_obs(raw)
-        return self.normalize_obs(obs), rewards, dones, infos  # type: ignore[arg-type]
+        return self.normalize_obs(obs), rewards, dones, infos
 
     def _update(self, obs: dict[str, np.ndarray]) -> None:
         for name in self.obs_rms:

@@ -1,13 +1,14 @@
 """From what a person types after the verb to what Hydra reads: flags, a positional run folder, ids and paths.
 
-Every plain key of a verb's schema is a flag too (``total_timesteps`` is ``--total-timesteps``), so flags need no table of
-their own. Hydra 1.3 wants its own flags before all overrides; here they may come in any order.
+Every plain key of a verb's schema is a flag too (``total_timesteps`` is ``--total-timesteps``), so flags need no table
+of their own. Hydra 1.3 wants its own flags before all overrides; here they may come in any order.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ from rlher import config
 from rlher.errors import UserError, closest
 
 HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
-HYDRA_FLAGS = {"-c": "--cfg", "-p": "--package", "-cd": "--config-dir", "-cn": "--config-name", "-i": "--info"}
+HYDRA_FLAGS = {
+    "-c": "--cfg",
+    "-p": "--package",
+    "-cd": "--config-dir",
+    "-cn": "--config-name",
+    "-i": "--info",
+}
 GROUPS = ("algo", "env", "her")
 
 
@@ -54,7 +61,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             overrides.append(f"run={quote(word)}")
         else:
             overrides.append(word)
-    config_dirs = [value for flag, value in zip(hydra_flags, hydra_flags[1:], strict=False) if flag in ("-cd", "--config-dir")]
+    config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
     return hydra_flags + [each for word in overrides for each in _expand(word, config_dirs)]
 
 
@@ -144,7 +151,13 @@ def help_text(verb: str, summary: str) -> str:
     """Compose ``rlher <verb> --help`` from the schema: flags, groups, keys, each with its text and default."""
     schema = config.VERB_SCHEMAS[verb]
     positional = " [<run>]" if "--run" in flags(verb) else ""
-    lines = [f"rlher {verb}: {summary}", "", f"usage: rlher {verb}{positional} [flags] [key=value ...]", "", "flags (each is a key too):"]
+    lines = [
+        f"rlher {verb}: {summary}",
+        "",
+        f"usage: rlher {verb}{positional} [flags] [key=value ...]",
+        "",
+        "flags (each is a key too):",
+    ]
     for flag, (_, default, text) in flags(verb).items():
         shown = flag if isinstance(default, bool) else f"{flag} {default if default is not None else '...'}"
         lines.append(f"  {shown:<28} {text}")
@@ -155,6 +168,13 @@ def help_text(verb: str, summary: str) -> str:
     nested = [(name, text) for name, text in config.keys(schema).items() if "." in name]
     if nested:
         lines += ["", "keys:"] + [f"  {name:<34} {text}" for name, text in nested]
-        lines += ["", "An algorithm adds keys of its own: `rlher train algo=td3 --cfg job -p algo`."] if "algo" in names else []
-    lines += ["", "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help"]
+        lines += (
+            ["", "An algorithm adds keys of its own: `rlher train algo=td3 --cfg job -p algo`."]
+            if "algo" in names
+            else []
+        )
+    lines += [
+        "",
+        "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help",
+    ]
     return "\n".join(lines)

@@ -12,6 +12,6 @@ def policy_of(model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, deter
 
     def policy(observation: dict[str, np.ndarray]) -> np.ndarray:
         seen = normalizer.normalize_obs(observation) if normalizer else observation
-        return model.predict(seen, deterministic=deterministic)[0]  # type: ignore[arg-type]
+        return model.predict(seen, deterministic=deterministic)[0]
 
     return policy

@@ -28,7 +28,9 @@ def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         notes.append(f"learning_starts {learning_starts}: {why} of at most {episode} steps")
     gradient_steps = algo.gradient_steps
     if gradient_steps is None:
-        gradient_steps = algo.train_freq * config.n_envs  # SB3's 1 would mean fewer updates the more environments (#704)
+        gradient_steps = (
+            algo.train_freq * config.n_envs
+        )  # SB3's 1 would mean fewer updates the more environments (#704)
         if gradient_steps > 1:
             notes.append(f"gradient_steps {gradient_steps}: one update per stored transition")
     threads = config.threads or (os.cpu_count() or 1 if algo.batch_size >= LARGE_BATCH else 1)

@@ -27,7 +27,17 @@ from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig
 from rlher.errors import UserError
 from rlher.files import write_json, write_text
 
-PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "gymnasium-robotics", "mujoco", "highway-env", "numpy")
+PACKAGES = (
+    "rlher",
+    "torch",
+    "stable-baselines3",
+    "sb3-contrib",
+    "gymnasium",
+    "gymnasium-robotics",
+    "mujoco",
+    "highway-env",
+    "numpy",
+)
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
@@ -92,7 +102,9 @@ def _safe_name(name: str) -> str:
 
 
 def _first_free(parent: Path, name: str) -> Path:
-    taken = [int(match[1]) for entry in parent.iterdir() if (match := re.fullmatch(re.escape(name) + r"_(\d+)", entry.name))]
+    taken = [
+        int(match[1]) for entry in parent.iterdir() if (match := re.fullmatch(re.escape(name) + r"_(\d+)", entry.name))
+    ]
     number = max(taken, default=0) + 1
     while True:
         try:
@@ -133,7 +145,9 @@ def _git_state() -> dict[str, Any] | None:
         return None
     try:
         commit, status = (
-            subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True, timeout=10).stdout
+            subprocess.run(
+                ["git", "-C", str(root), *command], capture_output=True, text=True, check=True, timeout=10
+            ).stdout
             for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
         )
     except (OSError, subprocess.SubprocessError):
@@ -184,7 +198,15 @@ def _read_config(path: Path) -> TrainConfig:
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
     except FileNotFoundError:
         raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError, OmegaConfBaseException) as error:
+    except (
+        OSError,
+        UnicodeDecodeError,
+        yaml.YAMLError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OmegaConfBaseException,
+    ) as error:
         raise UserError(f"{path} is damaged: {str(error).splitlines()[0]}.") from error
     assert isinstance(config, TrainConfig)
     return config

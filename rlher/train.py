@@ -96,7 +96,7 @@ def _learn(run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None
     except EnvironmentFault as error:
         status, fault = "failed", str(error)
     checkpoint.save(run.model("last"), model, normalizer)
-    result = {"status": status, "error": fault, "timesteps": model.num_timesteps, "checkpoint": "last"}
+    result: dict[str, Any] = {"status": status, "error": fault, "timesteps": model.num_timesteps, "checkpoint": "last"}
     if status == "finished":
         result |= _final(run, model, normalizer, evaluations, measure)
     result["wall_seconds"] = round(time.monotonic() - started, 1)
@@ -138,7 +138,9 @@ def _stoppable() -> Iterator[None]:
 
 
 def _model_notes(config: TrainConfig, model: OffPolicyAlgorithm) -> list[str]:
-    bounds = target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
+    bounds = target_bounds.resolve(
+        getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma
+    )
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if bounds:
         notes.append("target Q in [" + ", ".join("?" if bound is None else f"{bound:g}" for bound in bounds) + "]")
@@ -149,8 +151,15 @@ def _model_notes(config: TrainConfig, model: OffPolicyAlgorithm) -> list[str]:
 
 def _announce(run: Run, notes: list[str]) -> None:
     config = run.config
-    her = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}" if config.her.n_sampled_goal else "no hindsight"
-    print(f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}", file=sys.stderr)
+    her = (
+        f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
+        if config.her.n_sampled_goal
+        else "no hindsight"
+    )
+    print(
+        f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}",
+        file=sys.stderr,
+    )
     for note in notes:
         print(f"  {note}", file=sys.stderr)
 

@@ -24,7 +24,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "gelu": nn.GELU,
     "silu": nn.SiLU,
 }
-POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")  # these go to the policy, every other key to the algorithm
+POLICY_KEYS = (
+    "net_arch",
+    "n_critics",
+    "n_quantiles",
+)  # these go to the policy, every other key to the algorithm
 OWN_KEYS = ("name", "activation", "learning_rate_schedule", "action_noise", "target_q_bounds", "kwargs")
 
 
@@ -38,9 +42,10 @@ def require_fit(name: str, action_space: spaces.Space) -> None:
     kind = {spaces.Discrete: "discrete", spaces.Box: "continuous"}.get(type(action_space))
     if ALGORITHMS[name].actions != kind:
         fitting = [other for other, algorithm in ALGORITHMS.items() if algorithm.actions == kind]
-        advice = f"{', '.join(fitting)} would" if fitting else "no algorithm here would"
+        advice = f"{', '.join(fitting)} can" if fitting else "no algorithm here can"
         raise UserError(
-            f"{name} needs {ALGORITHMS[name].actions} actions, and this environment's are {action_space}: {advice} work."
+            f"{name} needs {ALGORITHMS[name].actions} actions, but this environment's are {action_space}. "
+            f"{advice} act in it."
         )
 
 

@@ -34,10 +34,17 @@ ALGORITHMS: dict[str, Algorithm] = {
     "qrdqn": Algorithm(
         "sb3_contrib:QRDQN", "discrete", "quantile_net_target", "quantile-regression DQN (Dabney et al. 2018)"
     ),
-    "sac": Algorithm("stable_baselines3:SAC", "continuous", "critic_target", "soft actor-critic (Haarnoja et al. 2018)"),
-    "td3": Algorithm("stable_baselines3:TD3", "continuous", "critic_target", "twin delayed DDPG (Fujimoto et al. 2018)"),
+    "sac": Algorithm(
+        "stable_baselines3:SAC", "continuous", "critic_target", "soft actor-critic (Haarnoja et al. 2018)"
+    ),
+    "td3": Algorithm(
+        "stable_baselines3:TD3", "continuous", "critic_target", "twin delayed DDPG (Fujimoto et al. 2018)"
+    ),
     "ddpg": Algorithm(
-        "stable_baselines3:DDPG", "continuous", "critic_target", "deterministic policy gradient (Lillicrap et al. 2016)"
+        "stable_baselines3:DDPG",
+        "continuous",
+        "critic_target",
+        "deterministic policy gradient (Lillicrap et al. 2016)",
     ),
     "tqc": Algorithm(
         "sb3_contrib:TQC", "continuous", "critic_target", "truncated quantile critics (Kuznetsov et al. 2020)"

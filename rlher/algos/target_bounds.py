@@ -1,7 +1,7 @@
 """Bounded target values: no return can leave [low/(1-gamma), high/(1-gamma)], so no target should either.
 
-OpenAI baselines' HER clips its targets so (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q and finds
-it a large part of what makes sparse goal tasks learn fast.
+OpenAI baselines' HER clips its targets so (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q and
+finds it a large part of what makes sparse goal tasks learn fast.
 """
 
 from typing import Any
@@ -50,8 +50,8 @@ def resolve(wanted: Any, reward_range: list[float | None] | None, gamma: float) 
 def bound(network: nn.Module, bounds: Bounds) -> None:
     """Clamp everything ``network`` returns, a tensor or a tuple of them, to ``bounds``.
 
-    Every SB3 algorithm reads its target network through ``__call__``, so a forward hook reaches all of them. Hooks are no
-    part of a saved model.
+    Every SB3 algorithm reads its target network through ``__call__``, so a forward hook reaches all of them. Hooks are
+    no part of a saved model.
     """
     low, high = bounds
 
