@@ -134,10 +134,14 @@ def explain(error: Exception) -> str | None:
         return None
     first = str(error).splitlines()[0]
     if first.startswith("Could not override"):
-        from rlher.overrides import known_keys
+        from rlher.overrides import closest_key
 
         key = first.split("'")[1]
-        return f"there is no key {key!r}{closest(key, known_keys())}."
+        return f"there is no key {key!r}{closest_key(key)}."
+    if first.startswith("Ambiguous value"):
+        word = first.split("'")[1]
+        name, _, values = word.partition("=")
+        return f"{word} is several values: for one run each add -m, for a list write {name}=[{values}]."
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
     return f"{first.rstrip('.')}{': ' + cause if cause and cause != first else ''}."
 

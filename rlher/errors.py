@@ -17,10 +17,10 @@ class EnvironmentFault(Exception):
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x' or 'y'?"`` for the known names nearest to ``name``, or ``""``.
+    """Return ``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``name``, or ``""``.
 
     Case is ignored in the comparison, because ``fetchreach-v4`` is what a person types first.
     """
     spelling = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spelling, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(repr(spelling[match]) for match in near)}?" if near else ""
+    return f" (did you mean {' or '.join(repr(spelling[match]) for match in near)}?)" if near else ""

@@ -115,8 +115,9 @@ def play_many(
 
 def sentence(summary: dict[str, float | int | None]) -> str:
     """Say a summary in a line."""
+    low, high = summary["success_rate_low"], summary["success_rate_high"]
     parts = [
-        f"success {summary['success_rate']:.1%} [{summary['success_rate_low']:.1%}, {summary['success_rate_high']:.1%}]",
+        f"success {summary['success_rate']:.1%} [{low:.1%}, {high:.1%}]",
         f"reached at any time {summary['reached_rate']:.1%}",
         *([f"crashed {summary['crash_rate']:.1%}"] if summary["crash_rate"] is not None else []),
         f"return {summary['mean_reward']:.2f}",

@@ -59,6 +59,8 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             overrides.append(_flag_to_override(verb, word, words))
         elif "=" not in word and not word.startswith(("-", "~", "+")) and "--run" in flags(verb):
             overrides.append(f"run={quote(word)}")
+        elif "=" not in word and not word.startswith("~"):
+            raise UserError(f"{word!r} is neither a flag nor key=value.")
         else:
             overrides.append(word)
     config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
@@ -140,8 +142,19 @@ def options(group: str) -> list[str]:
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
 
-def known_keys() -> list[str]:
-    """List every key of every verb and algorithm, to find the nearest to a misspelt one."""
+def closest_key(key: str) -> str:
+    """Hint at the keys nearest to a misspelt one, as :func:`rlher.errors.closest`; ``lr`` is near ``learning_rate``."""
+    known = _known_keys()
+    if key in known:
+        return ": it belongs to another algorithm, environment or verb"
+    group, _, name = key.rpartition(".")
+    initials = [each for each in known if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
+    same_name = [each for each in known if each.rpartition(".")[2] == name]
+    near = same_name or [each for each in initials if each.rpartition(".")[0] == group]
+    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else closest(key, known)
+
+
+def _known_keys() -> list[str]:
     found = {name for schema in config.VERB_SCHEMAS.values() for name in config.keys(schema)}
     found |= {name for schema in config.ALGO_SCHEMAS.values() for name in config.keys(schema, "algo.")}
     return sorted(found | set(config.keys(config.BitFlippingConfig, "env.")))
