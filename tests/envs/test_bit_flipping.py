@@ -1,0 +1,96 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rlher.config import BitFlippingConfig
+from rlher.envs import make_env
+from rlher.envs.bit_flipping import SQUARE, BitFlippingEnv
+
+
+def solve(env, observation) -> list[tuple]:
+    """Flip every wrong bit, return what each step returned."""
+    steps = []
+    for bit in np.flatnonzero(observation["achieved_goal"] != observation["desired_goal"]):
+        action = np.eye(env.n_bits)[bit] if env.continuous else bit
+        steps.append(env.step(action))
+    return steps
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+@pytest.mark.parametrize("n_bits", [1, 2, 15])
+def test_flipping_the_wrong_bits_reaches_the_goal_and_ends_the_episode(n_bits, continuous):
+    env = BitFlippingEnv(n_bits, continuous)
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        *before, last = solve(env, observation)
+        assert all(step[1:4] == (-1.0, False, False) for step in before)
+        final, reward, terminated, _, info = last
+        assert (reward, terminated, info["is_success"]) == (0.0, True, True)
+        assert all(env.observation_space[key].contains(final[key]) for key in final)
+
+
+def test_goals_are_drawn_each_episode_and_never_where_it_starts():
+    env = BitFlippingEnv(2)
+    env.reset(seed=0)
+    goals = set()
+    for _ in range(50):
+        observation, _ = env.reset()
+        assert not np.array_equal(observation["achieved_goal"], observation["desired_goal"])
+        goals.add(tuple(observation["desired_goal"]))
+    assert len(goals) == 4
+
+
+def test_the_fixed_goal_is_all_ones():
+    env = BitFlippingEnv(5, fixed_goal=True)
+    assert all(env.reset(seed=seed)[0]["desired_goal"].all() for seed in range(10))
+
+
+@pytest.mark.parametrize("n_bits", [4, 9])
+def test_an_episode_is_as_long_as_the_pattern_whatever_its_length(n_bits):
+    for env in (
+        gym.make("BitFlipping-v0", n_bits=n_bits),
+        make_env(BitFlippingConfig(id="BitFlipping-v0", n_bits=n_bits)),
+    ):
+        observation, _ = env.reset(seed=0)
+        # Flipping one bit to and fro never solves a pattern that differs in another.
+        bit = int(np.flatnonzero(observation["achieved_goal"] == observation["desired_goal"])[0])
+        ends = [env.step(bit)[2:4] for _ in range(n_bits)]
+        assert ends == [(False, False)] * (n_bits - 1) + [(False, True)]
+
+
+def test_rewards_of_batches_are_those_of_rows():
+    env = BitFlippingEnv(3)
+    goals = np.array([[bit == "1" for bit in f"{number:03b}"] for number in range(8)], dtype=np.float32)
+    pairs = [(a, b) for a in goals for b in goals]
+    achieved, desired = (np.stack(side) for side in zip(*pairs, strict=True))
+    rewards = env.compute_reward(achieved, desired, {})
+    assert rewards.shape == (64,)
+    assert [float(env.compute_reward(a, b, {})) for a, b in pairs] == rewards.tolist()
+    assert (rewards == 0).sum() == 8
+    assert np.array_equal(env.compute_terminated(achieved, desired, {}), rewards == 0)
+
+
+def test_observations_handed_out_are_not_changed_by_later_steps():
+    env = BitFlippingEnv(4)
+    first, _ = env.reset(seed=0)
+    copy = {key: value.copy() for key, value in first.items()}
+    env.step(0)
+    assert all(np.array_equal(first[key], copy[key]) for key in copy)
+
+
+def test_the_picture_shows_bits_and_goal():
+    env = BitFlippingEnv(4, render_mode="rgb_array")
+    env.reset(seed=0)
+    before = env.render()
+    assert before.shape == (2 * SQUARE, 4 * SQUARE, 3)
+    assert before.dtype == np.uint8
+    env.step(2)
+    changed = (env.render() != before).any(axis=(0, 2)).reshape(4, SQUARE).any(axis=1)
+    assert changed.tolist() == [False, False, True, False]
+
+
+def test_impossible_arguments_are_refused():
+    with pytest.raises(ValueError, match="n_bits=0"):
+        BitFlippingEnv(0)
+    with pytest.raises(ValueError, match="render_mode='human'"):
+        BitFlippingEnv(render_mode="human")

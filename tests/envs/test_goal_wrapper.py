@@ -1,0 +1,79 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rlher.config import EnvConfig
+from rlher.envs import make_env
+from rlher.envs.check import check_goal_env
+from rlher.envs.goal_wrapper import GoalEnvWrapper
+from rlher.envs.probe import describe
+from rlher.envs.vec import make_goal_envs
+
+CAR = EnvConfig(id="CarToGoal-v0", modules=["goal_mountain_car"])
+
+
+def test_the_documented_example_passes_the_check_without_a_warning():
+    assert {finding.level for finding in check_goal_env(CAR)} == {"ok"}
+
+
+def test_it_is_described_by_its_id_alone():
+    cfg = describe(CAR)
+    assert (cfg.success_key, cfg.ends_on_success, cfg.reward_range) == ("is_success", True, [-1.0, 0.0])
+    assert (cfg.success_reward, cfg.max_episode_steps) == (0.0, 200)
+
+
+@pytest.mark.parametrize("vec_env", ["dummy", "subproc"])
+def test_it_runs_in_one_process_and_in_many(vec_env):
+    envs = make_goal_envs(CAR, 2, 0, vec_env)
+    assert envs.reset()["achieved_goal"].shape == (2, 1)
+    rewards = envs.env_method("compute_reward", np.zeros((3, 1)), np.array([[0.0], [1.0], [0.01]]), {}, indices=[0])
+    assert rewards[0].tolist() == [0, -1, 0]
+    envs.close()
+
+
+def test_its_achieved_goal_is_the_function_of_the_observation():
+    env = make_env(CAR)
+    observation, _ = env.reset(seed=3)
+    for _ in range(5):
+        observation = env.step(env.action_space.sample())[0]
+        assert observation["achieved_goal"] == pytest.approx(observation["observation"][:1])
+
+
+def test_goals_and_starts_come_from_different_streams():
+    env = make_env(CAR)
+    starts, goals = zip(
+        *[(each["achieved_goal"][0], each["desired_goal"][0]) for each in (env.reset(seed=s)[0] for s in range(100))],
+        strict=True,
+    )
+    assert abs(np.corrcoef(starts, goals)[0, 1]) < 0.35
+    assert env.reset(seed=7)[0]["desired_goal"] == env.reset(seed=7)[0]["desired_goal"]
+    assert env.reset()[0]["desired_goal"] != env.reset()[0]["desired_goal"]
+
+
+def test_a_goal_can_be_given_and_reached():
+    env = make_env(CAR)
+    observation, _ = env.reset(seed=0, options={"desired_goal": [-0.5]})
+    assert observation["desired_goal"] == pytest.approx([-0.5])
+    _, reward, terminated, _, info = env.step(np.zeros(1, dtype=np.float32))
+    assert (reward, terminated, info["is_success"]) == (0.0, True, True)
+
+
+def test_success_need_not_end_an_episode_and_goals_may_be_drawn_by_a_function():
+    env = GoalEnvWrapper(
+        gym.make("MountainCarContinuous-v0"),
+        goal_of=lambda observation: observation[:1],
+        reward=lambda achieved, desired: (np.abs(achieved - desired)[..., 0] < 9).astype(float),
+        goal_space=gym.spaces.Box(-np.inf, np.inf, (1,), np.float32),
+        draw_goal=lambda generator: generator.normal(0.3, 0.01, 1),
+        success_reward=1.0,
+        ends_on_success=False,
+    )
+    assert 0.2 < env.reset(seed=0)[0]["desired_goal"][0] < 0.4
+    _, reward, terminated, _, info = env.step(np.zeros(1, dtype=np.float32))
+    assert (reward, terminated, info["is_success"]) == (1.0, False, True)
+
+
+def test_goals_that_cannot_be_drawn_are_refused():
+    endless = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    with pytest.raises(ValueError, match="give draw_goal"):
+        GoalEnvWrapper(gym.make("MountainCarContinuous-v0"), lambda o: o, lambda a, d: 0, endless)
