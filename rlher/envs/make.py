@@ -1,5 +1,7 @@
 """From an environment's config to one environment, guarded and with one name for success."""
 
+import sys
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -8,6 +10,7 @@ import gymnasium as gym
 from rlher.config import EnvConfig
 from rlher.envs.guard import Guard, describe_error
 from rlher.envs.outcome import Outcome
+from rlher.envs.quiet import native_stdout_to_stderr
 from rlher.envs.registry import ensure_registered
 from rlher.errors import EnvironmentFault, UserError
 
@@ -79,8 +82,9 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
     try:
-        # gymnasium's own checker warns in many lines of what rlher.envs.check says in one, and costs time.
-        return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
+        with native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
+            # gymnasium's own checker warns in many lines of what rlher.envs.check says in one, and costs time.
+            return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.DependencyNotInstalled as error:
         raise UserError(f"{cfg.id} needs a package that is not installed: {error}") from error
     except gym.error.Error as error:
