@@ -12,7 +12,7 @@ from rlher.envs.guard import Guard, describe_error
 from rlher.envs.outcome import Outcome
 from rlher.envs.quiet import native_stdout_to_stderr
 from rlher.envs.registry import ensure_registered
-from rlher.errors import EnvironmentFault, UserError
+from rlher.errors import EnvironmentFault, UserError, closest
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
@@ -45,7 +45,9 @@ def make_bare(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
     """
     ensure_registered(cfg.id, cfg.modules)
-    return _construct(cfg, render_mode)
+    env = _construct(cfg, render_mode)
+    _refuse_unknown_options(env, cfg)
+    return env
 
 
 def require_goal_interface(env: gym.Env, name: str) -> None:
@@ -97,6 +99,20 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
     except Exception as error:
         raise _construction_failed(cfg, kwargs, error) from error
+
+
+def _refuse_unknown_options(env: gym.Env, cfg: EnvConfig) -> None:
+    """Refuse a misspelt option of highway-env, which takes any key without a word and goes by its default."""
+    default_config = getattr(env.unwrapped, "default_config", None)
+    options = cfg.kwargs.get("config")
+    if not callable(default_config) or not isinstance(options, dict):
+        return
+    known = default_config()
+    for name in options:
+        if name not in known:
+            env.close()
+            near = closest(name, known) or f"; there are {', '.join(sorted(known))}"
+            raise UserError(f"{cfg.id} has no option env.kwargs.config.{name}{near}.")
 
 
 def _construction_failed(cfg: EnvConfig, kwargs: dict[str, Any], error: Exception) -> Exception:

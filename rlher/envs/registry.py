@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import io
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -47,9 +48,9 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
             if re.match(pattern, name):
                 raise UserError(_how_to_install(name, family)) from None
     if name not in gym.registry:
-        near = closest(name, yaml_names()) or closest(name, gym.registry) or "."
+        near = closest(name, yaml_names()) or closest(name, gym.registry)
         raise UserError(
-            f"no environment is called {name!r}{near} `rlher list envs` prints those that come with a config; "
+            f"no environment is called {name!r}{near}. `rlher list envs` prints those that come with a config; "
             "one that a package of yours registers needs env.modules=[<package>]."
         )
 
@@ -57,8 +58,9 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
 def _import(module: str) -> None:
     # The folder a command is given in is where a person keeps their module; console scripts leave it out of
     # the path.
-    if "" not in sys.path:
-        sys.path.append("")
+    # Its full name, because a worker process may have been started in another folder.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:

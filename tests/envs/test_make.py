@@ -25,6 +25,10 @@ def hostile(name: str, **keys) -> EnvConfig:
         (EnvConfig(id="no_such_module:Foo-v0"), "'no_such_module', which cannot be imported"),
         (hostile("LineEnv", kwargs={"length": 3}), r"LineEnv-v0 does not take.*unexpected keyword argument 'length'"),
         (EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 0}), "BitFlipping-v0 cannot be made.*n_bits=0 is too small"),
+        (
+            EnvConfig(id="parking-v0", kwargs={"config": {"add_wals": False}}),
+            "no option .*add_wals .did you mean 'add_walls'",
+        ),
         (EnvConfig(id="CartPole-v1"), "not a goal environment: its observations are Box"),
         (hostile("LacksKey"), "no achieved_goal"),
     ],

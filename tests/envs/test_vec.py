@@ -1,5 +1,7 @@
 """Groups of environments: seeds, success in Monitor, and faults told alike from one process and from many."""
 
+import os
+import signal
 import sys
 import time
 
@@ -64,6 +66,26 @@ def test_a_dead_process_is_told_and_closed(capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
+def test_ctrl_c_is_the_main_processs_business():
+    envs = make_goal_envs(hostile("LineEnv"), 2, vec_env="subproc")
+    envs.reset()
+    for process in envs.venv.processes:
+        os.kill(process.pid, signal.SIGINT)
+    time.sleep(0.1)
+    assert len(play(envs)) > 0
+    envs.close()
+
+
+def test_a_worker_finds_a_module_in_the_working_folder(tmp_path, monkeypatch):
+    (tmp_path / "envs_of_this_folder.py").write_text(
+        "import gymnasium as gym\nfrom hostile_envs import LineEnv\ngym.register(id='Here-v0', entry_point=LineEnv)"
+    )
+    monkeypatch.chdir(tmp_path)
+    envs = make_goal_envs(EnvConfig(id="Here-v0", modules=["envs_of_this_folder"], max_episode_steps=5), 2)
+    assert len(play(envs, 10)) >= 2
+    envs.close()
+
+
 def test_a_method_that_raises_in_a_worker_is_told():
     envs = make_goal_envs(hostile("LineEnv"), 2, vec_env="subproc")
     try:
@@ -125,7 +147,7 @@ def test_without_a_word_on_success_the_reward_can_say_it():
 
 
 def test_the_users_mistakes_are_told_before_any_process_starts():
-    with pytest.raises(UserError, match="no environment is called 'FetchReech-v4'; did you mean 'FetchReach-v4'"):
+    with pytest.raises(UserError, match="no environment is called 'FetchReech-v4' .did you mean 'FetchReach-v4'"):
         make_goal_envs(EnvConfig(id="FetchReech-v4"), 8)
 
 
