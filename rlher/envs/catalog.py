@@ -62,5 +62,5 @@ def _entry(name: str, keys: dict[str, Any]) -> Entry:
         actions=keys["actions"],
         description=keys["description"],
         extra=extra,
-        installed=extra is None or importlib.util.find_spec(PACKAGE_OF_EXTRA[extra]) is not None,
+        installed=extra is None or importlib.util.find_spec(PACKAGE_OF_EXTRA.get(extra, extra)) is not None,
     )

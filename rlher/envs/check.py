@@ -91,6 +91,10 @@ def _interface(cfg: EnvConfig, env: gym.Env) -> Iterator[Finding]:
         return
     yield Finding("ok", "observations have the three keys observation, achieved_goal and desired_goal")
     assert isinstance(env.observation_space, gym.spaces.Dict)  # what was just checked
+    nested = [key for key, space in env.observation_space.spaces.items() if space.shape is None]
+    if nested:
+        yield Finding("error", f"{' and '.join(map(repr, nested))} must be arrays: spaces inside the Dict cannot nest.")
+        return
     achieved, desired = (env.observation_space[key].shape for key in ("achieved_goal", "desired_goal"))
     if achieved != desired:
         yield Finding("error", f"achieved goals have shape {achieved}, desired goals {desired}: they must agree.")

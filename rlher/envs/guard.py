@@ -25,7 +25,7 @@ class Guard(gym.Wrapper):
         super().__init__(env)
         self._name, self._steps = name, 0
         spaces = self.observation_space.spaces if isinstance(self.observation_space, gym.spaces.Dict) else {}
-        self._shapes = {key: space.shape for key, space in spaces.items()}
+        self._shapes = {key: space.shape for key, space in spaces.items() if space.shape is not None}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset.

@@ -89,6 +89,21 @@ class LacksKey(LineEnv):
         del self.observation_space.spaces["achieved_goal"]
 
 
+class Nested(LineEnv):
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space["observation"] = spaces.Dict(position=self.observation_space["achieved_goal"])
+
+    def observe(self):
+        return super().observe() | {"observation": {"position": self.position.copy()}}
+
+
+class GoalsOfTwoShapes(LineEnv):
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space["achieved_goal"] = spaces.Box(-10.0, 10.0, (2,), dtype=np.float32)
+
+
 class ForgetsKey(LineEnv):
     def observe(self):
         observation = super().observe()

@@ -56,6 +56,8 @@ def test_what_is_doubtful_is_told_and_does_not_forbid_training(name, sentence):
         ("ForgetsKey", EnvironmentFault, "without 'desired_goal'"),
         ("WrongShape", EnvironmentFault, r"shape \(3,\)"),
         ("LacksKey", UserError, "no achieved_goal"),
+        ("Nested", UserError, "'observation' must be arrays"),
+        ("GoalsOfTwoShapes", UserError, r"achieved goals have shape \(2,\), desired goals \(1,\)"),
         ("Dense", UserError, "nothing says whether an episode was a success"),
         ("ActionCost", UserError, "set env.extra_reward=true"),
     ],

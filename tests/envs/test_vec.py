@@ -147,7 +147,7 @@ def test_without_a_word_on_success_the_reward_can_say_it():
 
 
 def test_the_users_mistakes_are_told_before_any_process_starts():
-    with pytest.raises(UserError, match="no environment is called 'FetchReech-v4' .did you mean 'FetchReach-v4'"):
+    with pytest.raises(UserError, match=r"called 'FetchReech-v4' \(did you mean 'FetchReach-v4'"):
         make_goal_envs(EnvConfig(id="FetchReech-v4"), 8)
 
 
