@@ -10,7 +10,8 @@ from rlher.her.goals import KEY_TO_GOAL_STRATEGY, GoalSelectionStrategy
 from rlher.her.relabel import RELABEL_DONE
 
 if TYPE_CHECKING:
-    from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
+    from rlher.her.replay_buffer import HerReplayBuffer
+    from rlher.her.samples import HerReplayBufferSamples
 
 __all__ = [
     "KEY_TO_GOAL_STRATEGY",

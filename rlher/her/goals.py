@@ -13,11 +13,12 @@ To add a strategy: write a function from :class:`Draw` to rows here, and add its
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+Rows = NDArray[np.integer[Any]]
 
 KEEP = -1
 """In place of a row: keep the goal the transition was collected with."""
@@ -39,22 +40,33 @@ class Draw:
     """What a strategy may look at.
 
     :param row: (n,) row of each transition's observation.
-    :param first: (n,) first row of its episode.
-    :param last: (n,) newest row of its episode: the final one, or the latest so far while it runs. ``last >
-        row``.
+    :param episode: (n,) number of its episode.
+    :param firsts: first row of each episode, by number.
+    :param lasts: newest row of each episode, by number: the final one, or the latest so far while it runs.
     :param rng: the buffer's generator.
     :param any_row: draws that many rows, uniformly over what any stored transition achieved.
-    :param gamma: discount of the geometric strategy, in (0, 1).
+    :param gamma: discount of the geometric strategy, in [0, 1].
     :param weights: weight of each strategy in a mix, and of ``"original"`` for the goal as collected.
     """
 
     row: Rows
-    first: Rows
-    last: Rows
+    episode: NDArray
+    firsts: Rows
+    lasts: Rows
     rng: np.random.Generator
     any_row: Callable[[int], Rows]
     gamma: float = 0.95
     weights: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Rows:
+        """(n,) first row of each transition's episode."""
+        return self.firsts.take(self.episode)
+
+    @property
+    def last(self) -> Rows:
+        """(n,) newest row of each transition's episode; beyond the transition's own."""
+        return self.lasts.take(self.episode)
 
 
 def future(draw: Draw) -> Rows:
@@ -63,7 +75,8 @@ def future(draw: Draw) -> Rows:
     Inclusive as in SB3, so that one-step episodes relabel too (stable-baselines #578) and the last achieved
     state is reachable (stable-baselines #666).
     """
-    return draw.row + 1 + (draw.rng.random(len(draw.row)) * (draw.last - draw.row)).astype(np.int64)
+    left = draw.last - draw.row
+    return draw.row + 1 + (draw.rng.random(len(left)) * left).astype(np.int64)
 
 
 def final(draw: Draw) -> Rows:
@@ -73,7 +86,8 @@ def final(draw: Draw) -> Rows:
 
 def episode(draw: Draw) -> Rows:
     """Draw uniformly from all that the episode achieved, before or after this transition."""
-    return draw.first + 1 + (draw.rng.random(len(draw.row)) * (draw.last - draw.first)).astype(np.int64)
+    first = draw.first
+    return first + 1 + (draw.rng.random(len(first)) * (draw.last - first)).astype(np.int64)
 
 
 def random(draw: Draw) -> Rows:
@@ -89,6 +103,8 @@ def geometric(draw: Draw) -> Rows:
     distribution of the truncated geometric, so that no single state is favoured.
     """
     left = draw.last - draw.row
+    if draw.gamma in (0, 1):  # the limits: the transition's own outcome, and every later one alike
+        return draw.row + 1 if draw.gamma == 0 else future(draw)
     reached = 1.0 - draw.rng.random(len(left)) * (1.0 - draw.gamma**left)
     offset = np.ceil(np.log(reached) / np.log(draw.gamma)).astype(np.int64)
     return draw.row + np.clip(offset, 1, left)
@@ -106,7 +122,7 @@ def mix(draw: Draw) -> Rows:
     for number, name in enumerate(names):
         where = np.flatnonzero(chosen == number)
         if name != ORIGINAL and where.size:
-            part = replace(draw, row=draw.row[where], first=draw.first[where], last=draw.last[where])
+            part = replace(draw, row=draw.row[where], episode=draw.episode[where])
             rows[where] = STRATEGIES[GoalSelectionStrategy(name)](part)
     return rows
 

@@ -104,14 +104,21 @@ class DoneRule:
             return np.zeros(len(explained), dtype=bool)
         return np.asarray(explained >= threshold - ROUNDING * max(1.0, abs(threshold)))
 
-    def done(self, explained: Floats, terminated: Bools, failed: Bools) -> Bools:
+    def done(self, explained: Floats, terminated: Bools, stored: Floats, rest: Floats) -> Bools:
         """Return (n,) ``done`` of virtual transitions.
 
         :param explained: (n,) ``compute_reward`` under the new goals, without any goal-independent part.
         :param terminated: (n,) whether the transition as collected was terminal, time-outs excepted.
-        :param failed: (n,) whether it was terminal and not for having reached its original goal.
+        :param stored: (n,) rewards as collected.
+        :param rest: (n,) the goal-independent part of those.
         """
         mode = self.in_force
+        if mode == "keep":
+            return terminated
         if mode == "never":
             return np.zeros(len(terminated), dtype=bool)
-        return terminated if mode == "keep" else self.success(explained) | failed
+        done = self.success(explained)
+        ended = np.flatnonzero(terminated)
+        if ended.size:  # a failure, such as a crash, stays terminal under any goal
+            done[ended] |= ~self.success(stored[ended] - rest[ended])
+        return done

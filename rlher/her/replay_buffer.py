@@ -1,8 +1,8 @@
-"""The hindsight replay buffer: storage, strategy and relabelling put together behind SB3's interface."""
+"""The hindsight replay buffer: storage, priorities and relabelling put together behind SB3's interface."""
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch as th
@@ -12,73 +12,49 @@ from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
-from rlher.her.goals import DEFAULT_MIX, KEEP, STRATEGIES, Draw, GoalSelectionStrategy, check_mix, strategy_of
-from rlher.her.relabel import DoneRule, goal_independent
+from rlher.her.goals import DEFAULT_MIX, GoalSelectionStrategy, check_mix, strategy_of
+from rlher.her.hindsight import Drawn, Hindsight
+from rlher.her.priorities import PRIORITIES, Priority
+from rlher.her.relabel import DoneRule
 from rlher.her.reward import RewardFunction
-from rlher.her.storage import TERMINATED, Batch, Indices, Storage
-
-CHUNK = 16_384
-"""Transitions settled in one call of ``compute_reward``."""
-
-
-class HerReplayBufferSamples(NamedTuple):
-    """SB3's ``DictReplayBufferSamples``, field for field, and what prioritised replay needs.
-
-    :param observations: (batch, …) tensors by key.
-    :param actions: (batch, action_dim).
-    :param next_observations: (batch, …) tensors by key.
-    :param dones: (batch, 1), 1 where nothing is bootstrapped.
-    :param rewards: (batch, 1).
-    :param discounts: (batch, 1) discount of the bootstrapped value, None with one-step returns.
-    :param weights: (batch, 1) importance weights, None without priorities by TD error.
-    :param indices: (batch,) what ``update_priorities`` takes, None without such priorities.
-    """
-
-    observations: dict[str, th.Tensor]
-    actions: th.Tensor
-    next_observations: dict[str, th.Tensor]
-    dones: th.Tensor
-    rewards: th.Tensor
-    discounts: th.Tensor | None = None
-    weights: th.Tensor | None = None
-    indices: NDArray | None = None
+from rlher.her.samples import HerReplayBufferSamples
+from rlher.her.storage import ACHIEVED, GOAL, Batch, Storage
 
 
 class HerReplayBuffer(SB3HerReplayBuffer):
-    """Hindsight experience replay (arXiv:1707.01495), relabelled at sampling, in time that does not grow with
-    size.
+    """Hindsight experience replay (arXiv:1707.01495), relabelled when sampled, as fast full as empty.
 
-    A drop-in for ``stable_baselines3.HerReplayBuffer``, which differs where that one is wrong: ``done``
-    follows the new goal (stable-baselines3 #627), reward that no goal explains is kept (openai/baselines
-    #720), and steps of a
-    running episode can be sampled, so there is no "first episode" error. ``relabel="sb3"`` restores the first
-    two.
+    A drop-in for ``stable_baselines3.HerReplayBuffer``, which differs where that one is wrong: ``done`` follows
+    the new goal (stable-baselines3 #627), reward that no goal explains is kept (openai/baselines #720), and steps
+    of a running episode can be sampled, so there is no "first episode" error. ``relabel="sb3"`` takes back the
+    first two.
 
     :param buffer_size: transitions held, over all environments; memory is taken as it fills.
-    :param observation_space: dictionary with ``observation``, ``achieved_goal``, ``desired_goal`` and any
-        others.
+    :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys.
     :param action_space: of one environment.
     :param env: the training environment, for ``compute_reward``; not pickled, see :meth:`set_env`.
     :param device: torch device of the samples.
     :param n_envs: environments stepped together.
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
-    :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3
-        #284).
+    :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
     :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
-    :param goal_selection_strategy: one of :data:`~rlher.her.goals.KEY_TO_GOAL_STRATEGY`, or SB3's
-        enumeration.
+    :param goal_selection_strategy: one of :data:`~rlher.her.goals.KEY_TO_GOAL_STRATEGY`, or SB3's enumeration.
     :param copy_info_dict: store each step's info for ``compute_reward``.
     :param relabel_done: see :class:`~rlher.her.relabel.DoneRule`.
-    :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus what
-        the stored reward was above ``compute_reward`` under the old one, such as a crash penalty.
+    :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus what the
+        stored reward was above ``compute_reward`` under the old one, such as a crash penalty.
     :param ends_on_success: whether the environment terminates on success; None: judged from what is stored.
-    :param success_reward: ``compute_reward`` from which on a goal counts as reached; None: known if it is
-        sparse.
+    :param success_reward: ``compute_reward`` from which on a goal counts as reached; None: known if sparse.
     :param compute_reward: in place of the environment's own; takes batches of raw goals.
     :param seed: of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
     :param relabel: ``right``, or ``sb3`` for SB3's exact semantics (done kept, no goal-independent reward).
-    :param goal_mix: weights of the strategies in a ``mix``, and of ``original``.
-    :param goal_gamma: discount of the ``geometric`` strategy.
+    :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the goal as collected.
+    :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
+    :param n_steps: steps a return sums up; ``discounts`` of the samples then says how to bootstrap.
+    :param gamma: discount of those returns; must be the algorithm's.
+    :param priority: which transitions are drawn: ``uniform``, ``energy`` or ``td_error``
+        (:mod:`rlher.her.priorities`).
+    :param priority_kwargs: options of that class.
     :param online_sampling: accepted from older versions, with a warning.
     :param max_episode_length: accepted from older versions, with a warning.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
@@ -106,14 +82,18 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         seed: int | None = None,
         relabel: str = "right",
         goal_mix: Mapping[str, float] | None = None,
-        goal_gamma: float = 0.95,
+        goal_gamma: float | None = None,
+        n_steps: int = 1,
+        gamma: float = 0.99,
+        priority: str = "uniform",
+        priority_kwargs: Mapping[str, Any] | None = None,
         online_sampling: bool | None = None,
         max_episode_length: int | None = None,
     ) -> None:
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per slot.
-        _check_arguments(
-            buffer_size, observation_space, n_sampled_goal, optimize_memory_usage, relabel, goal_gamma
-        )
+        goal_gamma = gamma if goal_gamma is None else goal_gamma
+        _check_arguments(buffer_size, observation_space, n_sampled_goal, optimize_memory_usage, relabel)
+        _check_returns(n_steps, gamma, goal_gamma, priority)
         _warn_of_old_arguments(online_sampling, max_episode_length)
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -122,17 +102,25 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.copy_info_dict = copy_info_dict
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
-        self.goal_selection_strategy = strategy_of(goal_selection_strategy)  # type: ignore[assignment]
-        self.goal_mix = check_mix(DEFAULT_MIX if goal_mix is None else goal_mix)
-        self.goal_gamma = goal_gamma
+        strategy = strategy_of(goal_selection_strategy)
+        self.goal_selection_strategy = strategy  # type: ignore[assignment]
         if relabel == "sb3":
             relabel_done, keep_goal_independent_reward = "keep", False
-        self.keep_goal_independent_reward = keep_goal_independent_reward
-        self.done_rule = DoneRule(relabel_done, ends_on_success, success_reward)
         self.env = env
         self._reward = None if compute_reward is None else RewardFunction(compute_reward)
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
+        self.hindsight = Hindsight(
+            strategy,
+            DoneRule(relabel_done, ends_on_success, success_reward),
+            keep_goal_independent_reward,
+            mix=check_mix(DEFAULT_MIX if goal_mix is None else goal_mix),
+            goal_gamma=goal_gamma,
+            n_steps=n_steps,
+            gamma=gamma,
+            reward=self._reward_function,
+        )
         self.storage = Storage(self.buffer_size, n_envs, observation_space, action_space)
+        self.priority: Priority = PRIORITIES[priority](self.storage, **(priority_kwargs or {}))
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -156,13 +144,14 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param done: (n_envs,) whether the episode ended.
         :param infos: one dictionary per environment.
         """
-        ended = np.asarray(done, dtype=bool)
-        terminated = ended
-        if ended.any():
+        ended = [index for index, end in enumerate(np.asarray(done).tolist()) if end]
+        terminated: NDArray | bool = False
+        if ended:
             next_obs = _raw_ends(next_obs, ended, infos)
-            if self.handle_timeout_termination:
-                cut = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos])
-                terminated = ended & ~cut
+            terminated = np.zeros(self.n_envs, dtype=bool)
+            for index in ended:
+                cut = self.handle_timeout_termination and infos[index].get("TimeLimit.truncated", False)
+                terminated[index] = not cut
         kept = infos if self.copy_info_dict else None
         self.storage.add(obs, next_obs, action, reward, terminated, ended, kept)
         self.pos += 1
@@ -183,6 +172,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Forget everything stored."""
         super().reset()
         self.storage = Storage(self.buffer_size, self.n_envs, self.observation_space, self.action_space)
+        self.hindsight.settled = []
+        self.priority.reset(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -196,7 +187,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Bytes of memory the stored transitions take."""
         return self.storage.nbytes
 
-    def sample(self, batch_size: int, env: VecNormalize | None = None) -> HerReplayBufferSamples:  # type: ignore[override]
+    def sample(  # type: ignore[override]
+        self, batch_size: int, env: VecNormalize | None = None
+    ) -> HerReplayBufferSamples:
         """Draw transitions, real ones first, then virtual ones, in SB3's fixed proportion.
 
         :param batch_size: transitions to draw, with replacement.
@@ -206,92 +199,54 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         if self.storage.count == 0:
             raise RuntimeError("The replay buffer is empty: add at least one transition before sampling.")
-        self._settle()
-        rows = self.storage.rows_of(self.storage.draw(batch_size, self.rng))
-        now, after = self.storage.take(rows), self.storage.take(rows + 1)
-        goals = self.storage.goals(rows, now["_episode"])
-        next_goals = self.storage.goals(rows + 1, now["_episode"])
-        terminated = (now["_flags"] & TERMINATED).astype(bool)
-        rewards, dones = now["_reward"].copy(), terminated.copy()
-        virtual = slice(batch_size - int(self.her_ratio * batch_size), batch_size)
-        if virtual.start < batch_size:
-            self._relabel(virtual, rows, now, after, (goals, next_goals, rewards, dones))
-        return self._tensors(now, after, goals, next_goals, rewards, dones, env)
+        virtual = int(self.her_ratio * batch_size)
+        if virtual:
+            self.hindsight.settle(self.storage)
+        slots, weights = self.priority.draw(batch_size, self.rng)
+        rows = self.storage.rows_of(slots)
+        drawn = self.hindsight.batch(self.storage, rows, batch_size - virtual, self.rng)
+        sample = self._tensors(drawn, env)
+        if weights is None:
+            return sample
+        return sample._replace(weights=self._tensor(weights.astype(np.float32).reshape(-1, 1)), indices=slots)
 
-    def _relabel(
-        self,
-        part: slice,
-        rows: Indices,
-        now: NDArray,
-        after: NDArray,
-        out: tuple[NDArray, NDArray, NDArray, NDArray],
-    ) -> None:
-        """Give the transitions of ``part`` new goals, with their rewards and dones, writing into ``out``."""
-        goals, next_goals, rewards, dones = out
-        goal_rows = self._goal_rows(rows[part], now["_episode"][part])
-        new = self.storage.achieved(goal_rows)
-        kept = goal_rows == KEEP
-        if kept.any():
-            new[kept] = next_goals[part][kept]
-        infos = None if self.storage.infos is None else self.storage.infos[rows[part]]
-        explained = self._compute_reward(after["achieved_goal"][part], new, infos)
-        terminated, rest = dones[part], now["_rest"][part]
-        old = now["_reward"][part] - rest
-        failed = terminated & ~self.done_rule.success(old) if terminated.any() else terminated
-        virtual_dones = self.done_rule.done(explained, terminated, failed)
-        virtual_rewards = explained + rest if self.keep_goal_independent_reward else explained
-        if kept.any():  # as collected, exactly
-            new_goals = np.where(_columns(kept, new), goals[part], new)
-            virtual_rewards = np.where(kept, rewards[part], virtual_rewards)
-            virtual_dones = np.where(kept, terminated, virtual_dones)
-            goals[part], next_goals[part] = new_goals, new
-        else:
-            goals[part] = next_goals[part] = new
-        rewards[part], dones[part] = virtual_rewards, virtual_dones
+    def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
+        """Set the priorities of sampled transitions by how wrong the critic was about them.
 
-    def _goal_rows(self, rows: Indices, episodes: NDArray) -> Indices:
-        """Return the row whose achieved goal each virtual transition is given."""
-        draw = Draw(
-            row=rows,
-            first=self.storage.first.take(episodes),
-            last=self.storage.last.take(episodes),
-            rng=self.rng,
-            any_row=lambda count: self.storage.rows_of(self.storage.draw(count, self.rng)) + 1,
-            gamma=self.goal_gamma,
-            weights=self.goal_mix,
-        )
-        return STRATEGIES[self.goal_selection_strategy](draw)  # type: ignore[index]
+        :param indices: (batch,) :attr:`HerReplayBufferSamples.indices`.
+        :param td_errors: (batch,) or (batch, 1) TD errors; their absolute value counts.
+        :raises RuntimeError: the buffer was not built with ``priority="td_error"``.
+        """
+        errors = td_errors.detach().cpu().numpy() if isinstance(td_errors, th.Tensor) else td_errors
+        self.priority.update(indices, np.abs(np.asarray(errors, dtype=np.float64)).reshape(len(indices)))
 
-    def _tensors(
-        self,
-        now: NDArray,
-        after: NDArray,
-        goals: NDArray,
-        next_goals: NDArray,
-        rewards: NDArray,
-        dones: NDArray,
-        env: VecNormalize | None,
-    ) -> HerReplayBufferSamples:
-        keys = self.storage.keys
-        obs = {key: np.ascontiguousarray(now[key]) for key in keys} | {"desired_goal": goals}
-        next_obs = {key: np.ascontiguousarray(after[key]) for key in keys} | {"desired_goal": next_goals}
-        rewards = rewards.reshape(-1, 1)
+    def _tensors(self, drawn: Drawn, env: VecNormalize | None) -> HerReplayBufferSamples:
+        # Tensors are views of the batch's rows: what they pass through next copies them in any case.
+        now, after = drawn.rows[:, 0], drawn.rows[:, 1]
+        obs: dict[str, NDArray] = {key: now[key] for key in self.storage.keys}
+        next_obs: dict[str, NDArray] = {key: after[key] for key in self.storage.keys}
+        obs[ACHIEVED], next_obs[ACHIEVED] = drawn.achieved[:, 0], drawn.achieved[:, 1]
+        obs[GOAL], next_obs[GOAL] = drawn.goals, drawn.next_goals
+        rewards = drawn.rewards.reshape(-1, 1)
         if env is not None:
             obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
             rewards = env.normalize_reward(rewards).astype(np.float32)
+        discounts = drawn.discounts
         return HerReplayBufferSamples(
             observations={key: self._tensor(value) for key, value in obs.items()},
-            actions=self._tensor(np.ascontiguousarray(now["_action"])),
+            actions=self._tensor(now["_action"]),
             next_observations={key: self._tensor(value) for key, value in next_obs.items()},
-            dones=self._tensor(dones.astype(np.float32).reshape(-1, 1)),
+            dones=self._tensor(drawn.dones.reshape(-1, 1)),
             rewards=self._tensor(rewards),
+            discounts=None if discounts is None else self._tensor(discounts.astype(np.float32).reshape(-1, 1)),
         )
 
     def _tensor(self, array: NDArray) -> th.Tensor:
         """Return the array, which is the sample's own, as a tensor on the buffer's device."""
-        return th.from_numpy(array).to(self.device)
+        tensor = th.from_numpy(array)
+        return tensor if self.device.type == "cpu" else tensor.to(self.device)
 
-    # ------------------------------------------------------------------------------------------------- reward
+    # ---------------------------------------------------------------------------------- environment and pickle
 
     def set_env(self, env: VecEnv) -> None:
         """Give a loaded buffer the environment whose ``compute_reward`` it calls.
@@ -302,7 +257,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
-    def _compute_reward(self, achieved: NDArray, desired: NDArray, infos: NDArray | None) -> NDArray:
+    def _reward_function(self) -> RewardFunction:
         if self._reward is None:
             if self.env is None:
                 raise RuntimeError(
@@ -310,55 +265,20 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                     "pass env= or compute_reward=, or call set_env() after loading."
                 )
             self._reward = RewardFunction.of(self.env)
-        shape = self.storage.goal_shape
-        return self._reward(
-            achieved.reshape(len(achieved), *shape), desired, None if infos is None else list(infos)
-        )
-
-    def _settle(self) -> None:
-        """Work out, for what was added since the last sample, the reward its own goal does not explain.
-
-        Once a transition, in batches, so that a sample itself computes the rewards of the new goals only.
-        """
-        if self.her_ratio == 0 or not (
-            self.keep_goal_independent_reward or self.done_rule.mode in ("auto", "success")
-        ):
-            return
-        fresh = self.storage.unsettled()
-        for start in range(0, len(fresh), CHUNK):
-            self._settle_rows(fresh[start : start + CHUNK])
-
-    def _settle_rows(self, rows: Indices) -> None:
-        storage = self.storage
-        now = storage.take(rows)
-        achieved = storage.achieved(rows + 1)
-        # The environment pays for the goal it shows after the step, which PointMaze may just have moved.
-        desired = storage.goals(rows + 1, now["_episode"])
-        infos = None if storage.infos is None else storage.infos[rows]
-        explained = self._compute_reward(achieved, desired, infos)
-        storage.rows["_rest"][rows] = goal_independent(now["_reward"], explained)
-        if self.done_rule.learns:
-            perfect = self._compute_reward(achieved, achieved, infos)
-            self.done_rule.observe(explained, perfect, (now["_flags"] & TERMINATED).astype(bool))
-
-    # ------------------------------------------------------------------------------------------------- pickle
+        return self._reward
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, and a reward function that is bound to one."""
         state = self.__dict__.copy()
         del state["env"]
-        if self._reward is None or self.env is not None or hasattr(self._reward.call, "__self__"):
+        if self._reward is None or self._reward.of_env or hasattr(self._reward.call, "__self__"):
             state["_reward"] = None
         return state
 
 
-def _columns(mask: NDArray, like: NDArray) -> NDArray:
-    return mask.reshape(len(mask), *[1] * (like.ndim - 1))
-
-
-def _raw_ends(next_obs: Batch, ended: NDArray, infos: list[dict[str, Any]]) -> Batch:
+def _raw_ends(next_obs: Batch, ended: list[int], infos: list[dict[str, Any]]) -> Batch:
     """Return the next observations with the final ones as the environment gave them."""
-    for index in np.flatnonzero(ended):
+    for index in ended:
         raw = infos[index].get("raw_terminal_observation")
         if raw is not None:
             next_obs = {key: np.array(value) for key, value in next_obs.items()}
@@ -373,14 +293,11 @@ def _check_arguments(
     n_sampled_goal: int,
     optimize_memory_usage: bool,
     relabel: str,
-    goal_gamma: float,
 ) -> None:
     keys = set(observation_space.spaces) if isinstance(observation_space, spaces.Dict) else set()
-    missing = {"achieved_goal", "desired_goal"} - keys
+    missing = {ACHIEVED, GOAL} - keys
     if missing:
-        raise ValueError(
-            f"The observation space has no {' and no '.join(sorted(missing))}: not a goal environment."
-        )
+        raise ValueError(f"The observation space has no {' and no '.join(sorted(missing))}: no goal environment.")
     if buffer_size < 1:
         raise ValueError(f"buffer_size={buffer_size} must be at least 1.")
     if n_sampled_goal < 0:
@@ -389,15 +306,23 @@ def _check_arguments(
         raise ValueError("optimize_memory_usage is not needed: every observation is stored once as it is.")
     if relabel not in ("right", "sb3"):
         raise ValueError(f"relabel={relabel!r} is not one of right, sb3.")
-    if not 0 < goal_gamma < 1:
+
+
+def _check_returns(n_steps: int, gamma: float, goal_gamma: float, priority: str) -> None:
+    if n_steps < 1:
+        raise ValueError(f"n_steps={n_steps} must be at least 1.")
+    if not 0 <= gamma <= 1:
+        raise ValueError(f"gamma={gamma} must lie between 0 and 1.")
+    if not 0 <= goal_gamma <= 1:
         raise ValueError(f"goal_gamma={goal_gamma} must lie between 0 and 1.")
+    if priority not in PRIORITIES:
+        raise ValueError(f"priority={priority!r} is not one of {', '.join(PRIORITIES)}.")
 
 
 def _warn_of_old_arguments(online_sampling: bool | None, max_episode_length: int | None) -> None:
     if online_sampling is not None:
         warnings.warn(
-            "online_sampling is not needed any more: goals are always drawn when a batch is sampled.",
-            stacklevel=3,
+            "online_sampling is not needed any more: goals are always drawn when a batch is sampled.", stacklevel=3
         )
     if max_episode_length is not None:
         warnings.warn(

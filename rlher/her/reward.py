@@ -21,10 +21,11 @@ class RewardFunction:
     difference every later call loops, after one warning.
 
     :param call: the function, vectorised or not.
+    :param of_env: whether it was taken from an environment, and so is not to be pickled.
     """
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self.call = call
+    def __init__(self, call: Callable[..., Any], of_env: bool = False) -> None:
+        self.call, self.of_env = call, of_env
         self._vectorised: bool | None = None
 
     @classmethod
@@ -40,12 +41,12 @@ class RewardFunction:
         while hasattr(inner, "venv"):
             inner = inner.venv
         if hasattr(inner, "envs"):
-            return cls(inner.envs[0].unwrapped.compute_reward)
+            return cls(inner.envs[0].unwrapped.compute_reward, of_env=True)
 
         def remote(achieved: Any, desired: Any, info: Any) -> Any:
             return env.env_method("compute_reward", achieved, desired, info, indices=[0])[0]
 
-        return cls(remote)
+        return cls(remote, of_env=True)
 
     def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Rewards:
         """Return the (n,) rewards of n pairs of goals.

@@ -16,19 +16,18 @@ class Ring:
 
     def __init__(self, env: int, capacity: int) -> None:
         self.capacity = capacity
-        self.n_rows = 2 * capacity + 2
+        self.n_rows = 2 * capacity + 2  # the worst case: every episode one step long
         self.n_episodes = capacity + 2
         self.base_row, self.base_slot = env * self.n_rows, env * capacity
         self.base_episode = env * self.n_episodes
         self.row = self.base_row - 1  # newest row written
         self.lap = 0  # transitions since the ring last started at the front
         self.count = 0  # transitions held
-        self.total = 0  # transitions ever taken: the next one's slot
+        self.total = 0  # transitions ever taken: the next one's number
         self.begun = 0  # episodes ever begun
         self.dropped = 0  # episodes ever evicted
         self.running = False
         self.rows_used = 0
-        self.unsettled = 0  # transitions whose goal-independent reward is still to be worked out
 
     @property
     def episode(self) -> int:
@@ -46,24 +45,14 @@ class Ring:
         return self.begun - self.dropped > 1
 
     @property
-    def only_running(self) -> bool:
-        """Whether the newest episode is all there is."""
-        return self.begun - self.dropped == 1
+    def next_slot(self) -> int:
+        """Slot of the next transition."""
+        return self.base_slot + self.total % self.capacity
 
     @property
-    def newest_slot(self) -> int:
-        """Slot of the newest transition."""
-        return self.base_slot + (self.total - 1) % self.capacity
-
-    @property
-    def oldest_slot(self) -> int:
-        """Slot of the oldest transition held."""
-        return self.base_slot + (self.total - self.count) % self.capacity
-
-    @property
-    def at_the_end(self) -> bool:
-        """Whether no row is left."""
-        return self.row == self.base_row + self.n_rows - 1
+    def rows_left(self) -> int:
+        """Rows up to the ring's last one."""
+        return self.base_row + self.n_rows - 1 - self.row
 
     @property
     def slots_used(self) -> int:
@@ -77,27 +66,30 @@ class Ring:
 
     def begin_episode(self) -> None:
         """Take a row for a first observation."""
-        if self.lap >= self.capacity or self.row + 2 >= self.base_row + self.n_rows:
+        if self.lap >= self.capacity or self.rows_left < 2:
             self.row, self.lap = self.base_row - 1, 0
         self.begun += 1
         self.running = True
-        self._next_row()
+        self._take_rows(1)
 
-    def advance(self) -> None:
-        """Take a row and a slot for a step of the running episode."""
-        self.count += 1
-        self.total += 1
-        self.lap += 1
-        self.unsettled += 1
-        self._next_row()
+    def advance(self, steps: int) -> None:
+        """Take rows and slots for steps of the running episode."""
+        self.count += steps
+        self.total += steps
+        self.lap += steps
+        self._take_rows(steps)
 
-    def _next_row(self) -> None:
-        self.row += 1
+    def _take_rows(self, rows: int) -> None:
+        self.row += rows
         self.rows_used = max(self.rows_used, self.row + 1 - self.base_row)
 
     def end_episode(self) -> None:
         """Mark the running episode as finished."""
         self.running = False
+
+    def move_to_front(self, length: int) -> None:
+        """Have the running episode, of that many steps, own the first rows."""
+        self.row, self.lap = self.base_row + length, length
 
     def drop_oldest(self, steps: int) -> None:
         """Let go of the oldest episode, which has that many steps."""
@@ -110,10 +102,14 @@ class Ring:
         self.count -= gone
         return gone
 
+    def numbered(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the slots of the transitions numbered ``start`` to ``stop - 1`` since the beginning."""
+        return self.base_slot + np.arange(start, stop) % self.capacity
+
     def newest(self, count: int) -> NDArray[np.int64]:
         """Return the slots of the newest ``count`` transitions, oldest first."""
-        return self.base_slot + np.arange(self.total - count, self.total) % self.capacity
+        return self.numbered(self.total - count, self.total)
 
-    def slots(self, number: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slots of transitions numbered from the oldest one held."""
-        return self.base_slot + (number + (self.total - self.count)) % self.capacity
+    def fresh(self, since: int) -> tuple[int, int]:
+        """Return the range of numbers of the transitions taken since that number and held still."""
+        return max(since, self.total - self.count), self.total

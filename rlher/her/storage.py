@@ -13,6 +13,7 @@ The desired goal is stored once an episode; the first environment that moves it 
 continuing task does) switches the storage to one goal a row. Memory is address space until it is written to.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,17 @@ from numpy.typing import NDArray
 
 from rlher.her.ring import Ring
 
-Indices = NDArray[np.int64]
+Indices = NDArray[np.integer[Any]]
 Batch = dict[str, NDArray]
 
-GOAL = "desired_goal"
-OWN = "_"  # prefix of the fields that are not observations
-TERMINATED = 1
-STEP = 2
-"""Flag of a row whose action and reward are written, that is, which is a transition."""
+ACHIEVED, GOAL = "achieved_goal", "desired_goal"
+PAIR = np.array([0, 1])
+"""An observation and its successor."""
+
 
 ARRAYS = {
     "rows": "rows_used",
+    "achieved": "rows_used",
     "row_goal": "rows_used",
     "infos": "rows_used",
     "slot_row": "slots_used",
@@ -52,50 +53,55 @@ class Storage:
     :param action_space: of one environment.
     """
 
-    def __init__(
-        self, capacity: int, n_envs: int, observation_space: spaces.Dict, action_space: spaces.Space
-    ) -> None:
+    def __init__(self, capacity: int, n_envs: int, observation_space: spaces.Dict, action_space: spaces.Space) -> None:
         self.capacity, self.n_envs = capacity, n_envs
-        self.shapes = {key: _shape(space) for key, space in observation_space.spaces.items()}
+        shapes = {key: _shape(space) for key, space in observation_space.spaces.items()}
         dtypes = {key: _small(space.dtype) for key, space in observation_space.spaces.items()}
-        self.goal_dtype, self.goal_shape = dtypes[GOAL], self.shapes[GOAL]
-        # The achieved goal first: then the goal of a virtual transition costs one cache line.
-        self.keys = ["achieved_goal", *(key for key in self.shapes if key not in ("achieved_goal", GOAL))]
-        action_shape = action_space.shape if action_space.shape else (1,)
-        self.dtype = np.dtype(
-            [(key, dtypes[key], self.shapes[key]) for key in self.keys]
-            + [
-                ("_action", _small(action_space.dtype), (int(np.prod(action_shape)),)),
-                ("_reward", np.float32),
-                ("_rest", np.float32),
-                ("_episode", np.int32),
-                ("_flags", np.uint8),
-            ],
-            align=True,
-        )
+        self.goal_dtype, self.goal_shape = dtypes[GOAL], shapes[GOAL]
+        self.achieved_dtype, self.achieved_shape = dtypes[ACHIEVED], shapes[ACHIEVED]
+        self.keys = [key for key in shapes if key not in (ACHIEVED, GOAL)]
+        size = int(np.prod(action_space.shape)) if action_space.shape else 1
+        own: list[tuple] = [
+            ("_action", _small(action_space.dtype), (size,)),
+            ("_reward", np.float32),
+            ("_rest", np.float32),  # the part of the reward that compute_reward does not explain, once settled
+            ("_episode", np.int32),
+            ("_terminated", np.uint8),
+        ]
+        self.dtype = np.dtype([(key, dtypes[key], shapes[key]) for key in self.keys] + own, align=True)
         self._allocate()
         self._prepare_stage()
-        self._before = [b""] * n_envs
-
-    def _prepare_stage(self) -> None:
-        """Make the one row per environment in which a step is put together, and views of its fields."""
-        n_envs = self.n_envs
-        self._stage = np.zeros(n_envs, dtype=self.dtype)
-        self._staged = {name: self._stage[name] for name in self.dtype.names or ()}
-        self._stage_bytes = self._stage.view(np.uint8).reshape(n_envs, self.dtype.itemsize)
-        self._own_bytes = self._stage_bytes[:, self.dtype.fields["_action"][1] :]  # type: ignore[index]
+        self._before = (b"", b"", b"")  # what _seen() returned after the last step
 
     def _allocate(self) -> None:
         """Reserve address space for the worst case, in which every episode is one step long."""
-        slots = self.capacity * self.n_envs
-        self.rings = [Ring(env, self.capacity) for env in range(self.n_envs)]
-        self.rows = np.zeros(self.n_envs * self.rings[0].n_rows, dtype=self.dtype)
-        self.slot_row = np.zeros(slots, dtype=np.int64)
-        self.first = np.zeros(self.n_envs * self.rings[0].n_episodes, dtype=np.int64)
-        self.last = np.zeros_like(self.first)
-        self.episode_goal = np.zeros((len(self.first), *self.goal_shape), dtype=self.goal_dtype)
+        self._rings = [Ring(env, self.capacity) for env in range(self.n_envs)]
+        rows = self.n_envs * self._rings[0].n_rows
+        episodes = self.n_envs * self._rings[0].n_episodes
+        self.rows = np.zeros(rows, dtype=self.dtype)
+        # Apart from the rows, because a virtual transition reads it at one row more.
+        self.achieved = np.zeros((rows, *self.achieved_shape), dtype=self.achieved_dtype)
+        self.slot_row = np.zeros(self.n_envs * self.capacity, dtype=np.int32 if rows < 2**31 else np.int64)
+        self.first = np.zeros(episodes, dtype=np.int64)
+        self.last = np.zeros(episodes, dtype=np.int64)
+        self.episode_goal = np.zeros((episodes, *self.goal_shape), dtype=self.goal_dtype)
         self.row_goal: NDArray | None = None
         self.infos: NDArray | None = None
+
+    def _prepare_stage(self) -> None:
+        """Make the place where a step is put together, and set the state of the quick path of :meth:`add`."""
+        n_envs = self.n_envs
+        self._stage = np.zeros(n_envs, dtype=self.dtype)
+        self._stage_achieved = np.zeros((n_envs, *self.achieved_shape), dtype=self.achieved_dtype)
+        self._stage_goal = np.zeros((n_envs, *self.goal_shape), dtype=self.goal_dtype)
+        views = {name: self._stage[name] for name in self.dtype.names or ()}
+        self._own = {name: view for name, view in views.items() if name not in self.keys}
+        self._views = [*((key, views[key]) for key in self.keys)]
+        self._views += [(ACHIEVED, self._stage_achieved), (GOAL, self._stage_goal)]
+        raw = self._stage.view(np.uint8).reshape(n_envs, self.dtype.itemsize)
+        self._own_bytes = raw[:, self.dtype.fields["_action"][1] :]  # type: ignore[index]
+        self._quick = self._lag = 0
+        self._row, self._slot, self._episode = (np.zeros(n_envs, dtype=np.int64) for _ in range(3))
 
     def written(self) -> dict[str, list[NDArray]]:
         """Return, for each array, the part of each environment's block that has been written to: views."""
@@ -110,25 +116,26 @@ class Storage:
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep of each array only what has been written to."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in ARRAYS}
-        kept = {name: value for name, value in kept.items() if not name.startswith(("_stage", "_own"))}
-        return kept | {"written": self.written()}
+        written = self.written()  # and the rings brought up to date by that
+        quick = ("_stage", "_own", "_views", "_quick", "_lag", "_row", "_slot", "_episode")
+        kept = {key: value for key, value in self.__dict__.items() if key not in ARRAYS}
+        return {key: value for key, value in kept.items() if not key.startswith(quick)} | {"written": written}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Reserve the address space again and put back what had been written."""
         written = state.pop("written")
         self.__dict__.update(state)
-        rings = self.rings
+        rings = self._rings
         self._allocate()
-        self.rings = rings
+        self._rings = rings
+        self._prepare_stage()
         if "row_goal" in written:
-            self.row_goal = np.zeros((len(self.rows), *self.goal_shape), dtype=self.goal_dtype)
+            self._goals_per_row()
         if "infos" in written:
             self.infos = np.empty(len(self.rows), dtype=object)
         for name, blocks in self.written().items():
             for block, part in zip(blocks, written[name], strict=True):
                 block[...] = part
-        self._prepare_stage()
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -138,8 +145,8 @@ class Storage:
         next_obs: Batch,
         action: NDArray,
         reward: NDArray,
-        terminated: NDArray,
-        ended: NDArray,
+        terminated: NDArray | bool,
+        ended: Sequence[int],
         infos: list[dict[str, Any]] | None = None,
     ) -> None:
         """Store one transition of every environment.
@@ -150,96 +157,125 @@ class Storage:
         :param action: (n_envs, …) actions.
         :param reward: (n_envs,) rewards.
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
-        :param ended: (n_envs,) whether the episode ended, for whatever reason.
+        :param ended: numbers of the environments whose episode ended, for whatever reason.
         :param infos: kept for ``compute_reward`` if given.
         """
         self._stage_observation(obs)
-        goal, next_goal = self._goal(obs), self._goal(next_obs)
-        for env, ring in enumerate(self.rings):
-            seen = self._stage_bytes[env].tobytes() + goal[env].tobytes()
-            if ring.running and seen != self._before[env]:
-                ring.end_episode()
-            if not ring.running:
-                self._begin(ring, goal[env])
-            self._advance(ring)
-        rows = np.array([ring.row for ring in self.rings])
-        episodes = np.array([ring.episode for ring in self.rings])
-        self._staged["_action"][...] = np.asarray(action).reshape(self._staged["_action"].shape)
-        self._staged["_reward"][...] = reward
-        self._staged["_flags"][...] = np.asarray(terminated, dtype=np.uint8) * TERMINATED + STEP
-        self._staged["_episode"][...] = episodes
-        self.rows[rows - 1] = self._stage
+        seen = self._seen()
+        if self._quick <= 0 or seen != self._before:
+            self._prepare(seen)
+        own, before = self._own, self._row.copy()
+        self._row += 1
+        own["_action"][...] = np.asarray(action).reshape(own["_action"].shape)
+        own["_reward"][...] = reward
+        own["_terminated"][...] = terminated
+        own["_episode"][...] = self._episode
+        self.rows[before] = self._stage
         self._stage_observation(next_obs)
-        self.rows[rows] = self._stage
-        self._before = [s.tobytes() + g.tobytes() for s, g in zip(self._stage_bytes, next_goal, strict=True)]
-        self._store_goals(rows, episodes, goal, next_goal)
+        self.rows[self._row] = self._stage
+        self.achieved[self._row] = self._stage_achieved
+        self.slot_row[self._slot] = before
+        self.last[self._episode] = self._row
+        self._slot += 1
+        self._lag += 1
+        self._quick -= 1
+        self._before = self._seen()
+        if self.row_goal is not None or self._before[2] != seen[2]:
+            self._store_goals()
         if infos is not None:
-            self._store_infos(rows - 1, infos)
-        for ring, end in zip(self.rings, ended, strict=True):
-            if end:
-                ring.end_episode()
+            self._store_infos(before, infos)
+        for env in ended:
+            self.rings[env].end_episode()
+            self._quick = 0
 
     def _stage_observation(self, obs: Batch) -> None:
-        for key in self.keys:
-            field = self._staged[key]
-            field[...] = np.reshape(obs[key], field.shape)
+        for key, view in self._views:
+            value = np.asarray(obs[key])
+            view[...] = value if value.shape == view.shape else value.reshape(view.shape)
         self._own_bytes[...] = 0  # so that the same observation is the same bytes
 
-    def _goal(self, obs: Batch) -> NDArray:
-        return (
-            np.asarray(obs[GOAL]).reshape((self.n_envs, *self.goal_shape)).astype(self.goal_dtype, copy=False)
-        )
+    def _seen(self) -> tuple[bytes, bytes, bytes]:
+        """Return the staged observations of all environments as bytes, to compare."""
+        return self._stage.tobytes(), self._stage_achieved.tobytes(), self._stage_goal.tobytes()
 
-    def _begin(self, ring: Ring, goal: NDArray) -> None:
+    @property
+    def rings(self) -> list[Ring]:
+        """The rings, brought up to date with the steps that needed no bookkeeping."""
+        if self._lag:
+            for ring in self._rings:
+                ring.advance(self._lag)
+            self._lag = 0
+        return self._rings
+
+    def _prepare(self, seen: tuple[bytes, bytes, bytes]) -> None:
+        """Begin episodes and make room, then count the steps for which nothing of this is needed again."""
+        for env, ring in enumerate(self.rings):
+            if ring.running and _part(seen, env, self.n_envs) != _part(self._before, env, self.n_envs):
+                ring.end_episode()
+            if not ring.running:
+                self._begin(ring, env)
+            self._make_room(ring)
+            self._row[env], self._slot[env], self._episode[env] = ring.row, ring.next_slot, ring.episode
+        self._quick = min(self._room(ring) for ring in self._rings)
+
+    def _begin(self, ring: Ring, env: int) -> None:
         ring.begin_episode()
         self.first[ring.episode] = self.last[ring.episode] = ring.row
-        self._evict(ring)
-        self.episode_goal[ring.episode] = goal
+        self.achieved[ring.row] = self._stage_achieved[env]
+        self.episode_goal[ring.episode] = self._stage_goal[env]
+        if self.row_goal is not None:
+            self.row_goal[ring.row] = self._stage_goal[env]
 
-    def _advance(self, ring: Ring) -> None:
-        """Take the next row and slot, and make room for them."""
-        if ring.at_the_end:
+    def _make_room(self, ring: Ring) -> None:
+        """Let go of what is in the way of one more step."""
+        if ring.rows_left == 0:
             self._move_to_front(ring)
-        if ring.count == ring.capacity and ring.only_running:
+        while ring.has_finished and (ring.count >= ring.capacity or self._rows_ahead(ring) == 0):
+            self._drop_oldest(ring)
+        if ring.count >= ring.capacity:
             # One episode fills the whole ring: its older half is let go, as if it had begun later.
             self.first[ring.episode] += ring.drop_half()
-        ring.advance()
-        self._evict(ring)
-        self.slot_row[ring.newest_slot] = ring.row - 1
-        self.last[ring.episode] = ring.row
 
-    def _evict(self, ring: Ring) -> None:
-        while ring.has_finished and (
-            ring.count > ring.capacity
-            or self.first[ring.episode] <= self.first[ring.oldest_episode] <= ring.row
-        ):
-            oldest = ring.oldest_episode
-            ring.drop_oldest(int(self.last[oldest] - self.first[oldest]))
+    def _rows_ahead(self, ring: Ring) -> int:
+        """Return the rows free before the oldest episode, which may lie ahead, at which the ring's newest
+        will end."""
+        oldest = self.first[ring.oldest_episode]
+        in_the_way = ring.has_finished and oldest >= self.first[ring.episode]
+        return max(0, int(oldest) - ring.row - 1) if in_the_way else ring.rows_left
+
+    def _room(self, ring: Ring) -> int:
+        """Return the steps that the running episode can take as things are."""
+        slots = ring.base_slot + ring.capacity - ring.next_slot
+        return min(ring.capacity - ring.count, self._rows_ahead(ring), ring.rows_left, slots)
+
+    def _drop_oldest(self, ring: Ring) -> None:
+        oldest = ring.oldest_episode
+        ring.drop_oldest(int(self.last[oldest] - self.first[oldest]))
 
     def _move_to_front(self, ring: Ring) -> None:
         """Move a running episode that reached the last row to the first ones."""
         first, last = int(self.first[ring.episode]), int(self.last[ring.episode])
-        front = ring.base_row
-        while ring.has_finished and self.first[ring.oldest_episode] <= front + last - first:
-            oldest = ring.oldest_episode
-            ring.drop_oldest(int(self.last[oldest] - self.first[oldest]))
-        length = last - first
-        for array in (self.rows, self.row_goal, self.infos):
+        front, length = ring.base_row, last - first
+        while ring.has_finished and self.first[ring.oldest_episode] <= front + length:
+            self._drop_oldest(ring)
+        for array in (self.rows, self.achieved, self.row_goal, self.infos):
             if array is not None:
                 array[front : front + length + 1] = array[first : last + 1]
         self.first[ring.episode], self.last[ring.episode] = front, front + length
-        ring.row, ring.lap = front + length, length
+        ring.move_to_front(length)
         self.slot_row[ring.newest(length)] = front + np.arange(length)
 
-    def _store_goals(self, rows: Indices, episodes: Indices, goal: NDArray, next_goal: NDArray) -> None:
+    def _store_goals(self) -> None:
         if self.row_goal is None:
-            known = self.episode_goal[episodes]
-            if np.array_equal(known, goal) and np.array_equal(known, next_goal):
-                return
-            self.row_goal = np.zeros((len(self.rows), *self.goal_shape), dtype=self.goal_dtype)
-            live = np.concatenate([self.rows_of(ring.newest(ring.count)) for ring in self.rings])
-            self.row_goal[live] = self.row_goal[live + 1] = self.episode_goal[self.rows["_episode"][live]]
-        self.row_goal[rows - 1], self.row_goal[rows] = goal, next_goal
+            self._goals_per_row()
+        assert self.row_goal is not None
+        self.row_goal[self._row] = self._stage_goal
+
+    def _goals_per_row(self) -> None:
+        """Change from one goal an episode to one a row."""
+        self.row_goal = np.zeros((len(self.rows), *self.goal_shape), dtype=self.goal_dtype)
+        live = np.concatenate([self.rows_of(ring.newest(ring.count)) for ring in self.rings])
+        self.row_goal[live] = self.row_goal[live + 1] = self.episode_goal[self.rows["_episode"][live]]
 
     def _store_infos(self, rows: Indices, infos: list[dict[str, Any]]) -> None:
         if self.infos is None:
@@ -247,18 +283,12 @@ class Storage:
         for row, info in zip(rows, infos, strict=True):
             self.infos[row] = {key: value for key, value in info.items() if "terminal_observation" not in key}
 
-    def unsettled(self) -> Indices:
-        """Return the rows of transitions added since the last call; those held still."""
-        fresh = [ring.newest(min(ring.unsettled, ring.count)) for ring in self.rings if ring.unsettled]
-        for ring in self.rings:
-            ring.unsettled = 0
-        return self.rows_of(np.concatenate(fresh)) if fresh else np.zeros(0, dtype=np.int64)
-
     def truncate_running(self) -> bool:
         """End every running episode as a time-out would; return whether there was one."""
         running = [ring for ring in self.rings if ring.running]
         for ring in running:
             ring.end_episode()
+        self._quick = 0
         return bool(running)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -271,40 +301,40 @@ class Storage:
     @property
     def nbytes(self) -> int:
         """Bytes written to so far: what the storage takes of the machine's memory."""
-        rows = sum(ring.rows_used for ring in self.rings)
-        slots = sum(ring.slots_used for ring in self.rings)
-        episodes = sum(ring.episodes_used for ring in self.rings)
-        goal = self.goal_dtype.itemsize * int(np.prod(self.goal_shape))
-        goals = rows if self.row_goal is not None else 0
-        return rows * self.dtype.itemsize + slots * 8 + episodes * (16 + goal) + goals * goal
+        return sum(part.nbytes for parts in self.written().values() for part in parts)
 
     def draw(self, count: int, rng: np.random.Generator) -> Indices:
         """Return (count,) slots, uniform over the transitions held."""
-        number = rng.integers(0, self.count, size=count)
+        rings = self.rings
         if self.n_envs == 1:
-            return self.rings[0].slots(number)
-        ends = np.cumsum([ring.count for ring in self.rings])
+            start = rings[0].total - rings[0].count
+            return rng.integers(start, rings[0].total, size=count) % self.capacity
+        counts = np.array([ring.count for ring in rings])
+        ends = np.cumsum(counts)
+        number = rng.integers(0, ends[-1], size=count)
         env = np.searchsorted(ends, number, side="right")
-        starts = np.array([ring.oldest_slot - ring.base_slot for ring in self.rings])
-        before = ends - [ring.count for ring in self.rings]
-        return env * self.capacity + (starts[env] + number - before[env]) % self.capacity
+        starts = np.array([ring.total for ring in rings]) - ends  # of its oldest, less those before it
+        return env * self.capacity + (starts[env] + number) % self.capacity
 
     def rows_of(self, slots: Indices) -> Indices:
         """Return the rows of those slots."""
         return self.slot_row.take(slots)
 
-    def take(self, rows: Indices) -> NDArray:
-        """Return a packed copy of those rows; its fields are views."""
-        return self.rows.take(rows)
-
-    def achieved(self, rows: Indices) -> NDArray:
+    def goals_achieved(self, rows: Indices) -> NDArray:
         """Return what was achieved at those rows, as desired goals."""
-        found = self.rows["achieved_goal"][rows]
+        found = self.achieved.take(rows, axis=0)
         return found.astype(self.goal_dtype, copy=False).reshape(len(rows), *self.goal_shape)
 
     def goals(self, rows: Indices, episodes: NDArray) -> NDArray:
         """Return the goals desired at those rows of those episodes."""
-        return self.row_goal.take(rows, axis=0) if self.row_goal is not None else self.episode_goal[episodes]
+        if self.row_goal is not None:
+            return self.row_goal.take(rows, axis=0)
+        return self.episode_goal.take(episodes, axis=0)
+
+
+def _part(seen: tuple[bytes, ...], env: int, n_envs: int) -> tuple[bytes, ...]:
+    """Return one environment's share of :meth:`Storage._seen`."""
+    return tuple(part[env * len(part) // n_envs : (env + 1) * len(part) // n_envs] for part in seen)
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

@@ -31,8 +31,9 @@ RANGES = {  # offsets from the first row of an episode of T steps, for the trans
 def draw_many(name, t, T, count=20_000, first=100, **options):
     draw = Draw(
         row=np.full(count, first + t),
-        first=np.full(count, first),
-        last=np.full(count, first + T),
+        episode=np.ones(count, dtype=np.int32),
+        firsts=np.array([0, first]),
+        lasts=np.array([50, first + T]),
         rng=np.random.default_rng(0),
         any_row=lambda n: np.full(n, 7),
         **options,
@@ -81,9 +82,7 @@ def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
     assert "random" in KEY_TO_GOAL_STRATEGY
 
 
-@pytest.mark.parametrize(
-    "weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}]
-)
+@pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
 def test_a_mix_that_means_nothing_is_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
         check_mix(weights)

@@ -30,9 +30,7 @@ def play_success_and_crash(buffer):
     return player
 
 
-@pytest.mark.parametrize(
-    "known", [{}, {"ends_on_success": True}, {"success_reward": 0.0, "ends_on_success": True}]
-)
+@pytest.mark.parametrize("known", [{}, {"ends_on_success": True}, {"success_reward": 0.0, "ends_on_success": True}])
 def test_done_follows_the_new_goal_where_episodes_end_on_success(known):
     """SB3 #627, rlkit #96: relabelled success is terminal, success under another goal is not, a crash is."""
     buffer = make_buffer(goal_selection_strategy="episode", **MANY, **known)
@@ -71,12 +69,10 @@ def test_where_success_does_not_end_episodes_done_stays():
     buffer = make_buffer(**MANY)
     player = Player(buffer)
     for step in range(100):
-        player.goal = (
-            player.counter + 1.0
-        )  # the goal moves to wherever the step leads, as in a continuing task
+        player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.done_rule.in_force == "keep"
+    assert buffer.hindsight.done_rule.in_force == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -106,7 +102,7 @@ def test_dense_reward_without_a_threshold_keeps_done():
         player.play([step % 5 == 4], terminated=[step % 5 == 4])
     ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[2] == 4]
     _, after, _, _, done = virtual(buffer.sample(500))
-    assert buffer.done_rule.in_force == "keep"
+    assert buffer.hindsight.done_rule.in_force == "keep"
     assert (done == np.isin(after, ended)).all()
 
 

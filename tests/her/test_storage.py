@@ -14,7 +14,7 @@ def held(buffer):
     storage = buffer.storage
     slots = np.concatenate([ring.newest(ring.count) for ring in storage.rings])
     rows = storage.rows_of(slots)
-    before, after = storage.achieved(rows)[:, 0], storage.achieved(rows + 1)[:, 0]
+    before, after = storage.goals_achieved(rows)[:, 0], storage.goals_achieved(rows + 1)[:, 0]
     episodes = storage.rows["_episode"][rows]
     assert (storage.first[episodes] <= rows).all()
     assert (rows < storage.last[episodes]).all()
