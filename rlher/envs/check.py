@@ -156,6 +156,12 @@ def _success(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[Fin
         yield Finding("error", f"env.ends_on_success={said}, but success {which} an episode.")
 
 
+def _crash(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[Finding]:
+    if cfg.crash_key is not None and not any(cfg.crash_key in info for info in recording.infos):
+        keys = ", ".join(map(repr, recording.infos[-1])) or "nothing"
+        yield Finding("warning", f"env.crash_key={cfg.crash_key} was never in `info`, which has {keys}.")
+
+
 def _limit(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[Finding]:
     if cfg.max_episode_steps is not None:
         yield Finding("ok", f"episodes end after at most {cfg.max_episode_steps} steps")
@@ -181,6 +187,7 @@ def _reproducible(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterato
 CHECKS: tuple[Check, ...] = (
     _observations,
     _success,
+    _crash,
     _limit,
     check_reward.agreement,
     check_reward.vectorised,

@@ -79,8 +79,9 @@ class Guard(gym.Wrapper):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return ``"ValueError: its message (file.py, line 12)"``, the line being where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
+    """Return ``"ValueError: its message (file.py, line 12)"``, the line being where it was raised, NumPy left out."""
+    raised_through = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in raised_through if "/numpy/" not in frame.filename]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     text = str(error).strip().rstrip(".")
     return f"{type(error).__name__}{': ' + text if text else ''}{where}"
@@ -95,8 +96,7 @@ class Reporter(gym.Wrapper):
 
     A worker process of Stable-Baselines3 that meets an exception prints a traceback and dies, and the main
     process hears nothing but a broken pipe. So the last good observation is returned with the sentence
-    beside it;
-    :class:`rlher.envs.vec.GoalVecEnv` raises it where it can be caught.
+    beside it; :class:`rlher.envs.vec.GoalVecEnv` raises it where it can be caught.
 
     :param env: the outermost wrapper of the worker's environment.
     """

@@ -68,7 +68,7 @@ def require_goal_interface(env: gym.Env, name: str) -> None:
             f"{name} is not a goal environment: its observations have {', '.join(space.spaces)}, "
             f"but no {' and no '.join(missing)}. {help_}"
         )
-    if not callable(getattr(env.unwrapped, "compute_reward", None)) and not env.has_wrapper_attr("compute_reward"):
+    if not env.has_wrapper_attr("compute_reward"):
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info). {help_}")
 
 

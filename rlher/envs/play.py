@@ -18,12 +18,11 @@ FEW = 4  # steps that are played however slow the environment is
 
 @dataclass
 class Recording:
-    """Steps of random play, one entry a step in every list; ``starts`` has one an episode.
+    """Steps of random play, one entry a step in every list.
 
     Observations are those that ``step`` returned, rewards what it paid; ``steps_of_episode`` counts from 1.
     """
 
-    starts: list[dict[str, np.ndarray]] = field(default_factory=list)
     observations: list[dict[str, np.ndarray]] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
     terminated: list[bool] = field(default_factory=list)
@@ -55,8 +54,7 @@ def play(env: gym.Env, seed: int = 0) -> Recording:
     limit_known = env.spec is not None and env.spec.max_episode_steps is not None
     recording = Recording()
     env.action_space.seed(seed)
-    observation, _ = env.reset(seed=seed)
-    recording.starts.append(observation)
+    env.reset(seed=seed)
     started = time.monotonic()
     length = 0
     for step in range(MAX_STEPS):
@@ -72,8 +70,7 @@ def play(env: gym.Env, seed: int = 0) -> Recording:
         recording.infos.append(dict(info))
         recording.steps_of_episode.append(length)
         if terminated or truncated:
-            observation, _ = env.reset()
-            recording.starts.append(observation)
+            env.reset()
             length = 0
     return recording
 

@@ -50,7 +50,8 @@ def fill(cfg: EnvConfig, env: gym.Env, recording: Recording) -> EnvConfig:
     }
     hit, rewards = _rewards(env, recording)
     found["success_reward"] = hit if len(rewards) == 2 and hit == max(rewards) else None
-    found["reward_range"] = _range(hit, rewards, recording.rewards)
+    crash_costs = (cfg.crash_key or found["crash_key"]) is not None
+    found["reward_range"] = None if cfg.extra_reward else _range(hit, rewards, recording.rewards, crash_costs)
     known = {name: value for name, value in found.items() if getattr(cfg, name) in (None, "")}
     cfg = replace(cfg, **known)
     if cfg.ends_on_success is None:
@@ -83,10 +84,10 @@ def _rewards(env: gym.Env, recording: Recording) -> tuple[float, set[float]]:
     return max(hits) + 0.0, {round(reward, 6) + 0.0 for reward in hits | paid | others}
 
 
-def _range(hit: float, rewards: set[float], paid: list[float]) -> list[float | None] | None:
+def _range(hit: float, rewards: set[float], paid: list[float], crash_costs: bool) -> list[float | None] | None:
     """Return bounds of a step's reward that the kind of reward vouches for, not merely what was seen."""
     if len(rewards) == 2 and hit == max(rewards) and min(rewards) <= min(paid) and max(paid) <= hit:
-        return [min(rewards), max(rewards)]
+        return [None if crash_costs else min(rewards), max(rewards)]
     if hit == 0.0 and max(rewards) <= 0.0 and max(paid) <= 0.0:  # a distance, or a distance and penalties
         return [None, 0.0]
     return None

@@ -81,6 +81,7 @@ def test_a_crash_may_cost_what_no_goal_explains():
 
 def test_an_unnamed_crash_is_taken_for_a_penalty_and_said_so():
     sentences = told("Crashes", "warning", crash_key="nothing_says_this")
+    assert "env.crash_key=nothing_says_this was never in `info`, which has 'is_success', 'crashed'." in sentences
     assert any("-5 more on steps that end an episode without success" in sentence for sentence in sentences)
 
 
@@ -106,6 +107,11 @@ def test_probing_overwrites_nothing_that_is_given():
     cfg = describe(hostile("LineEnv", **given))
     assert {key: getattr(cfg, key) for key in given} == given
     assert cfg.max_episode_steps == 20
+
+
+def test_a_crash_may_cost_more_than_play_has_seen():
+    assert describe(hostile("Crashes")).reward_range == [None, 0.0]
+    assert describe(hostile("LineEnv", extra_reward=True)).reward_range is None
 
 
 def test_probing_says_nothing_that_play_does_not_vouch_for():
