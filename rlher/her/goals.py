@@ -35,7 +35,7 @@ class GoalSelectionStrategy(Enum):
     MIX = "mix"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Draw:
     """What a strategy may look at.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rlher.her.goals import KEEP, STRATEGIES, Draw, GoalSelectionStrategy
 from rlher.her.relabel import DoneRule, goal_independent
 from rlher.her.reward import RewardFunction
-from rlher.her.storage import PAIR, Indices, Storage
+from rlher.her.storage import Indices, Storage
 
 CHUNK = 16_384
 """Transitions settled in one call of ``compute_reward``."""
@@ -73,7 +73,7 @@ class Hindsight:
         """
         if self.n_steps > 1:
             return self._n_step_batch(storage, rows, n_real, rng)
-        index = rows[:, None] + PAIR
+        index = _pairs(rows, 1)
         pair, achieved = storage.rows.take(index), storage.achieved.take(index, axis=0)
         now = pair[:, 0]
         goals, next_goals, new, kept = self._goals(storage, rows, rows + 1, now["_episode"], n_real, rng)
@@ -108,7 +108,7 @@ class Hindsight:
             rewards[cut:], dones[cut:] = self._outcome(steps[cut:], after, again[0], infos, again[1])
         shape = inside.shape
         returns, ended, taken = sum_up(rewards.reshape(shape), dones.reshape(shape), inside, self.gamma)
-        index = np.stack([rows, rows + taken], axis=1)
+        index = _pairs(rows, taken)
         next_goals = storage.goals(index[:, 1], episodes)
         changed = slice(n_real, None) if kept is None else n_real + np.flatnonzero(~kept)
         next_goals[changed] = goals[changed]
@@ -186,6 +186,8 @@ class Hindsight:
         if not (self.keep_goal_independent_reward or self.done_rule.mode in ("auto", "success")):
             return
         rings = storage.rings
+        if self.settled == [ring.total for ring in rings]:
+            return
         self.settled = self.settled or [0] * len(rings)
         fresh = [ring.numbered(*ring.fresh(done)) for ring, done in zip(rings, self.settled, strict=True)]
         self.settled = [ring.total for ring in rings]
@@ -204,6 +206,14 @@ class Hindsight:
         if self.done_rule.learns:
             perfect = self._compute(achieved, achieved, infos)
             self.done_rule.observe(explained, perfect, now["_terminated"].astype(bool))
+
+
+def _pairs(rows: Indices, steps: int | Indices) -> Indices:
+    """Return (n, 2) rows and the rows that many steps on."""
+    pairs = np.empty((len(rows), 2), dtype=np.int64)
+    pairs[:, 0] = rows
+    np.add(rows, steps, out=pairs[:, 1])
+    return pairs
 
 
 def sum_up(
