@@ -6,10 +6,11 @@ Each verb is a Hydra application of its own with the primary config ``conf/<verb
 
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
-from rlher import __version__
+from rlher import COMMAND, __version__
 from rlher.errors import EnvironmentFault, UserError, closest
 
 VERBS: dict[str, str] = {
@@ -31,9 +32,6 @@ EXAMPLES = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0, 1 (the environment's fault), 2 (the user's), 130 (Ctrl-C)."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
-    # Hydra would print the error its own way and exit with 1; with this set it raises, and the sentence below is ours.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         return _dispatch(argv)
     except KeyboardInterrupt:
@@ -44,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         sentence = explain(error)
-        if sentence is None or wants_traceback:
+        if sentence is None or "HYDRA_FULL_ERROR" in os.environ:
             raise
         print(f"rlher: {sentence}", file=sys.stderr)
         return getattr(error, "exit_code", 2)
@@ -69,12 +67,13 @@ def _dispatch(argv: list[str]) -> int:
     if "-h" in rest or "--help" in rest:
         print(overrides.help_text(verb, VERBS[verb]))
         return 0
-    return _run_hydra(verb, overrides.to_hydra(verb, rest))
+    return _run_hydra(verb, overrides.to_hydra(verb, rest), argv)
 
 
-def _run_hydra(verb: str, argv: list[str]) -> int:
+def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     """Run ``rlher.<verb>.<verb>(config)`` under Hydra, once or, with ``-m``, once per job."""
     import hydra
+    from hydra.core.utils import env_override
     from omegaconf import DictConfig
 
     from rlher import config
@@ -93,8 +92,15 @@ def _run_hydra(verb: str, argv: list[str]) -> int:
     codes: list[int] = []
     dispatcher = os.getpid()
     config.register()
-    sys.argv = [sys.argv[0], *argv]
-    hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
+    program = sys.argv
+    # Hydra would print an error its own way and exit with 1; with the first set it raises, and the sentence is ours.
+    # The second is what a run folder keeps: sys.argv is Hydra's by then, and a launcher's worker has another one.
+    with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: shlex.join(["rlher", *typed])}):
+        try:
+            sys.argv = [program[0], *argv]
+            hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
+        finally:
+            sys.argv = program
     return max(codes, default=0)
 
 
@@ -107,7 +113,7 @@ def _complete(argv: list[str]) -> int:
         print(" ".join(name for name in VERBS if name.startswith(verb)))
         return 0
     os.environ["COMP_LINE"] = f"{program} {rest}"
-    return _run_hydra(verb if verb in VERBS and verb != "list" else "train", argv)
+    return _run_hydra(verb if verb in VERBS and verb != "list" else "train", argv, argv)
 
 
 def _print_help() -> None:

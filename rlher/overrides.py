@@ -92,16 +92,19 @@ def quote(value: str) -> str:
     """Quote a value for Hydra's override grammar, in which ``=``, ``?``, spaces and brackets mean something."""
     if re.fullmatch(r"[\w./:+-]+", value):
         return value
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    # Between quotes a backslash is itself, except before a quote.
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value) + "'"
 
 
 def _expand(word: str, config_dirs: list[str]) -> list[str]:
-    """Let ``env=`` take any registered id and ``tuned=`` a recipe file."""
+    """Let ``env=`` take any registered id, ``tuned=`` a recipe file, and ``kwargs`` any key."""
     key, _, value = word.partition("=")
     if key == "env" and value and not re.search(r"[,(\[{$']", value) and not _has_config("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
     if key == "tuned" and value.endswith((".yaml", ".yml")):
         return ["~tuned", *_recipe_overrides(Path(value))]
+    if re.match(r"(env|algo)\.kwargs\.", key):
+        return [f"++{word}"]  # Hydra's plain form only changes keys that are there already
     return [word]
 
 

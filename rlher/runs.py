@@ -23,6 +23,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig
 from rlher.errors import UserError
 from rlher.files import write_json, write_text
@@ -84,7 +85,7 @@ def create(config: TrainConfig) -> Run:
         run = Run(folder, config)
         # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
         write_text(folder / "config.yaml", yaml.dump(asdict(config), sort_keys=False, Dumper=_PlainDumper))
-        write_text(folder / "command.txt", shlex.join(["rlher", *sys.argv[1:]]) + "\n")
+        write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
     except OSError as error:
         raise UserError(f"cannot write the run folder in {parent}: {error.strerror}.") from error

@@ -1,12 +1,14 @@
 """`rlher train`: one training run, from config to result."""
 
 import json
+import os
+import shlex
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher import checkpoint, runs
+from rlher import COMMAND, checkpoint, runs
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar
-from rlher.config import TrainConfig
+from rlher.config import EnvConfig, TrainConfig
 from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
@@ -41,8 +43,10 @@ def train(config: TrainConfig) -> int:
     :raises UserError: the config asks for something that cannot be done; nothing was started.
     """
     _require_sense(config)
-    config, notes = resolve(replace(config, env=describe(config.env)))
-    require_goal_env(config.env)
+    env = describe(config.env)
+    warnings = [finding.sentence for finding in require_goal_env(env) if finding.level == "warning"]
+    probed = _probed(config.env, env)
+    config, notes = resolve(replace(config, env=env))
     th.set_num_threads(config.threads or 1)
     started = time.monotonic()
     envs, normalizer = _environments(config)
@@ -52,10 +56,16 @@ def train(config: TrainConfig) -> int:
         if config.init_from:
             checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
         run = runs.create(config)
-        _announce(run, [*notes, *_model_notes(config, model)])
+        _announce(run, [*warnings, *probed, *notes, *_model_notes(config, model)])
         return _learn(run, model, normalizer, started)
     finally:
         envs.close()
+
+
+def _probed(given: EnvConfig, found: EnvConfig) -> list[str]:
+    """List what the config left open about an environment and a few episodes of play told."""
+    values = {item.name: getattr(found, item.name) for item in fields(found) if getattr(given, item.name) is None}
+    return [f"env.{name}={value}: probed" for name, value in values.items() if value is not None]
 
 
 def _require_sense(config: TrainConfig) -> None:
@@ -187,5 +197,5 @@ def _report(run: Run, result: dict[str, Any]) -> int:
 
 
 def _again(folder: Path) -> str:
-    words = [word for word in sys.argv[1:] if not word.startswith("init_from=")]
-    return " ".join(["rlher train", *words, f"init_from={folder}"])
+    words = shlex.split(os.environ.get(COMMAND, "rlher train"))
+    return shlex.join([*(word for word in words if not word.startswith("init_from=")), f"init_from={folder}"])

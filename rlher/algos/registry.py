@@ -49,5 +49,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "tqc": Algorithm(
         "sb3_contrib:TQC", "continuous", "critic_target", "truncated quantile critics (Kuznetsov et al. 2020)"
     ),
-    "crossq": Algorithm("sb3_contrib:CrossQ", "continuous", None, "batch-normalised critics (Bhatt et al. 2024)"),
+    "crossq": Algorithm(
+        "rlher.algos.crossq:CrossQ", "continuous", None, "batch-normalised critics (Bhatt et al. 2024)"
+    ),
 }

@@ -1,0 +1,65 @@
+"""CrossQ for goal environments: sb3-contrib's has no ``MultiInputPolicy``, and joins observations as single tensors."""
+
+from typing import Any, ClassVar
+
+import sb3_contrib
+import torch as th
+from sb3_contrib.crossq.policies import CrossQPolicy
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.torch_layers import CombinedExtractor
+
+from rlher.her import HerReplayBuffer
+
+
+class MultiInputPolicy(CrossQPolicy):
+    """CrossQ's policy over a dictionary of observations."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("features_extractor_class", CombinedExtractor)
+        super().__init__(*args, **kwargs)
+
+
+class Observations(dict):
+    """A dictionary of batches that ``torch.cat`` joins key by key.
+
+    CrossQ feeds a batch and its successors to the critic in one forward pass, because batch normalisation must see both
+    (Bhatt et al. 2024), and joins them with ``torch.cat``.
+    """
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> "Observations":
+        if function is not th.cat:
+            return NotImplemented
+        batches = args[0]
+        return cls({name: th.cat([batch[name] for batch in batches], **(kwargs or {})) for name in batches[0]})
+
+
+class _Joinable:
+    """Stands in for the replay buffer while CrossQ trains."""
+
+    def __init__(self, buffer: HerReplayBuffer) -> None:
+        self._buffer = buffer
+
+    def sample(self, *args: Any, **kwargs: Any) -> Any:
+        samples = self._buffer.sample(*args, **kwargs)
+        return samples._replace(
+            observations=Observations(samples.observations), next_observations=Observations(samples.next_observations)
+        )
+
+
+class CrossQ(sb3_contrib.CrossQ):
+    """sb3-contrib's CrossQ with dictionary observations; same constructor, same update."""
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        **sb3_contrib.CrossQ.policy_aliases,
+        "MultiInputPolicy": MultiInputPolicy,
+    }
+
+    def train(self, gradient_steps: int, batch_size: int) -> None:
+        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
+        buffer: Any = self.replay_buffer
+        self.replay_buffer = _Joinable(buffer)  # type: ignore[assignment]
+        try:
+            super().train(gradient_steps, batch_size)
+        finally:
+            self.replay_buffer = buffer

@@ -1,0 +1,175 @@
+"""What a person types, and what they are told."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rlher import overrides
+from rlher.cli import VERBS
+
+BAD = [
+    # words, what the sentence must say
+    (("trian",), "did you mean 'train'"),
+    (("train", "algo=tqcc"), "did you mean 'tqc'"),
+    (("train", "env=parkin-v0"), "parking-v0"),
+    (("train", "her=fianl"), "did you mean 'final'"),
+    (("train", "algo.lr=3"), "algo.learning_rate"),
+    (("train", "n_sampled_goal=3"), "her.n_sampled_goal"),
+    (("train", "algo=td3", "algo.ent_coef=1"), "another algorithm"),
+    (("train", "algo.learning_rate=abc"), "could not be converted to Float"),
+    (("train", "algo.learning_rate=-1"), "at least 0"),
+    (("train", "algo.learning_rate=nan"), "not a finite number"),
+    (("train", "algo.gamma=1.5"), "at most 1"),
+    (("train", "her.n_sampled_goal=-1"), "at least 0"),
+    (("train", "her.goal_selection_strategy=fianl"), "did you mean 'final'"),
+    (("train", "her.relabel_done=maybe"), "auto"),
+    (("train", "n_envs=0"), "at least 1"),
+    (("train", "total_timesteps=0"), "at least 1"),
+    (("train", "seed=1,2"), "-m"),
+    (("train", "total_timesteps"), "neither a flag nor key=value"),
+    (("train", "--sed", "3"), "did you mean '--seed'"),
+    (("train", "--seed"), "needs a value"),
+    (("train", "tuned=nowhere.yaml"), "nowhere.yaml"),
+    (("train", "init_from=nowhere"), "nowhere"),
+    (("train", "algo.target_q_bounds=7"), "neither auto"),
+    (("train", "algo.target_q_bounds=[3,1]"), "below"),
+    (("train", "algo=sac", "algo.ent_coef=much"), "neither auto nor a number"),
+    (("train", "algo.kwargs.frobnicate=1"), "frobnicate"),
+    (("train", "algo=dqn", "env=parking-v0"), "sac, td3, ddpg, tqc, crossq can act"),
+    (("train", "algo=sac", "env=BitFlipping-v0"), "dqn, qrdqn can act"),
+    (("train", "device=gpu9", "env=BitFlipping-v0", "algo=dqn"), "gpu9"),
+    (("evaluate", "nowhere"), "no run folder nowhere"),
+    (("enjoy",), "no run under logs"),
+    (("enjoy", "--video", "film.avi"), ".mp4"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), BAD, ids=[" ".join(words) for words, _ in BAD])
+def test_a_mistake_gets_a_sentence_and_exit_code_2(rlher, tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    done = rlher(*words)
+    assert done.code == 2
+    assert told in done.err
+    assert done.err.startswith("rlher: ")
+    assert "Traceback" not in done.err
+    assert len(done.err.splitlines()) <= 2
+    assert not list(tmp_path.rglob("config.yaml")), "a run folder was made for a run that never began"
+
+
+def test_flags_and_overrides_in_any_order() -> None:
+    one = overrides.to_hydra("train", ["algo=sac", "-m", "--n-envs", "2", "seed=0,1", "--no-progress", "--device=cpu"])
+    assert one == ["-m", "algo=sac", "n_envs=2", "seed=0,1", "progress=false", "device=cpu"]
+    assert overrides.to_hydra("evaluate", ["logs/a b", "--episodes", "3"]) == ["run='logs/a b'", "episodes=3"]
+    assert overrides.to_hydra("train", ["env=Some-v9"]) == ["env=any", "env.id=Some-v9"]
+    assert overrides.to_hydra("train", ["--cfg", "job", "x=1", "-p", "algo"]) == ["--cfg", "job", "-p", "algo", "x=1"]
+
+
+TRICKY = ["plain", "a=b", "it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "\\'", "[x]", "a,b", ""]
+
+
+@pytest.mark.parametrize("value", TRICKY)
+def test_quoted_values_survive_hydras_grammar(value: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_override(f"key={overrides.quote(value)}")
+    assert parsed.value() == value
+
+
+def test_cfg_prints_the_resolved_config(rlher) -> None:
+    config = yaml.safe_load(rlher("train", "algo=sac", "env=FetchReach-v4", "algo.gamma=0.9", "--cfg", "job").out)
+    assert config["algo"]["name"] == "sac"
+    assert config["algo"]["gamma"] == 0.9
+    assert config["env"]["id"] == "FetchReach-v4"
+
+
+def test_precedence_algorithm_recipe_command_line(rlher) -> None:
+    def batch(*words: str) -> dict:
+        return yaml.safe_load(rlher("train", "algo=dqn", "env=BitFlipping-v0", *words, "--cfg", "job").out)
+
+    assert batch()["total_timesteps"] != batch("~tuned")["total_timesteps"]
+    assert batch("total_timesteps=7")["total_timesteps"] == 7
+    assert batch("her=final")["her"]["goal_selection_strategy"] == "final"
+    assert batch("her=off")["her"]["n_sampled_goal"] == 0
+
+
+def test_a_recipe_file_is_used_as_it_is(rlher, tmp_path: Path) -> None:
+    recipe = tmp_path / "best.yaml"
+    recipe.write_text(
+        "# @package _global_\ntotal_timesteps: 123\nalgo: {net_arch: [8, 8], gamma: 0.9}\nher: {n_sampled_goal: 2}\n"
+    )
+    words = ("train", "algo=dqn", "env=BitFlipping-v0", f"tuned={recipe}", "algo.gamma=0.8", "--cfg", "job")
+    config = yaml.safe_load(rlher(*words).out)
+    assert (config["total_timesteps"], config["her"]["n_sampled_goal"]) == (123, 2)
+    assert config["algo"]["net_arch"] == [8, 8]
+    assert config["algo"]["gamma"] == 0.8, "the command line wins over the recipe"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_helps(rlher, verb: str) -> None:
+    done = rlher(verb, "--help")
+    assert done.code == 0
+    assert "usage: rlher" in done.out
+
+
+def test_lists(rlher) -> None:
+    found = json.loads(rlher("list", "--json").out)
+    assert {"dqn", "tqc", "crossq"} <= {row["algo"] for row in found["algos"]}
+    assert {"parking-v0", "FetchReach-v4"} <= {row["env"] for row in found["envs"]}
+    assert {"future", "final", "episode", "random"} <= {row["strategy"] for row in found["strategies"]}
+    assert all(row["description"] for rows in found.values() for row in rows)
+    assert rlher("list", "nonsense").code == 2
+
+
+LIGHT = ["--help", "train --help", "enjoy --help", "list", "train --cfg job"]
+
+
+@pytest.mark.parametrize("words", LIGHT)
+def test_help_and_lists_do_not_import_torch(words: str) -> None:
+    code = (
+        "import sys; from rlher.cli import main\n"
+        f"try: main({words.split()!r})\nexcept SystemExit: pass\n"
+        "sys.exit('torch' in sys.modules or 'stable_baselines3' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_help_takes_at_most_a_quarter_of_importing_sb3() -> None:
+    def seconds(*command: str) -> float:
+        times = []
+        for _ in range(2):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], check=True, capture_output=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    budget = seconds("-c", "import stable_baselines3") / 4
+    assert seconds("-m", "rlher.cli", "--help") <= budget
+    assert seconds("-m", "rlher.cli", "train", "--help") <= budget
+
+
+COMPLETIONS = [
+    ("rlher tr", {"train"}),
+    ("rlher ", set(VERBS)),
+    ("rlher train algo=s", {"algo=sac"}),
+    ("rlher train her=f", {"her=future", "her=final"}),
+    ("rlher train env=Fetch", {"env=FetchReach-v4", "env=FetchPush-v4"}),
+    ("rlher train algo=sac her.n_s", {"her.n_sampled_goal="}),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), COMPLETIONS, ids=[line for line, _ in COMPLETIONS])
+def test_tab_completion_in_bash(line: str, expected: set[str]) -> None:
+    """Through the script that `rlher -sc install=bash` prints, in a real bash."""
+    script = f"""
+        eval "$(rlher -sc install=bash)"
+        COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_WORDS=($COMP_LINE); COMP_CWORD={line.count(" ")}
+        hydra_bash_completion; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
+    assert expected <= set(done.stdout.split()), done.stdout + done.stderr
