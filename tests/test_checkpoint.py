@@ -1,0 +1,129 @@
+"""Model files: whole, loadable by plain SB3, and harmless when they are not what they claim to be."""
+
+import io
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch as th
+from stable_baselines3 import SAC
+
+from rlher import checkpoint
+from rlher.algos.build import build_model, build_policy
+from rlher.config import BitFlippingConfig, HerConfig, SACConfig
+from rlher.envs.vec import make_goal_envs
+from rlher.errors import UserError
+from rlher.normalize import GoalNormalize
+
+ENV = BitFlippingConfig(
+    id="BitFlipping-v0", n_bits=4, continuous=True, success_key="is_success", ends_on_success=True, success_reward=0.0
+)
+ALGO = SACConfig(name="sac", net_arch=[8], learning_starts=10, gradient_steps=1, batch_size=8)
+
+
+@pytest.fixture
+def saved(tmp_path: Path):
+    normalizer = GoalNormalize(make_goal_envs(ENV))
+    model = build_model(ALGO, HerConfig(), ENV, normalizer, seed=0, device="cpu")
+    model.learn(30)
+    path = tmp_path / "model.zip"
+    checkpoint.save(path, model, normalizer)
+    return path, model, normalizer
+
+
+def fresh():
+    normalizer = GoalNormalize(make_goal_envs(ENV), training=False)
+    return build_policy(ALGO, normalizer, "cpu"), normalizer
+
+
+def test_a_policy_comes_back_whole(saved) -> None:
+    path, model, normalizer = saved
+    other, statistics = fresh()
+    checkpoint.load_policy(path, other, statistics)
+    observation = normalizer.get_original_obs()
+    one = model.predict(normalizer.normalize_obs(observation), deterministic=True)[0]
+    two = other.predict(statistics.normalize_obs(observation), deterministic=True)[0]
+    np.testing.assert_array_equal(one, two)
+
+
+def test_everything_that_learns_comes_back(saved) -> None:
+    path, model, _ = saved
+    normalizer = GoalNormalize(make_goal_envs(ENV))
+    other = build_model(ALGO, HerConfig(), ENV, normalizer, seed=1, device="cpu")
+    checkpoint.load_all(path, other, normalizer)
+    assert other.log_ent_coef.item() == model.log_ent_coef.item()
+    one, two = (each.critic.optimizer.state_dict()["state"][0]["exp_avg"] for each in (model, other))
+    assert th.equal(one, two)
+
+
+def test_plain_sb3_loads_it(saved) -> None:
+    path, model, normalizer = saved
+    plain = SAC.load(path, env=normalizer)
+    for one, two in zip(model.policy.parameters(), plain.policy.parameters(), strict=True):
+        assert th.equal(one, two)
+
+
+def rewrite(path: Path, **members: bytes) -> None:
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    content |= {name.replace("__", "."): value for name, value in members.items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in content.items():
+            if value is not None:
+                archive.writestr(name, value)
+
+
+class Bomb:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self):
+        return Path.touch, (self.target,)
+
+
+def pickled_tensor_file(thing: object) -> bytes:
+    buffer = io.BytesIO()
+    th.save(thing, buffer)
+    return buffer.getvalue()
+
+
+def test_a_pickle_inside_does_nothing_but_an_error(saved, tmp_path: Path) -> None:
+    path, _, _ = saved
+    target = tmp_path / "hacked"
+    rewrite(path, data=pickle.dumps(Bomb(target)), policy__pth=pickled_tensor_file({"a": Bomb(target)}))
+    with pytest.raises(UserError, match="something other than weights"):
+        checkpoint.load_policy(path, *fresh())
+    assert not target.exists()
+
+
+def test_a_pickled_normaliser_does_nothing_but_an_error(saved, tmp_path: Path) -> None:
+    path, _, _ = saved
+    target, arrays = tmp_path / "hacked", io.BytesIO()
+    np.savez(arrays, **{"achieved_goal/mean": np.array([Bomb(target)], dtype=object)})
+    rewrite(path, normalizer__npz=arrays.getvalue())
+    with pytest.raises(UserError):
+        checkpoint.load_policy(path, *fresh())
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
+def test_a_file_cut_short_is_told(saved, share: float) -> None:
+    path, _, _ = saved
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(UserError, match="damaged"):
+        checkpoint.load_policy(path, *fresh())
+
+
+def test_other_mistakes_are_told(saved, tmp_path: Path) -> None:
+    path, _, _ = saved
+    with pytest.raises(UserError, match="no model file"):
+        checkpoint.load_policy(tmp_path / "none.zip", *fresh())
+    wider = build_policy(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
+    with pytest.raises(UserError, match="does not fit"):
+        checkpoint.load_policy(path, wider, None)
+    rewrite(path, normalizer__npz=b"nonsense")
+    with pytest.raises(UserError):
+        checkpoint.load_policy(path, *fresh())
