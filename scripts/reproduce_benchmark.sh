@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The runs behind the README's table: three seeds of each, two at a time, their small files kept in logs/benchmark/.
+#   scripts/reproduce_benchmark.sh [folder] [jobs]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+into=${1:-logs/benchmark}
+jobs=${2:-2}
+logs=$(mktemp -d)
+export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
+
+# name | overrides
+cat > "$logs/todo" <<'RUNS'
+bits15-dqn|algo=dqn env=BitFlipping-v0
+bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=50000 eval.freq=2500
+reach-ddpg|algo=ddpg env=FetchReach-v4
+reach-sac|algo=sac env=FetchReach-v4
+reach-td3|algo=td3 env=FetchReach-v4
+reach-tqc|algo=tqc env=FetchReach-v4
+parking-classic-sac|algo=sac env=parking-classic
+parking-classic-tqc|algo=tqc env=parking-classic
+parking-sac|algo=sac env=parking-v0 total_timesteps=40000
+parking-tqc|algo=tqc env=parking-v0 total_timesteps=40000
+RUNS
+
+# A run's folder, less what is large: models, TensorBoard and SB3's own log.
+one() {
+    name=$1 seed=$2 overrides=$3
+    folder=$RLHER_BENCHMARK_LOGS/$name-$seed
+    # shellcheck disable=SC2086 # the overrides are words
+    .venv/bin/rlher train $overrides seed="$seed" threads=1 tensorboard=false --logs "$folder" > "$folder.log" 2>&1
+    mkdir -p "$4/$name/seed$seed"
+    cp "$folder"/*/*/{config.yaml,command.txt,meta.json,evaluations.csv,result.json} "$4/$name/seed$seed/"
+    echo "$name seed $seed: $(tail -n 1 "$4/$name/seed$seed/evaluations.csv")"
+}
+export -f one
+
+while IFS='|' read -r name overrides; do
+    for seed in 0 1 2; do printf '%s\0%s\0%s\0%s\0' "$name" "$seed" "$overrides" "$into"; done
+done < "$logs/todo" | xargs -0 -n 4 -P "$jobs" bash -c 'one "$@"' _
+.venv/bin/python scripts/benchmark_table.py "$into"
