@@ -1,5 +1,6 @@
 """The hindsight replay buffer: storage, priorities and relabelling put together behind SB3's interface."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
+from rlher.her import disk
 from rlher.her.goals import DEFAULT_MIX, GoalSelectionStrategy, check_mix, strategy_of
 from rlher.her.hindsight import Drawn, Hindsight
 from rlher.her.priorities import PRIORITIES, Priority
@@ -266,6 +268,30 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 )
             self._reward = RewardFunction.of(self.env)
         return self._reward
+
+    def save(self, folder: str | os.PathLike) -> int:
+        """Save to a folder of plain arrays, writing only what is new since the last save there.
+
+        Priorities by TD error are not kept: after loading every transition counts as new.
+
+        :return: bytes written.
+        :raises ValueError: ``copy_info_dict`` is on, and infos may be anything.
+        """
+        if self.copy_info_dict:
+            raise ValueError("A buffer with copy_info_dict=True can only be pickled: infos may be anything.")
+        return disk.save(
+            self.storage, folder, {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
+        )
+
+    def load(self, folder: str | os.PathLike) -> None:
+        """Forget everything stored, and take what a folder holds. Running episodes go on.
+
+        :raises ValueError: the folder holds no buffer, or one of other spaces.
+        """
+        self.reset()
+        extra = disk.load(self.storage, folder)
+        self.pos, self.full = min(extra["pos"], self.buffer_size - 1), extra["full"]
+        self.rng.bit_generator.state = extra["rng"]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, and a reward function that is bound to one."""

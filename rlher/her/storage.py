@@ -13,6 +13,7 @@ The desired goal is stored once an episode; the first environment that moves it 
 continuing task does) switches the storage to one goal a row. Memory is address space until it is written to.
 """
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,7 @@ class Storage:
 
     def __init__(self, capacity: int, n_envs: int, observation_space: spaces.Dict, action_space: spaces.Space) -> None:
         self.capacity, self.n_envs = capacity, n_envs
+        self.mark = uuid.uuid4().hex  # which transitions these are, for saves that write only what is new
         shapes = {key: _shape(space) for key, space in observation_space.spaces.items()}
         dtypes = {key: _small(space.dtype) for key, space in observation_space.spaces.items()}
         self.goal_dtype, self.goal_shape = dtypes[GOAL], shapes[GOAL]
@@ -232,7 +234,7 @@ class Storage:
         if ring.rows_left == 0:
             self._move_to_front(ring)
         while ring.has_finished and (ring.count >= ring.capacity or self._rows_ahead(ring) == 0):
-            self._drop_oldest(ring)
+            self.drop_oldest(ring)
         if ring.count >= ring.capacity:
             # One episode fills the whole ring: its older half is let go, as if it had begun later.
             self.first[ring.episode] += ring.drop_half()
@@ -249,7 +251,8 @@ class Storage:
         slots = ring.base_slot + ring.capacity - ring.next_slot
         return min(ring.capacity - ring.count, self._rows_ahead(ring), ring.rows_left, slots)
 
-    def _drop_oldest(self, ring: Ring) -> None:
+    def drop_oldest(self, ring: Ring) -> None:
+        """Evict the oldest episode of a ring."""
         oldest = ring.oldest_episode
         ring.drop_oldest(int(self.last[oldest] - self.first[oldest]))
 
@@ -258,7 +261,7 @@ class Storage:
         first, last = int(self.first[ring.episode]), int(self.last[ring.episode])
         front, length = ring.base_row, last - first
         while ring.has_finished and self.first[ring.oldest_episode] <= front + length:
-            self._drop_oldest(ring)
+            self.drop_oldest(ring)
         for array in (self.rows, self.achieved, self.row_goal, self.infos):
             if array is not None:
                 array[front : front + length + 1] = array[first : last + 1]
@@ -283,6 +286,44 @@ class Storage:
             self.infos = np.empty(len(self.rows), dtype=object)
         for row, info in zip(rows, infos, strict=True):
             self.infos[row] = {key: value for key, value in info.items() if "terminal_observation" not in key}
+
+    def extend(self, env: int, rows: NDArray, achieved: NDArray, goals: NDArray, goes_on: bool) -> None:
+        """Store consecutive steps of one environment at once.
+
+        :param env: its number.
+        :param rows: (steps + 1,) packed rows.
+        :param achieved: (steps + 1, …) achieved goals.
+        :param goals: (steps + 1, …) desired goals.
+        :param goes_on: whether they continue the running episode, if there is one.
+        """
+        ring = self.rings[env]
+        if not (ring.running and goes_on):
+            self._stage_achieved[env], self._stage_goal[env] = achieved[0], goals[0]
+            self._begin(ring, env)
+        if self.row_goal is None and (goals != self.episode_goal[ring.episode]).any():
+            self._goals_per_row()
+        at, steps = 0, len(rows) - 1
+        while at < steps:
+            self._make_room(ring)
+            count = min(steps - at, self._room(ring))
+            here, there = slice(ring.row, ring.row + count + 1), slice(at, at + count + 1)
+            self.rows[here], self.achieved[here] = rows[there], achieved[there]
+            self.rows["_episode"][here] = ring.episode
+            if self.row_goal is not None:
+                self.row_goal[here] = goals[there]
+            self.slot_row[ring.numbered(ring.total, ring.total + count)] = ring.row + np.arange(count)
+            ring.advance(count)
+            self.last[ring.episode] = ring.row
+            at += count
+
+    def resume(self) -> None:
+        """Take the newest observations for those seen last, so that running episodes can go on."""
+        rows = np.array([ring.row for ring in self.rings]).clip(0)
+        self._stage[...] = self.rows[rows]
+        self._own_bytes[...] = 0
+        self._stage_achieved[...] = self.achieved[rows]
+        self._stage_goal[...] = self.goals(rows, np.array([ring.episode for ring in self.rings]))
+        self._before, self._quick = self._seen(), 0
 
     def truncate_running(self) -> bool:
         """End every running episode as a time-out would; return whether there was one."""

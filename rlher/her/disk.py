@@ -1,0 +1,138 @@
+"""The storage on disk: plain arrays without pickle, of which a save writes only what is new.
+
+A folder holds ``buffer.json`` and numbered parts, one per save. A part holds, for each environment, the rows
+of the transitions added since the part before, cut into pieces of one episode each. Loading plays the parts
+back into an empty storage, so its capacity may be another than it was. Files are written beside and renamed
+into place, the manifest last: a save that is cut off leaves the one before it whole.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlher.her.ring import Ring
+from rlher.her.storage import Storage
+
+VERSION = 1
+MANIFEST = "buffer.json"
+
+
+def save(storage: Storage, folder: str | os.PathLike, extra: dict[str, Any] | None = None) -> int:
+    """Bring a folder up to date with the storage.
+
+    :param storage: what to save; infos are not (they may be anything).
+    :param folder: made where it does not exist; parts of another buffer in it are replaced.
+    :param extra: JSON values to keep with it.
+    :return: bytes written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = _read(folder)
+    if manifest is None or manifest["mark"] != storage.mark or len(manifest["envs"]) != storage.n_envs:
+        manifest = {"parts": [], "envs": [{"total": 0}] * storage.n_envs}
+    since = [env["total"] for env in manifest["envs"]]
+    spans = [ring.fresh(start) for ring, start in zip(storage.rings, since, strict=True)]
+    parts, written = manifest["parts"], 0
+    if any(stop > start for start, stop in spans):
+        name = f"part-{storage.mark[:8]}-{1 + max((part['number'] for part in parts), default=0):06d}.npz"
+        written = _write_part(folder / name, storage, spans, since)
+        parts = [*parts, {"file": name, "number": int(name[-10:-4]), "stops": [stop for _, stop in spans]}]
+    oldest = [ring.total - ring.count for ring in storage.rings]
+    parts = [part for part in parts if any(s > o for s, o in zip(part["stops"], oldest, strict=True))]
+    envs = [{"total": ring.total, "count": ring.count, "running": ring.running} for ring in storage.rings]
+    manifest = {"version": VERSION, "mark": storage.mark, "parts": parts, "envs": envs, "extra": extra or {}}
+    text = json.dumps(manifest, indent=1)
+    _replace(folder / MANIFEST, lambda path: path.write_text(text))
+    for file in folder.glob("part-*.npz"):
+        if file.name not in {part["file"] for part in parts}:
+            file.unlink()
+    return written + len(text)
+
+
+def load(storage: Storage, folder: str | os.PathLike) -> dict[str, Any]:
+    """Fill an empty storage from a folder, and go on where it was: a later save there writes only what is
+    new.
+
+    :return: the ``extra`` it was saved with.
+    :raises ValueError: the folder holds no buffer, or one of other shapes or number of environments.
+    """
+    folder = Path(folder)
+    manifest = _read(folder)
+    if manifest is None or manifest.get("version") != VERSION:
+        raise ValueError(f"{folder} holds no replay buffer that this version can read.")
+    if len(manifest["envs"]) != storage.n_envs:
+        found = len(manifest["envs"])
+        raise ValueError(f"{folder} holds a replay buffer of {found} environments, not {storage.n_envs}.")
+    storage.mark = manifest["mark"]
+    for part in manifest["parts"]:
+        with np.load(folder / part["file"], allow_pickle=False) as arrays:
+            for env, ring in enumerate(storage.rings):
+                _play_back(storage, env, ring, arrays)
+    for ring, was in zip(storage.rings, manifest["envs"], strict=True):
+        ring.total = max(ring.total, was["total"])
+        while ring.has_finished and ring.total - ring.count < was["total"] - was["count"]:
+            storage.drop_oldest(ring)
+        if not was["running"]:
+            ring.end_episode()
+    storage.resume()
+    extra: dict[str, Any] = manifest["extra"]
+    return extra
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def _replace(path: Path, write: Any) -> None:
+    beside = path.with_name(path.stem + ".new" + path.suffix)
+    write(beside)
+    os.replace(beside, path)
+
+
+def _write_part(path: Path, storage: Storage, spans: list[tuple[int, int]], since: list[int]) -> int:
+    arrays: dict[str, NDArray] = {}
+    for env, (ring, (start, stop)) in enumerate(zip(storage.rings, spans, strict=True)):
+        rows = storage.rows_of(ring.numbered(start, stop))
+        episodes = storage.rows["_episode"][rows]
+        begins = np.flatnonzero(np.diff(episodes, prepend=-1))
+        steps = np.diff(begins, append=len(rows))
+        goes_on = np.zeros(len(begins), dtype=np.int64)
+        if len(begins) and start == since[env]:
+            goes_on[0] = rows[0] > storage.first[episodes[0]]
+        after = np.cumsum(steps) - 1  # each piece's last transition, whose row its final one follows
+        whole = np.insert(rows, after + 1, rows[after] + 1)
+        owner = np.insert(episodes, after + 1, episodes[after])
+        arrays |= {
+            f"rows{env}": storage.rows.take(whole),
+            f"achieved{env}": storage.achieved.take(whole, axis=0),
+            f"goals{env}": storage.goals(whole, owner),
+            f"pieces{env}": np.stack([steps, goes_on], axis=1),
+            f"start{env}": np.array(start),
+        }
+    _replace(path, lambda beside: np.savez(beside, **arrays))  # type: ignore[arg-type]
+    return path.stat().st_size
+
+
+def _play_back(storage: Storage, env: int, ring: Ring, arrays: Any) -> None:
+    rows, achieved, goals, pieces = (arrays[f"{name}{env}"] for name in ("rows", "achieved", "goals", "pieces"))
+    if rows.dtype != storage.rows.dtype or achieved.shape[1:] != storage.achieved.shape[1:]:
+        raise ValueError("The replay buffer was saved with other observation or action spaces.")
+    start = int(arrays[f"start{env}"])
+    if start > ring.total:  # what lies between was evicted before it was saved, and so was all before it
+        ring.end_episode()
+        while ring.count:
+            storage.drop_oldest(ring)
+        ring.total = start  # transitions keep their numbers, by which a later save knows what is new
+    at = 0
+    for steps, goes_on in pieces.tolist():
+        piece = slice(at, at + steps + 1)
+        storage.extend(env, rows[piece], achieved[piece], goals[piece], bool(goes_on))
+        at += steps + 1
