@@ -1,7 +1,8 @@
 """Print the README's table from the runs in logs/benchmark/: `python scripts/benchmark_table.py [folder]`.
 
-A row a group of runs (`<group>/seed<n>/`): the success rate after the last step, of each seed and of all episodes together
-with its 95 % Wilson interval, and the first evaluation at or above 50 % and 90 % (median over seeds, and how many got there).
+A row a group of runs (`<group>/seed<n>/`): the success rate after the last step, of each seed and of all episodes
+together with its 95 % Wilson interval, and the first evaluation at or above 50 % and 90 % (median over seeds, and how
+many got there).
 """
 
 import json

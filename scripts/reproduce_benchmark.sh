@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The runs behind the README's table: three seeds of each, two at a time, their small files kept in logs/benchmark/.
-#   scripts/reproduce_benchmark.sh [folder] [jobs]
+#   scripts/reproduce_benchmark.sh [folder] [jobs] [pattern of names]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 into=${1:-logs/benchmark}
 jobs=${2:-2}
+pattern=${3:-.}
 logs=$(mktemp -d)
 export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 
@@ -36,5 +37,5 @@ export -f one
 
 while IFS='|' read -r name overrides; do
     for seed in 0 1 2; do printf '%s\0%s\0%s\0%s\0' "$name" "$seed" "$overrides" "$into"; done
-done < "$logs/todo" | xargs -0 -n 4 -P "$jobs" bash -c 'one "$@"' _
+done < <(grep -E -- "$pattern" "$logs/todo") | xargs -0 -n 4 -P "$jobs" bash -c 'one "$@"' _
 .venv/bin/python scripts/benchmark_table.py "$into"
