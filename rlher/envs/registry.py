@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import gymnasium as gym
 
+from rlher.envs import parking
 from rlher.envs.catalog import yaml_ids, yaml_names
 from rlher.errors import UserError, closest
 
@@ -77,6 +78,8 @@ def _import_quietly(family: str) -> None:
     # These packages print release notices to stderr on import, which say nothing about the run at hand.
     with contextlib.redirect_stderr(io.StringIO()):
         importlib.import_module(family)
+    if family == "highway_env":
+        parking.quicken()
 
 
 def _how_to_install(name: str, family: str) -> str:
