@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from rlher.her.storage import Indices, Storage
 
 FAN_OUT = 32
-"""Children of a node of the sum tree: wide, so that a NumPy call does the work of five levels of a binary
-one."""
+"""Children of a node of the sum tree: wide, so that one NumPy call does the work of five levels of a binary one."""
 
 NO_ERRORS = 'update_priorities needs a buffer built with priority="td_error".'
 
@@ -49,55 +48,49 @@ class Uniform:
 
 
 class SumTree:
-    """Non-negative numbers, of which one is drawn with a probability proportional to it in O(log n).
+    """Non-negative numbers, of which one is drawn with a probability proportional to it.
 
+    Two levels of nodes hold the running sums of their children; above them one search in a plain running sum does.
     Sums are computed again from the children, never by adding differences, so that nothing drifts.
 
     :param size: how many numbers.
     """
 
     def __init__(self, size: int) -> None:
-        self.levels: list[NDArray[np.float64]] = []
-        while True:
-            size = -(-size // FAN_OUT)
-            self.levels.append(np.zeros(size * FAN_OUT))
-            if size == 1:
-                break
-
-    @property
-    def leaves(self) -> NDArray[np.float64]:
-        """The numbers, and zeros up to a multiple of the fan-out."""
-        return self.levels[0]
+        nodes = -(-size // FAN_OUT)
+        tops = -(-nodes // FAN_OUT)
+        self.leaves = np.zeros(nodes * FAN_OUT)
+        self.levels = [np.zeros((tops, FAN_OUT)), np.zeros((nodes, FAN_OUT))]  # running sums: of nodes, of leaves
+        self._nodes = np.zeros(tops * FAN_OUT)  # sums of nodes
 
     @property
     def total(self) -> float:
         """Their sum."""
-        return float(self.levels[-1].sum())
+        return float(self.levels[0][:, -1].sum())
 
     def set(self, index: Indices, value: NDArray | float) -> None:
         """Set numbers; where an index comes twice, one of its values is taken."""
-        self.levels[0][index] = value
-        for below, above in zip(self.levels[:-1], self.levels[1:], strict=True):
-            index = np.unique(index // FAN_OUT) if len(index) > 4 * FAN_OUT else index // FAN_OUT
-            above[index] = below.reshape(-1, FAN_OUT)[index].sum(axis=1)
+        self.leaves[index] = value
+        nodes = np.unique(index // FAN_OUT)
+        running = np.cumsum(self.leaves.reshape(-1, FAN_OUT)[nodes], axis=1)
+        self.levels[1][nodes], self._nodes[nodes] = running, running[:, -1]
+        tops = np.unique(nodes // FAN_OUT)
+        self.levels[0][tops] = np.cumsum(self._nodes.reshape(-1, FAN_OUT)[tops], axis=1)
 
-    def find(self, mass: NDArray[np.float64]) -> Indices:
-        """Return for each (n,) mass in [0, total) the index at which the running sum of the numbers passes
-        it."""
-        index = np.zeros(len(mass), dtype=np.int64)
-        rest = mass.copy()
-        for level in reversed(self.levels):
-            children = level.reshape(-1, FAN_OUT).take(index, axis=0)
-            running = np.cumsum(children, axis=1)
-            # Rounding may leave the mass a hair beyond the last child: then take the last one that is not
-            # empty.
-            child = np.minimum((running <= rest[:, None]).sum(axis=1), FAN_OUT - 1)
-            rows = np.arange(len(index))
-            empty = np.flatnonzero(children[rows, child] == 0)
-            if empty.size:
-                child[empty] = FAN_OUT - 1 - np.argmax(children[empty, ::-1] > 0, axis=1)
-            rest -= running[rows, child] - children[rows, child]
+    def find(self, share: NDArray[np.float64]) -> Indices:
+        """Return for each (n,) share of the total, in [0, 1), the index at which the running sum passes it."""
+        running = np.cumsum(self.levels[0][:, -1])
+        mass = share * running[-1]
+        index = np.minimum(np.searchsorted(running, mass, side="right"), len(running) - 1)
+        rest = mass - running[index] + self.levels[0][index, -1]
+        for level in self.levels:
+            passed = level.take(index, axis=0)
+            # Rounding may leave the rest a hair outside the node.
+            rest = np.clip(rest, 0.0, np.nextafter(passed[:, -1], 0.0))
+            child = (passed > rest[:, None]).argmax(axis=1)
             index = index * FAN_OUT + child
+            before = passed.reshape(-1).take(np.arange(0, passed.size, FAN_OUT) + child - 1)
+            rest = rest - np.where(child > 0, before, 0.0)
         return index
 
 
@@ -136,9 +129,7 @@ class _Ranked:
     def _pick(self, count: int, rng: np.random.Generator) -> tuple[Indices, float]:
         """Return (count,) slots, one from each of as many equal shares of the total, in random order, and
         it."""
-        total = self.tree.total
-        share = (rng.permutation(count) + rng.random(count)) * (total / count)
-        return self.tree.find(share), total
+        return self.tree.find((rng.permutation(count) + rng.random(count)) / count), self.tree.total
 
 
 class TDError(_Ranked):
@@ -188,6 +179,7 @@ class TDError(_Ranked):
         drawn."""
         if not np.isfinite(errors).all():
             raise ValueError("update_priorities was given TD errors that are not finite.")
+        self._follow(self.greatest)
         values = (errors + self.epsilon) ** self.alpha
         held = self.tree.leaves[slots] > 0
         self.tree.set(slots[held], values[held])

@@ -1,0 +1,269 @@
+"""In place of SB3's buffer, with SB3's own algorithms and environments."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from sb3_contrib import QRDQN, TQC
+from scipy.stats import ks_2samp
+from stable_baselines3 import DDPG, DQN, SAC, TD3
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.envs import BitFlippingEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy as SB3Strategy
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
+
+from rlher.her import KEY_TO_GOAL_STRATEGY, HerReplayBuffer
+
+
+def bits(n_bits=4, **kwargs):
+    return lambda: BitFlippingEnv(n_bits=n_bits, **kwargs)
+
+
+def make_model(algo, env, steps=150, size=2000, policy="MultiInputPolicy", **buffer):
+    kwargs = {"n_sampled_goal": 2, "goal_selection_strategy": "future"} | buffer
+    model = algo(
+        policy,
+        env,
+        replay_buffer_class=HerReplayBuffer,
+        replay_buffer_kwargs=kwargs,
+        policy_kwargs={"net_arch": [16]},
+        learning_starts=20,
+        train_freq=4,
+        buffer_size=size,
+        batch_size=32,
+        seed=1,
+    )
+    return model.learn(steps)
+
+
+@pytest.mark.parametrize("algo", [SAC, TD3, DDPG, DQN, TQC, QRDQN])
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_every_algorithm_trains(algo, n_envs):
+    env = make_vec_env(bits(continuous=algo not in (DQN, QRDQN)), n_envs)
+    buffer = make_model(algo, env, copy_info_dict=n_envs == 2).replay_buffer
+    assert isinstance(buffer, SB3Buffer)
+    assert buffer.n_transitions >= 140
+    assert buffer.hindsight.done_rule.in_force == "success"
+
+
+@pytest.mark.parametrize("strategy", [*KEY_TO_GOAL_STRATEGY, *SB3Strategy])
+def test_every_strategy_trains_and_keeps_reward_and_done_together(strategy):
+    model = make_model(SAC, make_vec_env(bits(continuous=True), 2), goal_selection_strategy=strategy)
+    batch = model.replay_buffer.sample(600)
+    assert ((batch.rewards[200:] == 0) == (batch.dones[200:] == 1)).all()
+
+
+@pytest.mark.parametrize("space", [{"discrete_obs_space": True}, {"image_obs_space": True, "channel_first": True}])
+def test_discrete_and_image_goals(space):
+    model = make_model(DQN, make_vec_env(bits(continuous=False, **space), 2), size=300)
+    batch = model.replay_buffer.sample(10)
+    wanted = np.dtype(np.uint8 if "image_obs_space" in space else np.int64)
+    assert model.replay_buffer.storage.achieved.dtype == wanted
+    for key, part in model.observation_space.spaces.items():
+        shape = part.shape or (1,)
+        assert batch.observations[key].shape == batch.next_observations[key].shape == (10, *shape)
+
+
+def test_environments_in_other_processes():
+    env = make_vec_env(bits(continuous=True), 2, vec_env_cls=SubprocVecEnv)
+    try:
+        assert make_model(SAC, env, steps=60).replay_buffer.n_transitions >= 50
+    finally:
+        env.close()
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+@pytest.mark.parametrize("priority", ["uniform", "energy", "td_error"])
+def test_returns_and_priorities_under_an_algorithm_that_knows_of_neither(n_steps, priority):
+    env = make_vec_env(bits(continuous=True), 1)
+    model = make_model(SAC, env, n_steps=n_steps, gamma=0.99, priority=priority)
+    batch = model.replay_buffer.sample(16)
+    assert (batch.discounts is None) == (n_steps == 1)
+    assert (batch.weights is None) == (batch.indices is None) == (priority != "td_error")
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_model_and_buffer_are_saved_and_loaded(tmp_path, truncate):
+    env = make_vec_env(bits(continuous=True), 2)
+    model = make_model(SAC, env)
+    model.save(tmp_path / "model")
+    model.save_replay_buffer(tmp_path / "buffer")
+    assert (tmp_path / "buffer.pkl").stat().st_size < 100_000, "only what was written to is pickled"
+    loaded = SAC.load(tmp_path / "model", env=env)
+    assert loaded.replay_buffer.n_transitions == 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded.load_replay_buffer(tmp_path / "buffer", truncate_last_traj=truncate)
+    assert any("will be truncated" in str(w.message) for w in caught) == truncate
+    assert loaded.replay_buffer.n_transitions == model.replay_buffer.n_transitions
+    assert loaded.replay_buffer.env is env
+    loaded.learn(60, reset_num_timesteps=False)
+    with pytest.raises(ValueError, match="already initialized"):
+        loaded.replay_buffer.set_env(env)
+
+
+def test_a_pickled_buffer_carries_no_environment_and_says_what_it_lacks():
+    model = make_model(SAC, make_vec_env(bits(continuous=True), 1))
+    again = pickle.loads(pickle.dumps(model.replay_buffer))
+    assert again.env is None
+    with pytest.raises(RuntimeError, match="set_env"):
+        again.sample(10)
+
+
+class Line(BitFlippingEnv):
+    """A goal on a line, of a size that a normaliser must change, rewarded if it is met within 1."""
+
+    def __init__(self):
+        super().__init__(n_bits=2, continuous=True)
+        box = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        self.observation_space = spaces.Dict({key: box for key in ("observation", "achieved_goal", "desired_goal")})
+        self.position = 0.0
+
+    def _obs(self):
+        here = np.array([self.position])
+        return {"observation": here, "achieved_goal": here, "desired_goal": np.array([500.0])}
+
+    def reset(self, **kwargs):
+        self.position, self.left = 0.0, 10
+        return self._obs(), {}
+
+    def step(self, action):
+        self.position, self.left = self.position + 100.0 * float(action[0]), self.left - 1
+        obs = self._obs()
+        reward = float(self.compute_reward(obs["achieved_goal"], obs["desired_goal"], {}))
+        return obs, reward, False, self.left == 0, {}
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(np.abs(achieved_goal - desired_goal) > 1).any(axis=-1).astype(np.float32)
+
+
+class KeepsRawEnds(VecNormalize):
+    """A normaliser that hands on final observations as they were."""
+
+    def step_wait(self):
+        obs, rewards, dones, infos = super().step_wait()
+        for index in np.flatnonzero(dones):
+            infos[index]["raw_terminal_observation"] = self.raw[index]
+        return obs, rewards, dones, infos
+
+
+@pytest.mark.parametrize("clip", [10.0, 0.5])
+def test_rewards_are_computed_on_raw_goals_under_normalisation(clip):
+    """SB2 #794. With a narrow clip SB3's way back from normalised final observations loses them."""
+    inner = DummyVecEnv([Line])
+    env = KeepsRawEnds(inner, norm_reward=False, clip_obs=clip)
+    ends = []
+    step_wait = inner.step_wait
+
+    def recorded():
+        result = step_wait()
+        for done, info in zip(result[2], result[3], strict=True):
+            if done:
+                env.raw = [info["terminal_observation"]]
+                ends.append(float(info["terminal_observation"]["achieved_goal"][0]))
+        return result
+
+    inner.step_wait = recorded
+    model = make_model(SAC, env, steps=200)
+    storage = model.replay_buffer.storage
+    finals = storage.achieved[storage.last[: len(ends)], 0]
+    assert np.allclose(finals, ends, atol=1e-3), "final observations are stored raw"
+    raw = model.replay_buffer.sample(300)
+    gap = (raw.next_observations["achieved_goal"] - raw.next_observations["desired_goal"]).abs()
+    assert ((raw.rewards == 0) == (gap <= 1)).all()
+    assert raw.observations["achieved_goal"].abs().max() > 50
+    normalised = model.replay_buffer.sample(300, env=env)
+    assert normalised.observations["achieved_goal"].abs().max() <= clip
+    assert set(np.unique(normalised.rewards)) <= {-1.0, 0.0}
+
+
+def filled_twice(strategy, n_envs=2):
+    """Our buffer with SB3's semantics and SB3's own, after the same 400 steps."""
+    env = make_vec_env(bits(6, continuous=True), n_envs, seed=0)
+    args = (400 * n_envs, env.observation_space, env.action_space)
+    kwargs = {"env": env, "device": "cpu", "n_envs": n_envs, "n_sampled_goal": 4, "goal_selection_strategy": strategy}
+    buffers = HerReplayBuffer(*args, relabel="sb3", seed=0, **kwargs), SB3Buffer(*args, **kwargs)
+    obs = env.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(399):
+        actions = rng.uniform(-1, 1, (n_envs, *env.action_space.shape)).astype(np.float32)
+        new, rewards, dones, infos = env.step(actions)
+        after = {key: value.copy() for key, value in new.items()}
+        for index in np.flatnonzero(dones):
+            for key, value in infos[index]["terminal_observation"].items():
+                after[key][index] = value
+        for buffer in buffers:
+            buffer.add(obs, after, actions, rewards, dones, infos)
+        obs = new
+    return buffers
+
+
+@pytest.mark.parametrize("strategy", ["future", "final", "episode"])
+def test_sb3_semantics_draw_the_same_distribution(strategy):
+    """Everything a batch holds, summed with random weights into one number a row, and the numbers compared."""
+    np.random.seed(0)
+    buffers = filled_twice(strategy)
+    weights = np.random.default_rng(1).normal(size=200)
+
+    def digest(batch):
+        parts = [part[key] for part in (batch.observations, batch.next_observations) for key in sorted(part)]
+        parts += [batch.actions, batch.dones, batch.rewards]
+        rows = np.concatenate([part.numpy().reshape(len(part), -1).astype(float) for part in parts], axis=1)
+        return rows @ weights[: rows.shape[1]]
+
+    ours, theirs = (digest(buffer.sample(20_000)) for buffer in buffers)
+    assert ks_2samp(ours[:4000], theirs[:4000]).pvalue > 1e-4, "real transitions"
+    assert ks_2samp(ours[4000:], theirs[4000:]).pvalue > 1e-4, "virtual transitions"
+
+
+def test_it_can_be_sampled_from_the_first_step_on():
+    """SB3's "Unable to sample before the end of the first episode" (rl-baselines3-zoo #433)."""
+    model = make_model(SAC, make_vec_env(bits(12, continuous=True), 1), steps=0)
+    model.learning_starts, model.train_freq = 1, model.train_freq._replace(frequency=1)
+    model.learn(5)
+    with pytest.raises(RuntimeError, match="empty"):
+        make_model(SAC, make_vec_env(bits(continuous=True), 1), steps=0).replay_buffer.sample(1)
+
+
+def test_older_arguments_are_taken_with_a_word_on_what_replaced_them():
+    env = make_vec_env(bits(continuous=True), 1)
+    args = (10, env.observation_space, env.action_space, env)
+    with pytest.warns(UserWarning, match="always drawn when a batch is sampled"):
+        HerReplayBuffer(*args, online_sampling=False)
+    with pytest.warns(UserWarning, match="any length"):
+        HerReplayBuffer(*args, max_episode_length=50)
+
+
+def test_seeded_runs_repeat():
+    """Without a seed of its own the buffer follows the one SB3 is given."""
+    batches = []
+    for _ in range(2):
+        model = make_model(SAC, make_vec_env(bits(continuous=True), 1, seed=3))
+        batches.append(model.replay_buffer.sample(50))
+    assert (batches[0].rewards == batches[1].rewards).all()
+    assert (batches[0].actions == batches[1].actions).all()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"n_sampled_goal": -1}, "n_sampled_goal"),
+        ({"buffer_size": 0}, "buffer_size"),
+        ({"relabel": "x"}, "sb3"),
+        ({"optimize_memory_usage": True}, "stored once"),
+        ({"goal_selection_strategy": "x"}, "future"),
+    ],
+)
+def test_bad_arguments_are_refused(bad, said):
+    env = BitFlippingEnv()
+    kwargs = {"buffer_size": 10, "observation_space": env.observation_space, "action_space": env.action_space} | bad
+    with pytest.raises(ValueError, match=said):
+        HerReplayBuffer(**kwargs)
+
+
+def test_a_space_without_goals_is_refused():
+    with pytest.raises(ValueError, match="desired_goal"):
+        HerReplayBuffer(10, spaces.Dict({"observation": spaces.Discrete(3)}), spaces.Discrete(2))

@@ -1,0 +1,88 @@
+"""Returns over several steps, relabelled."""
+
+import numpy as np
+import pytest
+from play import Player, make_buffer
+
+
+def by_hand(log, start, goal, n_steps, gamma, relabelled, done_of):
+    """The return of the log's transition number ``start``: reward, done, steps taken, what was achieved at the end."""
+    total, taken = 0.0, 0
+    for entry in log[start : start + n_steps]:
+        if entry[1] != log[start][1]:
+            break
+        after = entry[4]["achieved_goal"][0]
+        reward = (0.0 if after == goal else -1.0) - 5 * (entry[5] == -6.0) if relabelled else entry[5]
+        total, taken = total + gamma**taken * reward, taken + 1
+        if done_of(entry, goal):
+            return total, 1.0, taken, after
+    return total, 0.0, taken, after
+
+
+@pytest.mark.parametrize("n_steps", [2, 3, 7])
+@pytest.mark.parametrize("strategy", ["future", "episode", "random", "mix"])
+@pytest.mark.parametrize("ends", [True, False])
+def test_returns_match_a_sum_by_hand(n_steps, strategy, ends):
+    """Episodes of 1 to 6 steps; every fourth crashes, others time out; the last one still runs."""
+    gamma = 0.9
+    buffer = make_buffer(
+        n_steps=n_steps, gamma=gamma, goal_selection_strategy=strategy, ends_on_success=ends, success_reward=0.0
+    )
+    player = Player(buffer)
+    for episode in range(30):
+        for step in range(1 + episode % 6):
+            last = step == episode % 6 and episode < 29
+            crash = last and episode % 4 == 3
+            player.play([last], [-6.0 if crash else -1.0], [crash])
+    crashed = {entry[4]["achieved_goal"][0] for entry in player.log if entry[5] == -6.0}
+    number = {entry[3]["achieved_goal"][0]: index for index, entry in enumerate(player.log)}
+
+    batch = buffer.sample(500)
+    n_real = 500 - int(buffer.her_ratio * 500)
+    for row in range(500):
+        start = number[batch.observations["achieved_goal"][row, 0].item()]
+        goal = batch.observations["desired_goal"][row, 0].item()
+        own = goal == player.log[start][3]["desired_goal"][0]
+
+        def done_of(entry, goal, own=own):
+            after = entry[4]["achieved_goal"][0]
+            return after in crashed or (ends and not own and after == goal)
+
+        reward, done, taken, after = by_hand(player.log, start, goal, n_steps, gamma, not own, done_of)
+        assert batch.rewards[row, 0].item() == pytest.approx(reward, abs=1e-5)
+        assert batch.dones[row, 0].item() == done
+        assert batch.discounts[row, 0].item() == pytest.approx(gamma**taken)
+        assert batch.next_observations["achieved_goal"][row, 0].item() == after
+        assert batch.next_observations["desired_goal"][row, 0].item() == goal
+        assert own or row >= n_real
+    assert batch.discounts.shape == (500, 1)
+
+
+def test_one_step_has_no_discounts_and_equals_n_step_of_one():
+    one = make_buffer()
+    player = Player(one)
+    for step in range(50):
+        player.play([step % 5 == 4])
+    batch = one.sample(100)
+    assert batch.discounts is None
+    assert batch._fields[:6] == ("observations", "actions", "next_observations", "dones", "rewards", "discounts")
+
+
+@pytest.mark.parametrize("bad", [{"n_steps": 0}, {"gamma": 1.5}, {"goal_gamma": -0.1}])
+def test_arguments_out_of_range_are_refused(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        make_buffer(**bad)
+
+
+def test_goals_that_move_within_the_window_are_those_of_its_ends():
+    buffer = make_buffer(n_steps=3, n_sampled_goal=0)
+    player = Player(buffer)
+    for step in range(40):
+        player.goal = float(step // 2)
+        player.play([step % 10 == 9])
+    batch = buffer.sample(300)
+    at = {e[3]["achieved_goal"][0]: e[3]["desired_goal"][0] for e in player.log}
+    to = {e[4]["achieved_goal"][0]: e[4]["desired_goal"][0] for e in player.log}
+    for side, known in ((batch.observations, at), (batch.next_observations, to)):
+        achieved, desired = side["achieved_goal"][:, 0].numpy(), side["desired_goal"][:, 0].numpy()
+        assert (desired == np.array([known[x] for x in achieved])).all()
