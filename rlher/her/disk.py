@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.ring import Ring
 from rlher.her.storage import Storage
 
 VERSION = 1
@@ -70,12 +69,10 @@ def load(storage: Storage, folder: str | os.PathLike) -> dict[str, Any]:
     storage.mark = manifest["mark"]
     for part in manifest["parts"]:
         with np.load(folder / part["file"], allow_pickle=False) as arrays:
-            for env, ring in enumerate(storage.rings):
-                _play_back(storage, env, ring, arrays)
+            for env, was in enumerate(manifest["envs"]):
+                _play_back(storage, env, arrays, was["total"] - was["count"])
     for ring, was in zip(storage.rings, manifest["envs"], strict=True):
         ring.total = max(ring.total, was["total"])
-        while ring.has_finished and ring.total - ring.count < was["total"] - was["count"]:
-            storage.drop_oldest(ring)
         if not was["running"]:
             ring.end_episode()
     storage.resume()
@@ -121,18 +118,17 @@ def _write_part(path: Path, storage: Storage, spans: list[tuple[int, int]], sinc
     return path.stat().st_size
 
 
-def _play_back(storage: Storage, env: int, ring: Ring, arrays: Any) -> None:
+def _play_back(storage: Storage, env: int, arrays: Any, oldest: int) -> None:
+    """Store what a part holds of an environment's transitions, but for those evicted by the time of the last save."""
     rows, achieved, goals, pieces = (arrays[f"{name}{env}"] for name in ("rows", "achieved", "goals", "pieces"))
     if rows.dtype != storage.rows.dtype or achieved.shape[1:] != storage.achieved.shape[1:]:
         raise ValueError("The replay buffer was saved with other observation or action spaces.")
-    start = int(arrays[f"start{env}"])
-    if start > ring.total:  # what lies between was evicted before it was saved, and so was all before it
-        ring.end_episode()
-        while ring.count:
-            storage.drop_oldest(ring)
-        ring.total = start  # transitions keep their numbers, by which a later save knows what is new
-    at = 0
+    at, number, ring = 0, int(arrays[f"start{env}"]), storage.rings[env]
     for steps, goes_on in pieces.tolist():
-        piece = slice(at, at + steps + 1)
-        storage.extend(env, rows[piece], achieved[piece], goals[piece], bool(goes_on))
-        at += steps + 1
+        gone = max(0, oldest - number)
+        if gone < steps:
+            # Transitions keep their numbers, by which a later save knows what is new.
+            ring.total = max(ring.total, number + gone)
+            piece = slice(at + gone, at + steps + 1)
+            storage.extend(env, rows[piece], achieved[piece], goals[piece], bool(goes_on) and not gone)
+        at, number = at + steps + 1, number + steps

@@ -74,8 +74,8 @@ class Hindsight:
         if self.n_steps > 1:
             return self._n_step_batch(storage, rows, n_real, rng)
         index = _pairs(rows, 1)
-        pair, achieved = storage.rows.take(index), storage.achieved.take(index, axis=0)
-        now = pair[:, 0]
+        pair = storage.rows.take(index)
+        achieved, now = storage.achieved_at(index, pair), pair[:, 0]
         goals, next_goals, new, kept = self._goals(storage, rows, rows + 1, now["_episode"], n_real, rng)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
         if n_real < len(rows):
@@ -112,9 +112,8 @@ class Hindsight:
         next_goals = storage.goals(index[:, 1], episodes)
         changed = slice(n_real, None) if kept is None else n_real + np.flatnonzero(~kept)
         next_goals[changed] = goals[changed]
-        achieved = storage.achieved.take(index, axis=0)
         pair = storage.rows.take(index)
-        return Drawn(pair, achieved, goals, next_goals, returns, ended, self.gamma**taken)
+        return Drawn(pair, storage.achieved_at(index, pair), goals, next_goals, returns, ended, self.gamma**taken)
 
     def _goals(
         self,

@@ -11,7 +11,7 @@ from play import Player, make_buffer
 from test_storage import held
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     capacity=st.integers(1, 30),
     n_envs=st.integers(1, 3),
