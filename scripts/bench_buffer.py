@@ -4,7 +4,8 @@
 
 Observation 25, goal 3, action 4, episodes of 50 steps, strategy `future`, k = 4, float64 spaces as Fetch has them.
 Times are processor time of this thread (tenth percentiles), so that they bear a busy machine; contenders take turns.
-All three deliver a whole batch: ours and SB3's as tensors, cpprb's as NumPy arrays. cpprb comes with `pip install rlher[bench]`.
+All three deliver a whole batch: ours and SB3's as tensors, cpprb's as NumPy arrays.
+cpprb comes with `pip install rlher[bench]`.
 """
 
 import argparse

@@ -147,6 +147,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param infos: one dictionary per environment.
         """
         ended = [index for index, end in enumerate(np.asarray(done).tolist()) if end]
+        action = np.asarray(action)
         terminated: NDArray | bool = False
         if ended:
             next_obs = _raw_ends(next_obs, ended, infos)

@@ -76,7 +76,7 @@ class Storage:
         self.dtype = np.dtype([(key, dtypes[key], shapes[key]) for key in inside] + own, align=True)
         self._allocate()
         self._prepare_stage()
-        self._before = (b"", b"", b"")  # what _seen() returned after the last step
+        self._before: list[bytes] = []  # what _seen() returned after the last step
 
     def _allocate(self) -> None:
         """Reserve address space for the worst case, in which every episode is one step long."""
@@ -104,12 +104,13 @@ class Storage:
         self._views = [(name, view) for name, view in views.items() if not name.startswith("_")]
         self._views += [(ACHIEVED, self._stage_achieved), (GOAL, self._stage_goal)]
         raw = self._stage.view(np.uint8).reshape(n_envs, self.dtype.itemsize)
-        self._own_bytes = raw[:, self.dtype.fields["_action"][1] :]  # type: ignore[index]
+        seen = [raw[:, : self.dtype.fields["_action"][1]], self._stage_goal]  # type: ignore[index]
+        self._to_see = seen if self.in_row else [*seen, self._stage_achieved]
         self._quick = self._lag = 0
         # NumPy assigns rows without fields ten times faster than structured ones.
         self._plain = [(_plain(self.rows), _plain(self._stage))]
         self._plain += [(_plain(self.achieved), _plain(self._stage_achieved))]
-        self._row, self._slot, self._episode = (np.zeros(n_envs, dtype=np.int64) for _ in range(3))
+        self._row = np.zeros(n_envs, dtype=np.int64)
 
     def written(self) -> dict[str, list[NDArray]]:
         """Return, for each array, the part of each environment's block that has been written to: views."""
@@ -125,7 +126,7 @@ class Storage:
     def __getstate__(self) -> dict[str, Any]:
         """Keep of each array only what has been written to."""
         written = self.written()  # and the rings brought up to date by that
-        quick = ("_stage", "_own", "_views", "_plain", "_quick", "_lag", "_row", "_slot", "_episode")
+        quick = ("_stage", "_own", "_views", "_to_see", "_plain", "_quick", "_lag", "_row")
         kept = {key: value for key, value in self.__dict__.items() if key not in ARRAYS}
         return {key: value for key, value in kept.items() if not key.startswith(quick)} | {"written": written}
 
@@ -172,24 +173,20 @@ class Storage:
         seen = self._seen()
         if self._quick <= 0 or seen != self._before:
             self._prepare(seen)
-        own, before = self._own, self._row.copy()
-        self._row += 1
-        own["_action"][...] = np.asarray(action).reshape(own["_action"].shape)
+        own, before = self._own, self._row
+        self._row = before + 1
+        own["_action"][...] = action if action.shape == own["_action"].shape else action.reshape(own["_action"].shape)
         own["_reward"][...] = reward
         own["_terminated"][...] = terminated
-        own["_episode"][...] = self._episode
         (rows, staged), (achieved, staged_achieved) = self._plain
         rows[before] = staged
         self._stage_observation(next_obs)
         rows[self._row] = staged
         achieved[self._row] = staged_achieved
-        self.slot_row[self._slot] = before
-        self.last[self._episode] = self._row
-        self._slot += 1
         self._lag += 1
         self._quick -= 1
         self._before = self._seen()
-        if self.row_goal is not None or self._before[2] != seen[2]:
+        if self.row_goal is not None or self._before[1] != seen[1]:
             self._store_goals()
         if infos is not None:
             self._store_infos(before, infos)
@@ -201,22 +198,23 @@ class Storage:
         for key, view in self._views:
             value = np.asarray(obs[key])
             view[...] = value if value.shape == view.shape else value.reshape(view.shape)
-        self._own_bytes[...] = 0  # so that the same observation is the same bytes
 
-    def _seen(self) -> tuple[bytes, bytes, bytes]:
-        """Return the staged observations of all environments as bytes, to compare."""
-        return self._stage.tobytes(), self._stage_achieved.tobytes(), self._stage_goal.tobytes()
+    def _seen(self) -> list[bytes]:
+        """Return the staged observations of all environments as bytes, to compare; the goals are the second."""
+        return [part.tobytes() for part in self._to_see]
 
     @property
     def rings(self) -> list[Ring]:
         """The rings, brought up to date with the steps that needed no bookkeeping."""
-        if self._lag:
-            for ring in self._rings:
-                ring.advance(self._lag)
-            self._lag = 0
+        lag, self._lag = self._lag, 0
+        for ring in self._rings if lag else ():
+            slot = ring.next_slot
+            self.slot_row[slot : slot + lag] = np.arange(ring.row, ring.row + lag)
+            ring.advance(lag)
+            self.last[ring.episode] = ring.row
         return self._rings
 
-    def _prepare(self, seen: tuple[bytes, bytes, bytes]) -> None:
+    def _prepare(self, seen: list[bytes]) -> None:
         """Begin episodes and make room, then count the steps for which nothing of this is needed again."""
         for env, ring in enumerate(self.rings):
             if ring.running and _part(seen, env, self.n_envs) != _part(self._before, env, self.n_envs):
@@ -224,7 +222,7 @@ class Storage:
             if not ring.running:
                 self._begin(ring, env)
             self._make_room(ring)
-            self._row[env], self._slot[env], self._episode[env] = ring.row, ring.next_slot, ring.episode
+            self._row[env], self._own["_episode"][env] = ring.row, ring.episode
         self._quick = min(self._room(ring) for ring in self._rings)
 
     def _begin(self, ring: Ring, env: int) -> None:
@@ -326,7 +324,6 @@ class Storage:
         """Take the newest observations for those seen last, so that running episodes can go on."""
         rows = np.array([ring.row for ring in self.rings]).clip(0)
         self._stage[...] = self.rows[rows]
-        self._own_bytes[...] = 0
         self._stage_achieved[...] = self.achieved[rows]
         self._stage_goal[...] = self.goals(rows, np.array([ring.episode for ring in self.rings]))
         self._before, self._quick = self._seen(), 0
@@ -396,9 +393,9 @@ def _plain(array: NDArray) -> NDArray:
     return flat.view(np.dtype((np.void, flat.shape[1] * flat.itemsize)))[:, 0]
 
 
-def _part(seen: tuple[bytes, ...], env: int, n_envs: int) -> tuple[bytes, ...]:
+def _part(seen: list[bytes], env: int, n_envs: int) -> list[bytes]:
     """Return one environment's share of :meth:`Storage._seen`."""
-    return tuple(part[env * len(part) // n_envs : (env + 1) * len(part) // n_envs] for part in seen)
+    return [part[env * len(part) // n_envs : (env + 1) * len(part) // n_envs] for part in seen]
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:
