@@ -55,7 +55,7 @@ class CrossQ(sb3_contrib.CrossQ):
         "MultiInputPolicy": MultiInputPolicy,
     }
 
-    def train(self, gradient_steps: int, batch_size: int) -> None:
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
         buffer: Any = self.replay_buffer
         self.replay_buffer = _Joinable(buffer)  # type: ignore[assignment]
