@@ -235,19 +235,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
             rewards = env.normalize_reward(rewards).astype(np.float32)
         discounts = drawn.discounts
+        tensor = th.from_numpy if self.device.type == "cpu" else self._tensor
         return HerReplayBufferSamples(
-            observations={key: self._tensor(value) for key, value in obs.items()},
-            actions=self._tensor(now["_action"]),
-            next_observations={key: self._tensor(value) for key, value in next_obs.items()},
-            dones=self._tensor(drawn.dones.reshape(-1, 1)),
-            rewards=self._tensor(rewards),
-            discounts=None if discounts is None else self._tensor(discounts.astype(np.float32).reshape(-1, 1)),
+            observations={key: tensor(value) for key, value in obs.items()},
+            actions=tensor(now["_action"]),
+            next_observations={key: tensor(value) for key, value in next_obs.items()},
+            dones=tensor(drawn.dones.reshape(-1, 1)),
+            rewards=tensor(rewards),
+            discounts=None if discounts is None else tensor(discounts.astype(np.float32).reshape(-1, 1)),
         )
 
     def _tensor(self, array: NDArray) -> th.Tensor:
         """Return the array, which is the sample's own, as a tensor on the buffer's device."""
-        tensor = th.from_numpy(array)
-        return tensor if self.device.type == "cpu" else tensor.to(self.device)
+        return th.from_numpy(array).to(self.device)
 
     # ---------------------------------------------------------------------------------- environment and pickle
 
