@@ -170,6 +170,10 @@ class HerConfig:
 
     n_sampled_goal: int = key(4, "virtual transitions per real one; 0: plain replay", low=0)
     goal_selection_strategy: str = key("future", "where goals come from", choices=tuple(KEY_TO_GOAL_STRATEGY))
+    goal_mix: dict[str, float] = key({}, "weights of the strategies in a mix, and of `original`; empty: the default")
+    n_steps: int = key(1, "steps a return sums up", low=1)
+    # td_error waits for an update step that hands its errors back to the buffer.
+    priority: str = key("uniform", "which transitions are drawn", choices=("uniform", "energy"))
     relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = key(True, "carry over reward that no goal explains, such as a crash penalty")
     copy_info_dict: bool = key(False, "hand each step's info to compute_reward")

@@ -212,3 +212,17 @@ def test_the_normaliser_travels_with_the_model(rlher, finished: Path) -> None:
         arrays = np.load(file)
         assert arrays["achieved_goal/mean"].shape == (4,)
         assert float(arrays["achieved_goal/count"]) > 120
+
+
+@pytest.mark.parametrize(
+    "option", ["her.n_steps=3", "her.priority=energy", "her=mix", "her=sb3", "her=off", "normalize.enabled=false"]
+)
+def test_replay_options_train(rlher, option: str) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, option, "total_timesteps=100")
+    assert done.code == 0, done.err
+
+
+def test_a_wrong_mix_is_told(rlher) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "her=mix", "her.goal_mix={fuure:1.0}")
+    assert done.code == 2
+    assert "fuure" in done.err

@@ -60,9 +60,13 @@ def build_model(
     :raises UserError: a value the algorithm's constructor refuses.
     """
     bounds = target_bounds.resolve(getattr(algo, "target_q_bounds", None), env.reward_range, algo.gamma)
-    buffer = dict(
+    buffer: dict[str, Any] = dict(
         n_sampled_goal=her.n_sampled_goal,
         goal_selection_strategy=her.goal_selection_strategy,
+        goal_mix=her.goal_mix or None,
+        n_steps=her.n_steps,
+        gamma=algo.gamma,
+        priority=her.priority,
         copy_info_dict=her.copy_info_dict,
         relabel_done=her.relabel_done,
         keep_goal_independent_reward=her.keep_goal_independent_reward,
