@@ -97,14 +97,14 @@ def quote(value: str) -> str:
 
 
 def _expand(word: str, config_dirs: list[str]) -> list[str]:
-    """Let ``env=`` take any registered id, ``tuned=`` a recipe file, and ``kwargs`` any key."""
+    """Let ``env=`` take any registered id, ``tuned=`` a recipe file, and mappings any key."""
     key, _, value = word.partition("=")
     if key == "env" and value and not re.search(r"[,(\[{$']", value) and not _has_config("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
     if key == "tuned" and value.endswith((".yaml", ".yml")):
         return ["~tuned", *_recipe_overrides(Path(value))]
-    if re.match(r"(env|algo)\.kwargs\.", key):
-        return [f"++{word}"]  # Hydra's plain form only changes keys that are there already
+    if re.match(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)", key):
+        return [f"++{word}"]  # open mappings: Hydra's plain form only changes keys that are there already
     return [word]
 
 

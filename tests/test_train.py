@@ -215,7 +215,16 @@ def test_the_normaliser_travels_with_the_model(rlher, finished: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["her.n_steps=3", "her.priority=energy", "her=mix", "her=sb3", "her=off", "normalize.enabled=false"]
+    "option",
+    [
+        "her.n_steps=3",
+        "her.priority=energy",
+        "her=mix",
+        "her.goal_mix={future:0.7,original:0.3}",
+        "her=sb3",
+        "her=off",
+        "normalize.enabled=false",
+    ],
 )
 def test_replay_options_train(rlher, option: str) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, option, "total_timesteps=100")
