@@ -101,7 +101,7 @@ def cpprb(capacity: int, prioritised: bool) -> Any:
         additional_goals=K,
         prioritized=prioritised,
     )
-    rng, count = np.random.default_rng(0), 10_000
+    rng, count = np.random.default_rng(0), min(capacity, 10_000)
     for _ in range(max(1, capacity // count)):
         both = rng.random((2, count, OBS + GOAL))
         act, goal = rng.random((count, ACT)), rng.random((count, GOAL))
@@ -233,6 +233,25 @@ def report(found: dict[str, Any]) -> None:
         print(f"{work:62} {ratio:8.2f}  {bar:8} {'yes' if met else 'NO'}")
 
 
+def chart(found: dict[str, Any], path: str) -> None:
+    """Draw microseconds a batch over capacity, log-log, one panel a batch size."""
+    from matplotlib import pyplot as plt
+
+    styles = dict(zip(CONTENDERS, ("C0o-", "C0o--", "C3s-", "C2^-", "C2^--"), strict=True))
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    for axis, batch in zip(axes, (256, 2048), strict=True):
+        points = {
+            int(work.split()[-1]): times for work, times in found["sample"].items() if work.startswith(f"{batch} ")
+        }
+        for name in next(iter(points.values())):
+            axis.loglog(list(points), [times[name] for times in points.values()], styles[name], label=name, ms=4)
+        axis.set(title=f"one batch of {batch}", xlabel="transitions held")
+        axis.grid(alpha=0.3, which="both")
+    axes[0].set_ylabel("microseconds")
+    axes[0].legend(fontsize=8)
+    figure.savefig(path)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -240,6 +259,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=200, help="batches timed per contender")
     parser.add_argument("--capacities", type=int, nargs="+", default=[10_000, MILLION])
     parser.add_argument("--skip-memory", action="store_true", help="leave out the two processes that measure memory")
+    parser.add_argument("--chart", metavar="FILE", help="draw time over capacity into an SVG or PNG file")
     parser.add_argument("--memory-of", choices=("ours", "sb3"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -250,6 +270,8 @@ def main() -> None:
         print(resident() - before)
         return
     found = measure(args.capacities, args.repeats, not args.skip_memory)
+    if args.chart:
+        chart(found, args.chart)
     print(json.dumps(found | {"bars": bars(found)}, indent=1)) if args.json else report(found)
 
 
