@@ -1,15 +1,10 @@
 """`rlher train`: one training run, from config to result."""
 
-import json
-import os
-import shlex
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import torch as th
@@ -17,7 +12,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher import COMMAND, checkpoint, runs
+from rlher import checkpoint, runs
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar
@@ -27,7 +22,8 @@ from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import EnvironmentFault
-from rlher.evaluation import Evaluation, evaluate_policy, sentence
+from rlher.evaluation import Evaluation, evaluate_policy
+from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
 from rlher.resolve import resolve
@@ -56,7 +52,7 @@ def train(config: TrainConfig) -> int:
         if config.init_from:
             checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
         run = runs.create(config)
-        _announce(run, [*warnings, *probed, *notes, *_model_notes(config, model)])
+        announce(run, [*warnings, *probed, *notes, *model_notes(config, str(model.device))])
         return _learn(run, model, normalizer, started)
     finally:
         envs.close()
@@ -112,7 +108,7 @@ def _learn(run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None
     result["wall_seconds"] = round(time.monotonic() - started, 1)
     run.write_result(result)
     eval_env.close()
-    return _report(run, result)
+    return report(run, result)
 
 
 def _final(
@@ -145,57 +141,3 @@ def _stoppable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _model_notes(config: TrainConfig, model: OffPolicyAlgorithm) -> list[str]:
-    bounds = target_bounds.resolve(
-        getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma
-    )
-    notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
-    if bounds:
-        notes.append("target Q in [" + ", ".join("?" if bound is None else f"{bound:g}" for bound in bounds) + "]")
-    if config.normalize.enabled:
-        notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
-    return notes
-
-
-def _announce(run: Run, notes: list[str]) -> None:
-    config = run.config
-    her = (
-        f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
-        if config.her.n_sampled_goal
-        else "no hindsight"
-    )
-    print(
-        f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}",
-        file=sys.stderr,
-    )
-    for note in notes:
-        print(f"  {note}", file=sys.stderr)
-
-
-def _report(run: Run, result: dict[str, Any]) -> int:
-    """Print what came of the run: the result on stdout, what to do next on stderr."""
-    folder = run.folder
-    if run.config.json:
-        print(json.dumps({"run": str(folder), **result}))
-    elif result["status"] == "finished":
-        print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {sentence(result)}")
-        if result["best"]["timesteps"] != result["timesteps"]:
-            print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {sentence(result['best'])}")
-        print(f"{result['wall_seconds']:.0f} s, kept in {folder}")
-    if result["status"] == "finished":
-        print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
-        return 0
-    kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
-    go_on = f"`rlher evaluate {folder}` measures it; `{_again(folder)}` goes on from there."
-    if result["status"] == "interrupted":
-        print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
-        return 130
-    print(f"rlher: {result['error']} {kept}.", file=sys.stderr)
-    return EnvironmentFault.exit_code
-
-
-def _again(folder: Path) -> str:
-    words = shlex.split(os.environ.get(COMMAND, "rlher train"))
-    return shlex.join([*(word for word in words if not word.startswith("init_from=")), f"init_from={folder}"])

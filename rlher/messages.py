@@ -1,0 +1,71 @@
+"""What a training run says: what was resolved before it, what came of it, how to go on."""
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from rlher import COMMAND
+from rlher.algos import target_bounds
+from rlher.config import TrainConfig
+from rlher.errors import EnvironmentFault
+from rlher.evaluation import sentence
+from rlher.runs import Run
+
+
+def model_notes(config: TrainConfig, device: str) -> list[str]:
+    """Say in a sentence each what the model runs on and what it is spared."""
+    bounds = target_bounds.resolve(
+        getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma
+    )
+    notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
+    if bounds:
+        notes.append("target Q in [" + ", ".join("?" if bound is None else f"{bound:g}" for bound in bounds) + "]")
+    if config.normalize.enabled:
+        notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
+    return notes
+
+
+def announce(run: Run, notes: list[str]) -> None:
+    """Print what is about to be trained, on stderr."""
+    config = run.config
+    her = (
+        f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
+        if config.her.n_sampled_goal
+        else "no hindsight"
+    )
+    print(
+        f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}",
+        file=sys.stderr,
+    )
+    for note in notes:
+        print(f"  {note}", file=sys.stderr)
+
+
+def report(run: Run, result: dict[str, Any]) -> int:
+    """Print what came of the run, the result on stdout and what to do next on stderr, and return the exit code."""
+    folder = run.folder
+    if run.config.json:
+        print(json.dumps({"run": str(folder), **result}))
+    elif result["status"] == "finished":
+        print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {sentence(result)}")
+        if result["best"]["timesteps"] != result["timesteps"]:
+            print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {sentence(result['best'])}")
+        print(f"{result['wall_seconds']:.0f} s, kept in {folder}")
+    if result["status"] == "finished":
+        print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
+        return 0
+    kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
+    go_on = f"`rlher evaluate {folder}` measures it; `{_again(folder)}` goes on from there."
+    if result["status"] == "interrupted":
+        print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
+        return 130
+    print(f"rlher: {result['error']} {kept}.", file=sys.stderr)
+    return EnvironmentFault.exit_code
+
+
+def _again(folder: Path) -> str:
+    words = shlex.split(os.environ.get(COMMAND, "rlher train"))
+    return shlex.join([*(word for word in words if not word.startswith("init_from=")), f"init_from={folder}"])
