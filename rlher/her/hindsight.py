@@ -1,5 +1,4 @@
-"""From rows of the storage to a batch: goals drawn, rewards and dones worked out for them, steps summed
-up."""
+"""From rows of the storage to a batch: goals drawn, rewards and dones worked out for them, steps summed up."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -76,7 +75,8 @@ class Hindsight:
         index = _pairs(rows, 1)
         pair = storage.rows.take(index)
         achieved, now = storage.achieved_at(index, pair), pair[:, 0]
-        goals, next_goals, new, kept = self._goals(storage, rows, rows + 1, now["_episode"], n_real, rng)
+        episodes = now["_episode"].astype(np.int64)
+        goals, next_goals, new, kept = self._goals(storage, rows, index[:, 1], episodes, n_real, rng)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
         if n_real < len(rows):
             infos = None if storage.infos is None else storage.infos[rows[n_real:]]
@@ -92,7 +92,7 @@ class Hindsight:
         biased off the policy (arXiv:2102.12962), so small n.
         """
         now = storage.rows.take(rows)
-        episodes = now["_episode"]
+        episodes = now["_episode"].astype(np.int64)
         window = rows[:, None] + np.arange(self.n_steps)
         last = storage.last.take(episodes)[:, None]
         inside = window < last
@@ -203,7 +203,7 @@ class Hindsight:
         explained = self._compute(achieved, desired, infos)
         storage.rows["_rest"][rows] = goal_independent(now["_reward"], explained)
         if self.done_rule.learns:
-            perfect = self._compute(achieved, achieved, infos)
+            perfect = self._compute(achieved, achieved, infos) if self.done_rule.needs_perfect else None
             self.done_rule.observe(explained, perfect, now["_terminated"].astype(bool))
 
 

@@ -53,7 +53,8 @@ class DoneRule:
     mode: str = "auto"
     ends_on_success: bool | None = None
     success_reward: float | None = None
-    _values: set[float] = field(default_factory=set)
+    _values: set[float] = field(default_factory=set)  # of compute_reward, at most three
+    _perfect: float | None = None  # the least that was paid for a goal achieved exactly
     _ended: int = 0
     _went_on: int = 0
 
@@ -70,6 +71,11 @@ class DoneRule:
         )
 
     @property
+    def needs_perfect(self) -> bool:
+        """Whether :meth:`observe` asks for the rewards of goals achieved exactly: the first time."""
+        return self.success_reward is None and self._perfect is None
+
+    @property
     def in_force(self) -> str:
         """``keep``, ``success`` or ``never``: the mode with ``auto`` and unknown success resolved."""
         if self.mode not in ("auto", "success"):
@@ -77,16 +83,18 @@ class DoneRule:
         ends = self.ends_on_success if self.ends_on_success is not None else self._ended > self._went_on
         return "success" if (ends or self.mode == "success") and self._threshold() is not None else "keep"
 
-    def observe(self, explained: Floats, perfect: Floats, terminated: Bools) -> None:
+    def observe(self, explained: Floats, perfect: Floats | None, terminated: Bools) -> None:
         """Learn from transitions with their original goals.
 
         :param explained: (n,) ``compute_reward`` of what was achieved and the original goal.
-        :param perfect: (n,) ``compute_reward`` of what was achieved and the same as goal.
+        :param perfect: (n,) ``compute_reward`` of what was achieved and the same as goal, if it was asked for.
         :param terminated: (n,) whether the transition ended its episode, time-outs excepted.
         """
-        if self.success_reward is None and len(self._values) <= 2:
-            self._values.update(np.unique(np.concatenate([explained, perfect]))[:3].tolist())
-            self._best = float(np.min(perfect))
+        if perfect is not None:
+            self._perfect = float(np.min(perfect))
+            self._values.update(np.unique(perfect)[:3].tolist())
+        if len(self._values) <= 2:
+            self._values.update(np.unique(explained)[:3].tolist())
         reached = self.success(explained)
         self._ended += int(np.sum(reached & terminated))
         self._went_on += int(np.sum(reached & ~terminated))
@@ -94,8 +102,8 @@ class DoneRule:
     def _threshold(self) -> float | None:
         if self.success_reward is not None:
             return self.success_reward
-        sparse = len(self._values) == 2 and self._best == max(self._values)
-        return self._best if sparse else None
+        sparse = len(self._values) == 2 and self._perfect == max(self._values)
+        return self._perfect if sparse else None
 
     def success(self, explained: Floats) -> Bools:
         """Return (n,) whether those rewards mean that the goal is reached; all False while unknown."""

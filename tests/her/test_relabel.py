@@ -131,3 +131,29 @@ def test_reward_not_written_for_batches_is_looped_over_with_one_warning():
     assert len(caught) == 1
     _, after, goal, reward, _ = virtual(batches[-1])
     assert (reward == sparse(after[:, None], goal[:, None], None)).all()
+
+
+def test_a_sparse_reward_is_told_from_a_dense_one():
+    ended = np.array([False, False])
+    sparse_rule, dense_rule, still_unknown = DoneRule(), DoneRule(), DoneRule()
+    assert sparse_rule.needs_perfect
+    sparse_rule.observe(np.array([-1.0, -1.0]), np.array([0.0, 0.0]), ended)
+    assert not sparse_rule.needs_perfect
+    assert sparse_rule.in_force == "keep", "no episode has ended on success yet"
+    sparse_rule.observe(np.array([-1.0, 0.0]), None, np.array([False, True]))
+    assert sparse_rule.in_force == "success"
+    sparse_rule.observe(np.array([0.0, 0.0]), None, ended)
+    assert sparse_rule.in_force == "keep", "most successes did not end an episode"
+    for reward in (-0.3, -0.2, -0.1):
+        dense_rule.observe(np.array([reward]), np.array([0.0]) if dense_rule.needs_perfect else None, ended[:1])
+    dense_rule.observe(np.array([0.0]), None, np.array([True]))
+    assert dense_rule.in_force == "keep"
+    assert not dense_rule.success(np.array([0.0])).any()
+    still_unknown.observe(np.array([0.0]), np.array([0.0]), np.array([True]))
+    assert still_unknown.in_force == "keep"
+
+
+def test_mazes_pay_nought_and_one():
+    rule = DoneRule("success")
+    rule.observe(np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([False, False]))
+    assert rule.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2), np.zeros(2)).tolist() == [True, False]
