@@ -16,11 +16,12 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 from rlher.her import disk
 from rlher.her.goals import DEFAULT_MIX, GoalSelectionStrategy, check_mix, strategy_of
 from rlher.her.hindsight import Drawn, Hindsight
+from rlher.her.layout import ACHIEVED, GOAL
 from rlher.her.priorities import PRIORITIES, Priority
 from rlher.her.relabel import DoneRule
 from rlher.her.reward import RewardFunction
 from rlher.her.samples import HerReplayBufferSamples
-from rlher.her.storage import ACHIEVED, GOAL, Batch, Storage
+from rlher.her.storage import Batch, Storage
 
 
 class HerReplayBuffer(SB3HerReplayBuffer):

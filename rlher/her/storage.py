@@ -21,15 +21,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from rlher.her.layout import ACHIEVED, GOAL, Layout, plain
 from rlher.her.ring import Ring
 
 Indices = NDArray[np.integer[Any]]
 Batch = dict[str, NDArray]
-
-ACHIEVED, GOAL = "achieved_goal", "desired_goal"
-
-IN_ROW = 64
-"""Bytes up to which an achieved goal is stored in the rows as well."""
 
 ARRAYS = {
     "rows": "rows_used",
@@ -49,31 +45,15 @@ class Storage:
 
     :param capacity: transitions held per environment.
     :param n_envs: environments.
-    :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys; float64
-        is stored as float32, every other type as it is (images stay uint8).
+    :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys.
     :param action_space: of one environment.
     """
 
     def __init__(self, capacity: int, n_envs: int, observation_space: spaces.Dict, action_space: spaces.Space) -> None:
         self.capacity, self.n_envs = capacity, n_envs
         self.mark = uuid.uuid4().hex  # which transitions these are, for saves that write only what is new
-        shapes = {key: _shape(space) for key, space in observation_space.spaces.items()}
-        dtypes = {key: _small(space.dtype) for key, space in observation_space.spaces.items()}
-        self.goal_dtype, self.goal_shape = dtypes[GOAL], shapes[GOAL]
-        self.achieved_dtype, self.achieved_shape = dtypes[ACHIEVED], shapes[ACHIEVED]
-        self.keys = [key for key in shapes if key not in (ACHIEVED, GOAL)]
-        # Small achieved goals stand in the rows too: eight percent of memory for a tenth of the time of a sample.
-        self.in_row = dtypes[ACHIEVED].itemsize * int(np.prod(shapes[ACHIEVED])) <= IN_ROW
-        inside = [ACHIEVED, *self.keys] if self.in_row else self.keys
-        size = int(np.prod(action_space.shape)) if action_space.shape else 1
-        own: list[tuple] = [
-            ("_action", _small(action_space.dtype), (size,)),
-            ("_reward", np.float32),
-            ("_rest", np.float32),  # the part of the reward that compute_reward does not explain, once settled
-            ("_episode", np.int32),
-            ("_terminated", np.uint8),
-        ]
-        self.dtype = np.dtype([(key, dtypes[key], shapes[key]) for key in inside] + own, align=True)
+        self.layout = Layout.of(observation_space, action_space)
+        self.keys = self.layout.keys
         self._allocate()
         self._prepare_stage()
         self._before: list[bytes] = []  # what _seen() returned after the last step
@@ -83,33 +63,33 @@ class Storage:
         self._rings = [Ring(env, self.capacity) for env in range(self.n_envs)]
         rows = self.n_envs * self._rings[0].n_rows
         episodes = self.n_envs * self._rings[0].n_episodes
-        self.rows = np.zeros(rows, dtype=self.dtype)
+        self.rows = np.zeros(rows, dtype=self.layout.row)
         # In an array of its own, because a virtual transition reads it at one row more, and nothing else of that.
-        self.achieved = np.zeros((rows, *self.achieved_shape), dtype=self.achieved_dtype)
+        self.achieved = self.layout.achieved_goals(rows)
         self.slot_row = np.zeros(self.n_envs * self.capacity, dtype=np.int64)
         self.first = np.zeros(episodes, dtype=np.int64)
         self.last = np.zeros(episodes, dtype=np.int64)
-        self.episode_goal = np.zeros((episodes, *self.goal_shape), dtype=self.goal_dtype)
+        self.episode_goal = self.layout.goals(episodes)
         self.row_goal: NDArray | None = None
         self.infos: NDArray | None = None
 
     def _prepare_stage(self) -> None:
         """Make the place where a step is put together, and set the state of the quick path of :meth:`add`."""
         n_envs = self.n_envs
-        self._stage = np.zeros(n_envs, dtype=self.dtype)
-        self._stage_achieved = np.zeros((n_envs, *self.achieved_shape), dtype=self.achieved_dtype)
-        self._stage_goal = np.zeros((n_envs, *self.goal_shape), dtype=self.goal_dtype)
-        views = {name: self._stage[name] for name in self.dtype.names or ()}
+        self._stage = np.zeros(n_envs, dtype=self.layout.row)
+        self._stage_achieved = self.layout.achieved_goals(n_envs)
+        self._stage_goal = self.layout.goals(n_envs)
+        views = {name: self._stage[name] for name in self.layout.row.names or ()}
         self._own = {name: view for name, view in views.items() if name.startswith("_")}
         self._views = [(name, view) for name, view in views.items() if not name.startswith("_")]
         self._views += [(ACHIEVED, self._stage_achieved), (GOAL, self._stage_goal)]
-        raw = self._stage.view(np.uint8).reshape(n_envs, self.dtype.itemsize)
-        seen = [raw[:, : self.dtype.fields["_action"][1]], self._stage_goal]  # type: ignore[index]
-        self._to_see = seen if self.in_row else [*seen, self._stage_achieved]
+        raw = self._stage.view(np.uint8).reshape(n_envs, self.layout.row.itemsize)
+        seen = [raw[:, : self.layout.row.fields["_action"][1]], self._stage_goal]  # type: ignore[index]
+        self._to_see = seen if self.layout.in_row else [*seen, self._stage_achieved]
         self._quick = self._lag = 0
         # NumPy assigns rows without fields ten times faster than structured ones.
-        self._plain = [(_plain(self.rows), _plain(self._stage))]
-        self._plain += [(_plain(self.achieved), _plain(self._stage_achieved))]
+        self._plain = [(plain(self.rows), plain(self._stage))]
+        self._plain += [(plain(self.achieved), plain(self._stage_achieved))]
         self._row = np.zeros(n_envs, dtype=np.int64)
 
     def written(self) -> dict[str, list[NDArray]]:
@@ -281,7 +261,7 @@ class Storage:
 
     def _goals_per_row(self) -> None:
         """Change from one goal an episode to one a row."""
-        self.row_goal = np.zeros((len(self.rows), *self.goal_shape), dtype=self.goal_dtype)
+        self.row_goal = self.layout.goals(len(self.rows))
         live = np.concatenate([self.rows_of(ring.newest(ring.count)) for ring in self.rings])
         self.row_goal[live] = self.row_goal[live + 1] = self.episode_goal[self.rows["_episode"][live]]
 
@@ -376,12 +356,13 @@ class Storage:
         :param index: (n, 2) rows.
         :param rows: (n, 2) what they hold.
         """
-        return rows[ACHIEVED] if self.in_row else self.achieved.take(index, axis=0)
+        return rows[ACHIEVED] if self.layout.in_row else self.achieved.take(index, axis=0)
 
     def goals_achieved(self, rows: Indices) -> NDArray:
         """Return what was achieved at those rows, as desired goals."""
         found = self.achieved.take(rows, axis=0)
-        return found.astype(self.goal_dtype, copy=False).reshape(len(rows), *self.goal_shape)
+        dtype, shape = self.layout.goal
+        return found.astype(dtype, copy=False).reshape(len(rows), *shape)
 
     def goals(self, rows: Indices, episodes: NDArray) -> NDArray:
         """Return the goals desired at those rows of those episodes."""
@@ -390,27 +371,6 @@ class Storage:
         return self.episode_goal.take(episodes, axis=0)
 
 
-def _plain(array: NDArray) -> NDArray:
-    """Return an array's rows as items of bytes, sharing its memory."""
-    flat = array.reshape(len(array), -1)
-    return flat.view(np.dtype((np.void, flat.shape[1] * flat.itemsize)))[:, 0]
-
-
 def _part(seen: list[bytes], env: int, n_envs: int) -> list[bytes]:
     """Return one environment's share of :meth:`Storage._seen`."""
     return [part[env * len(part) // n_envs : (env + 1) * len(part) // n_envs] for part in seen]
-
-
-def _shape(space: spaces.Space) -> tuple[int, ...]:
-    if isinstance(space, spaces.Discrete):
-        return (1,)
-    if isinstance(space, spaces.MultiDiscrete):
-        return (len(space.nvec),)
-    if isinstance(space, spaces.Box | spaces.MultiBinary):
-        return tuple(space.shape)
-    raise NotImplementedError(f"{space} observation space is not supported")
-
-
-def _small(dtype: Any) -> np.dtype:
-    """Return the type to store: float32 for float64 (what torch works in), else the same."""
-    return np.dtype(np.float32) if dtype == np.float64 else np.dtype(dtype)

@@ -99,7 +99,7 @@ def test_memory_is_taken_as_it_fills():
     player = Player(buffer)
     for _ in range(100):
         player.play([False])
-    row = buffer.storage.dtype.itemsize
+    row = buffer.storage.rows.dtype.itemsize
     assert 100 * row <= buffer.nbytes <= 102 * row + 2000
     assert len(pickle.dumps(buffer)) < 20_000
 
