@@ -75,8 +75,8 @@ def future(draw: Draw) -> Rows:
     Inclusive as in SB3, so that one-step episodes relabel too (stable-baselines #578) and the last achieved
     state is reachable (stable-baselines #666).
     """
-    left = draw.last - draw.row
-    return draw.row + 1 + (draw.rng.random(len(left)) * left).astype(np.int64)
+    last = draw.last
+    return last - (draw.rng.random(len(last)) * (last - draw.row)).astype(np.int64)
 
 
 def final(draw: Draw) -> Rows:
@@ -86,8 +86,8 @@ def final(draw: Draw) -> Rows:
 
 def episode(draw: Draw) -> Rows:
     """Draw uniformly from all that the episode achieved, before or after this transition."""
-    first = draw.first
-    return first + 1 + (draw.rng.random(len(first)) * (draw.last - first)).astype(np.int64)
+    last = draw.last
+    return last - (draw.rng.random(len(last)) * (last - draw.first)).astype(np.int64)
 
 
 def random(draw: Draw) -> Rows:

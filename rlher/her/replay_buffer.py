@@ -230,17 +230,20 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         obs: dict[str, NDArray] = {key: now[key] for key in self.storage.keys}
         next_obs: dict[str, NDArray] = {key: after[key] for key in self.storage.keys}
         obs[ACHIEVED], next_obs[ACHIEVED] = drawn.achieved[:, 0], drawn.achieved[:, 1]
-        obs[GOAL], next_obs[GOAL] = drawn.goals, drawn.next_goals
+        obs[GOAL] = drawn.goals
+        if env is not None or drawn.next_goals is not drawn.goals:
+            next_obs[GOAL] = drawn.next_goals
         rewards = drawn.rewards.reshape(-1, 1)
         if env is not None:
             obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
             rewards = env.normalize_reward(rewards).astype(np.float32)
         discounts = drawn.discounts
         tensor = th.from_numpy if self.device.type == "cpu" else self._tensor
+        observations = {key: tensor(value) for key, value in obs.items()}
         return HerReplayBufferSamples(
-            observations={key: tensor(value) for key, value in obs.items()},
+            observations=observations,
             actions=tensor(now["_action"]),
-            next_observations={key: tensor(value) for key, value in next_obs.items()},
+            next_observations={GOAL: observations[GOAL]} | {key: tensor(value) for key, value in next_obs.items()},
             dones=tensor(drawn.dones.reshape(-1, 1)),
             rewards=tensor(rewards),
             discounts=None if discounts is None else tensor(discounts.astype(np.float32).reshape(-1, 1)),

@@ -335,7 +335,8 @@ class Storage:
         if self.n_envs == 1:
             held, start = rings[0].count, (rings[0].total - rings[0].count) % self.capacity
             slots = (rng.random(count) * held).astype(np.int64)  # three times as fast as rng.integers
-            slots += start
+            if start:
+                slots += start
             if start + held > self.capacity:
                 slots[slots >= self.capacity] -= self.capacity
             return slots
