@@ -12,11 +12,12 @@ class Ring:
 
     :param env: number of the environment.
     :param capacity: transitions it may hold.
+    :param spare: rows beyond one a transition, for the final observations of episodes: two at least.
     """
 
-    def __init__(self, env: int, capacity: int) -> None:
+    def __init__(self, env: int, capacity: int, spare: int) -> None:
         self.capacity = capacity
-        self.n_rows = 2 * capacity + 2  # the worst case: every episode one step long
+        self.n_rows = capacity + spare
         self.n_episodes = capacity + 2
         self.base_row, self.base_slot = env * self.n_rows, env * capacity
         self.base_episode = env * self.n_episodes

@@ -47,20 +47,39 @@ class Storage:
     :param n_envs: environments.
     :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys.
     :param action_space: of one environment.
+    :param spare: rows per environment beyond one a transition. None: enough for episodes of one step each, where the
+        machine grants that much address space; with fewer, short episodes are evicted sooner.
     """
 
-    def __init__(self, capacity: int, n_envs: int, observation_space: spaces.Dict, action_space: spaces.Space) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        n_envs: int,
+        observation_space: spaces.Dict,
+        action_space: spaces.Space,
+        spare: int | None = None,
+    ) -> None:
         self.capacity, self.n_envs = capacity, n_envs
         self.mark = uuid.uuid4().hex  # which transitions these are, for saves that write only what is new
         self.layout = Layout.of(observation_space, action_space)
         self.keys = self.layout.keys
+        self.spare = capacity + 2 if spare is None else spare
         self._allocate()
         self._prepare_stage()
         self._before: list[bytes] = []  # what _seen() returned after the last step
 
     def _allocate(self) -> None:
-        """Reserve address space for the worst case, in which every episode is one step long."""
-        self._rings = [Ring(env, self.capacity) for env in range(self.n_envs)]
+        """Reserve address space; memory is taken when it is written to."""
+        try:
+            self._reserve()
+        except MemoryError:  # a system refuses address space beyond its memory, which images can ask for
+            if self.spare <= self.capacity // 8 + 2:
+                raise
+            self.spare = self.capacity // 8 + 2
+            self._reserve()
+
+    def _reserve(self) -> None:
+        self._rings = [Ring(env, self.capacity, self.spare) for env in range(self.n_envs)]
         rows = self.n_envs * self._rings[0].n_rows
         episodes = self.n_envs * self._rings[0].n_episodes
         self.rows = np.zeros(rows, dtype=self.layout.row)

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from play import Player, make_buffer
 
+from rlher.her.storage import Storage
+
 
 def held(buffer):
     """All transitions the buffer could draw, as (achieved before, achieved after), oldest first."""
@@ -65,6 +67,46 @@ def check_against_log(buffer, player, capacity):
 
 def _length(log, episode):
     return sum(entry[1] == episode for entry in log)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    capacity=st.integers(1, 20),
+    spare=st.integers(2, 6),
+    lengths=st.lists(st.integers(1, 25), min_size=1, max_size=40),
+)
+def test_with_few_rows_it_holds_fewer_but_never_wrong_ones(capacity, spare, lengths):
+    buffer = make_buffer(capacity)
+    buffer.storage = Storage(capacity, 1, buffer.observation_space, buffer.action_space, spare=spare)
+    player = Player(buffer)
+    for length in lengths:
+        for step in range(length):
+            player.play([step == length - 1])
+            found = held(buffer)
+            expected = [(entry[3]["achieved_goal"][0], entry[4]["achieved_goal"][0]) for entry in player.log]
+            assert 1 <= len(found) <= capacity
+            assert found == expected[-len(found) :]
+
+
+def test_where_address_space_is_short_it_asks_for_less(monkeypatch):
+    zeros, asked = np.zeros, []
+
+    def short(shape, *args, **kwargs):
+        size = shape[0] if isinstance(shape, tuple) else shape
+        asked.append(size)
+        if size > 1500:
+            raise MemoryError
+        return zeros(shape, *args, **kwargs)
+
+    monkeypatch.setattr(np, "zeros", short)
+    buffer = make_buffer(1000)
+    assert max(asked) == 2002
+    assert len(buffer.storage.rows) == 1127
+    monkeypatch.setattr(np, "zeros", zeros)
+    player = Player(buffer)
+    for step in range(3000):
+        player.play([step % 10 == 9])
+    assert buffer.n_transitions >= 990
 
 
 def test_an_episode_longer_than_the_buffer_keeps_its_newer_part():
