@@ -12,15 +12,15 @@ export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 # name | overrides
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
-bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=50000 eval.freq=2500
+bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
 reach-ddpg|algo=ddpg env=FetchReach-v4
 reach-sac|algo=sac env=FetchReach-v4
 reach-td3|algo=td3 env=FetchReach-v4
 reach-tqc|algo=tqc env=FetchReach-v4
 parking-classic-sac|algo=sac env=parking-classic
 parking-classic-tqc|algo=tqc env=parking-classic
-parking-sac|algo=sac env=parking-v0 total_timesteps=40000
-parking-tqc|algo=tqc env=parking-v0 total_timesteps=40000
+parking-sac|algo=sac env=parking-v0
+parking-tqc|algo=tqc env=parking-v0
 RUNS
 
 # A run's folder, less what is large: models, TensorBoard and SB3's own log.
