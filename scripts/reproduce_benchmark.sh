@@ -21,6 +21,10 @@ parking-classic-sac|algo=sac env=parking-classic
 parking-classic-tqc|algo=tqc env=parking-classic
 parking-sac|algo=sac env=parking-v0
 parking-tqc|algo=tqc env=parking-v0
+bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
+parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3
+parking-classic-sac-ent1|algo=sac env=parking-classic algo.ent_coef=auto
+parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3
 RUNS
 
 # A run's folder, less what is large: models, TensorBoard and SB3's own log.
