@@ -75,7 +75,6 @@ def load(storage: Storage, folder: str | os.PathLike) -> dict[str, Any]:
         ring.total = max(ring.total, was["total"])
         if not was["running"]:
             ring.end_episode()
-    storage.resume()
     extra: dict[str, Any] = manifest["extra"]
     return extra
 

@@ -243,8 +243,7 @@ class Storage:
             self.first[ring.episode] += ring.drop_half()
 
     def _rows_ahead(self, ring: Ring) -> int:
-        """Return the rows free before the oldest episode, which may lie ahead, at which the ring's newest
-        will end."""
+        """Return the rows free up to the oldest episode if it lies ahead, else up to the last row."""
         oldest = self.first[ring.oldest_episode]
         in_the_way = ring.has_finished and oldest >= self.first[ring.episode]
         return max(0, int(oldest) - ring.row - 1) if in_the_way else ring.rows_left
@@ -318,8 +317,9 @@ class Storage:
             ring.advance(count)
             self.last[ring.episode] = ring.row
             at += count
+        self._resume()
 
-    def resume(self) -> None:
+    def _resume(self) -> None:
         """Take the newest observations for those seen last, so that running episodes can go on."""
         rows = np.array([ring.row for ring in self.rings]).clip(0)
         self._stage[...] = self.rows[rows]

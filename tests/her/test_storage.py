@@ -156,3 +156,20 @@ def test_buffer_size_counts_all_environments(n_envs):
     assert buffer.n_transitions == 30
     assert buffer.full
     assert buffer.size() == 30 // n_envs
+
+
+def test_whole_episodes_can_be_stored_between_steps():
+    buffer = make_buffer(100)
+    player = Player(buffer)
+    for _ in range(5):
+        player.play([False])
+    storage = buffer.storage
+    rows = np.zeros(4, dtype=storage.rows.dtype)
+    rows["observation"] = (0, 7)
+    achieved = np.arange(901, 905, dtype=np.float32).reshape(4, 1)
+    rows["achieved_goal"] = achieved
+    storage.extend(0, rows, achieved, np.full((4, 1), -8, dtype=np.float32), goes_on=False)
+    for _ in range(5):
+        player.play([False])
+    before = [entry[3]["achieved_goal"][0] for entry in player.log]
+    assert [pair[0] for pair in held(buffer)] == [*before[:5], 901, 902, 903, *before[5:]]
