@@ -101,6 +101,19 @@ def test_evaluate_and_enjoy_read_it_back(rlher, finished: Path) -> None:
     assert Path("film.gif").stat().st_size > 1000
 
 
+def test_enjoy_films_where_there_is_no_display(rlher, monkeypatch: pytest.MonkeyPatch, finished: Path) -> None:
+    import imageio.v2 as imageio
+
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    watched = rlher("enjoy", "--episodes", "2", "--json")
+    assert watched.code == 0, watched.err
+    episodes = json.loads(watched.out)["episodes"]
+    frames = [np.asarray(frame) for frame in imageio.get_reader(finished / "enjoy.mp4")]
+    assert len(frames) == sum(episode["length"] + 1 for episode in episodes)
+    assert all(frame.std() > 10 for frame in frames), "a blank frame"
+
+
 def test_evaluation_repeats_itself(rlher, finished: Path) -> None:
     one, two = (rlher("evaluate", str(finished), "--episodes", "5", "--json").out for _ in range(2))
     assert json.loads(one) == json.loads(two)

@@ -41,7 +41,7 @@ class RewardFunction:
         while hasattr(inner, "venv"):
             inner = inner.venv
         if hasattr(inner, "envs"):
-            return cls(inner.envs[0].unwrapped.compute_reward, of_env=True)
+            return cls(inner.envs[0].get_wrapper_attr("compute_reward"), of_env=True)
 
         def remote(achieved: Any, desired: Any, info: Any) -> Any:
             return env.env_method("compute_reward", achieved, desired, info, indices=[0])[0]

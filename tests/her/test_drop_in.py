@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -267,3 +268,17 @@ def test_bad_arguments_are_refused(bad, said):
 def test_a_space_without_goals_is_refused():
     with pytest.raises(ValueError, match="desired_goal"):
         HerReplayBuffer(10, spaces.Dict({"observation": spaces.Discrete(3)}), spaces.Discrete(2))
+
+
+def test_a_wrapper_that_supplies_the_reward_is_heard() -> None:
+    """A user's wrapper may change goals and their reward; the bare environment underneath must not be asked."""
+    from rlher.her.reward import RewardFunction
+
+    class Doubled(gym.Wrapper):
+        def compute_reward(self, achieved, desired, info):
+            return 2.0 * self.unwrapped.compute_reward(achieved, desired, info)
+
+    bare = BitFlippingEnv(n_bits=3)
+    goals = np.eye(3)[:2]
+    reward = RewardFunction.of(DummyVecEnv([lambda: Doubled(bare)]))
+    np.testing.assert_array_equal(reward(goals, 1 - goals), [-2.0, -2.0])
