@@ -16,18 +16,25 @@ from rlher.runs import Run
 
 @dataclass(frozen=True)
 class Agent:
-    """What it takes to act: ``policy`` maps one raw observation of ``env`` to one action."""
+    """What it takes to act: ``policy`` maps one raw observation of ``env`` to one action.
+
+    :param checkpoint: which of the run's models it is, ``"best"`` or ``"last"``.
+    """
 
     policy: Policy
     env: gym.Env
+    checkpoint: str
 
 
-def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None = None) -> Agent:
-    """Rebuild a run's model from its config and fill in the weights; no replay buffer is allocated, nothing unpickled.
+def load_agent(run: Run, which: tuple[str, ...], device: str, deterministic: bool, render_mode: str | None) -> Agent:
+    """Rebuild a run's model from its config and fill in the weights.
 
-    :param which: ``"best"`` or ``"last"``; the other one serves where it is missing, as after an interrupted run.
+    No replay buffer is allocated, nothing is unpickled.
+
+    :param which: models in the order of preference; the first that exists is taken.
     :raises UserError: no model, or a damaged one.
     """
+    found = next((name for name in which if run.model(name).exists()), which[0])
     env = make_env(run.config.env, render_mode=render_mode)
     venv = DummyVecEnv([lambda: env])
     require_fit(run.config.algo.name, env.action_space)
@@ -35,9 +42,5 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
         GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
     )
     model = build_policy(run.config.algo, normalizer or venv, device)
-    path = next(
-        (path for path in (run.model(which), run.model("last"), run.model("best")) if path.exists()),
-        run.model(which),
-    )
-    checkpoint.load_policy(path, model, normalizer)
-    return Agent(policy_of(model, normalizer, deterministic), env)
+    checkpoint.load_policy(run.model(found), model, normalizer)
+    return Agent(policy_of(model, normalizer, deterministic), env, found)

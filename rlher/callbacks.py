@@ -10,6 +10,7 @@ import numpy as np
 import torch as th
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.errors import EnvironmentFault
@@ -57,7 +58,8 @@ class Evaluate(BaseCallback):
 
         :raises Diverged: a weight of the policy is no longer finite.
         """
-        self._require_finite()
+        if not all_finite(self.model):
+            raise Diverged(f"training diverged before step {self.num_timesteps:,}.")
         evaluation = self._evaluate()
         summary = evaluation.summary()
         row = {
@@ -80,13 +82,10 @@ class Evaluate(BaseCallback):
             self._on_best()
         self._on_row(self.rows)
 
-    def _require_finite(self) -> None:
-        for name, weights in self.model.policy.named_parameters():
-            if not th.isfinite(weights).all():
-                raise Diverged(
-                    f"training diverged: {name} is not finite at step {self.num_timesteps}. A smaller "
-                    "algo.learning_rate or algo.target_q_bounds may keep it together."
-                )
+
+def all_finite(model: BaseAlgorithm) -> bool:
+    """Tell whether every weight of the model's policy is a finite number."""
+    return all(bool(th.isfinite(weights).all()) for weights in model.policy.parameters())
 
 
 def _rank(row: dict[str, Any]) -> tuple[float, float]:

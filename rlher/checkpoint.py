@@ -21,6 +21,7 @@ from rlher.normalize import GoalNormalize
 
 NORMALIZER = "normalizer.npz"
 VARIABLES = "pytorch_variables.pth"
+SETTING = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
 
 
 def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
@@ -40,6 +41,8 @@ def _told(path: Path) -> Iterator[None]:
     """Say in a sentence why a model file could not be read."""
     try:
         yield
+    except UserError:
+        raise
     except FileNotFoundError:
         raise UserError(f"there is no model file {path}.") from None
     except KeyError as error:
@@ -73,7 +76,8 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
         model.set_parameters(parameters, exact_match=True, device=model.device)
         if VARIABLES in archive.namelist():
             for name, value in (_tensors(archive, VARIABLES, model.device) or {}).items():
-                recursive_getattr(model, name).data = value.data
+                if name != SETTING:
+                    recursive_getattr(model, name).data = value.data
         _load_normalizer(archive, normalizer)
 
 
@@ -82,6 +86,9 @@ def _tensors(archive: zipfile.ZipFile, name: str, device: th.device) -> dict[str
 
 
 def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None) -> None:
+    if (NORMALIZER in archive.namelist()) != (normalizer is not None):
+        how = "with" if normalizer is None else "without"
+        raise UserError(f"{archive.filename} was trained {how} normalize.enabled, and must be used so.")
     if normalizer is not None:
         with np.load(io.BytesIO(archive.read(NORMALIZER)), allow_pickle=False) as arrays:
             normalizer.load_state(dict(arrays))

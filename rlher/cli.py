@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "check": "hold an environment against the goal-env contract",
     "list": "list algos, envs or strategies",
 }
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _dispatch(argv)
     except KeyboardInterrupt:
         print("rlher: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # `rlher list envs | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -81,7 +82,12 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     def task(cfg: DictConfig) -> None:
         try:
             run = getattr(importlib.import_module(f"rlher.{verb}"), verb)
-            codes.append(run(config.to_object(cfg, config.VERB_SCHEMAS[verb])))
+            code = run(config.to_object(cfg, config.VERB_SCHEMAS[verb]))
+            codes.append(code)
+            if code == INTERRUPTED:
+                raise KeyboardInterrupt  # the rest of a sweep is not wanted either
+            if code and os.getpid() != dispatcher:
+                raise EnvironmentFault("a run of this sweep failed; see above.")
         except (UserError, EnvironmentFault) as error:
             if os.getpid() != dispatcher:  # a launcher's worker process, whose list of codes nobody reads
                 raise
@@ -99,6 +105,8 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
         try:
             sys.argv = [program[0], *argv]
             hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:  # Hydra's own folder of a sweep
+            raise UserError(f"cannot write {error.filename}: {error.strerror}.") from error
         finally:
             sys.argv = program
     return max(codes, default=0)

@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from rlher.errors import UserError, closest
 from rlher.her.goals import KEY_TO_GOAL_STRATEGY
@@ -49,7 +49,7 @@ class OffPolicyConfig:
     gamma: float = key(0.95, "discount factor", low=0, high=1)
     train_freq: int = key(1, "vectorised environment steps between two rounds of updates", low=1)
     gradient_steps: int | None = key(None, "updates a round; null: one per stored transition", low=0)
-    net_arch: list[int] = key([256, 256], "hidden layers")
+    net_arch: list[int] = key([256, 256], "hidden layers", low=1)
     activation: str = key("relu", "between hidden layers", choices=("relu", "tanh", "elu", "gelu", "silu"))
     kwargs: dict[str, Any] = key({}, "further keyword arguments of the Stable-Baselines3 class")
 
@@ -184,7 +184,7 @@ class NormalizeConfig:
     """Running normalisation of observations; both goals share one normaliser (OpenAI baselines)."""
 
     enabled: bool = key(True, "normalise observations")
-    clip: float = key(5.0, "bound of a normalised entry, in standard deviations", low=0)
+    clip: float = key(5.0, "bound of a normalised entry, in standard deviations", low=0.1)
 
 
 @dataclass
@@ -288,7 +288,7 @@ def register() -> None:
         store(group="schema/env", name=name, node=env)
 
 
-def to_object(cfg: DictConfig, schema: type[ConfigT]) -> ConfigT:
+def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
     """Turn a composed config into its dataclass, every value in range.
 
     :raises UserError: a value is out of its range, not among its choices, or missing.
@@ -317,6 +317,9 @@ def _check_value(name: str, value: Any, item: Field) -> None:
     low, high, choices = (item.metadata.get(limit) for limit in ("low", "high", "choices"))
     if choices and value not in choices:
         raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{closest(str(value), choices)}.")
+    for entry in value if isinstance(value, list) else []:
+        if entry is not None:
+            _check_value(name, entry, item)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not math.isfinite(value):
             raise UserError(f"{name}={value} is not a finite number.")

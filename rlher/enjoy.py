@@ -13,7 +13,6 @@ import numpy as np
 from rlher import runs
 from rlher.agent import load_agent
 from rlher.config import EnjoyConfig
-from rlher.errors import EnvironmentFault, UserError
 from rlher.evaluation import play_many
 from rlher.video import require_video_name, write_video
 
@@ -26,31 +25,55 @@ def enjoy(config: EnjoyConfig) -> int:
     if config.video:
         require_video_name(Path(config.video))
     run = runs.find(config.run, config.logs)
-    which = "best" if config.checkpoint == "auto" else config.checkpoint
+    which = ("best", "last") if config.checkpoint == "auto" else (config.checkpoint,)
     window = config.video is None and has_display()
     if not window:
         choose_headless_renderer()
     agent = load_agent(run, which, config.device, config.deterministic, "human" if window else "rgb_array")
-    print(f"{run.folder}, {which} model", file=sys.stderr)
-    frames: list[np.ndarray] = []
-    film = None if window else lambda: _film(agent.env, frames)
+    print(f"{run.folder}, {agent.checkpoint} model", file=sys.stderr)
+    camera = None if window else Camera(agent.env)
     outcomes = []
     try:
-        for episode in play_many(agent.env, agent.policy, config.episodes, config.seed, film):
+        for episode in play_many(agent.env, agent.policy, config.episodes, config.seed, camera):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
     finally:
         agent.env.close()
     if config.json:
-        print(
-            json.dumps({"run": str(run.folder), "checkpoint": which, "episodes": [asdict(each) for each in outcomes]})
-        )
-    if frames:
+        episodes = [asdict(each) for each in outcomes]
+        print(json.dumps({"run": str(run.folder), "checkpoint": agent.checkpoint, "episodes": episodes}))
+    if camera and camera.frames:
         path = Path(config.video) if config.video else run.folder / "enjoy.mp4"
-        write_video(path, frames, config.fps or agent.env.metadata.get("render_fps", 30))
+        write_video(path, camera.frames, config.fps or agent.env.metadata.get("render_fps", 30))
         print(f"video: {path}", file=sys.stderr)
-    return 0
+    return 1 if config.video and camera and camera.broken else 0
+
+
+class Camera:
+    """Films an environment, a frame a call; when rendering fails it says so once and films no more."""
+
+    def __init__(self, env: gym.Env) -> None:
+        self.frames: list[np.ndarray] = []
+        self.broken = False
+        self._env = env
+
+    def __call__(self) -> None:
+        """Take a frame."""
+        if self.broken:
+            return
+        try:
+            self.frames.append(np.asarray(self._env.render(), dtype=np.uint8))
+        except Exception as error:  # every renderer fails with exceptions of its own
+            self.broken = True
+            self.frames.clear()
+            print(f"rlher: no video, because rendering failed ({type(error).__name__}: {error}).", file=sys.stderr)
+            if "mujoco" in sys.modules:
+                print(
+                    "Without a display MuJoCo needs EGL or OSMesa (Debian: libegl1, or libosmesa6 with "
+                    "MUJOCO_GL=osmesa).",
+                    file=sys.stderr,
+                )
 
 
 def has_display() -> bool:
@@ -65,16 +88,3 @@ def choose_headless_renderer() -> None:
             if find_library(library):
                 os.environ["MUJOCO_GL"] = backend
                 return
-
-
-def _film(env: gym.Env, frames: list[np.ndarray]) -> None:
-    try:
-        frame = env.render()
-    except Exception as error:  # every renderer fails with exceptions of its own
-        raise EnvironmentFault(
-            f"rendering failed: {type(error).__name__}: {error}. MuJoCo needs EGL or OSMesa without a display "
-            "(Debian: libegl1, or libosmesa6 with MUJOCO_GL=osmesa)."
-        ) from error
-    if frame is None:
-        raise UserError("this environment has no rgb_array rendering, so it cannot be filmed.")
-    frames.append(np.asarray(frame))

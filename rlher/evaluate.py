@@ -15,16 +15,16 @@ def evaluate(config: EvaluateConfig) -> int:
     :raises UserError: no such run, or no readable model in it.
     """
     run = runs.find(config.run, config.logs)
-    which = "last" if config.checkpoint == "auto" else config.checkpoint
-    agent = load_agent(run, which, config.device, config.deterministic)
+    which = ("last", "best") if config.checkpoint == "auto" else (config.checkpoint,)
+    agent = load_agent(run, which, config.device, config.deterministic, render_mode=None)
     print(
-        f"{run.folder}, {which} model, seeds {config.seed}…{config.seed + config.episodes - 1}",
+        f"{run.folder}, {agent.checkpoint} model, seeds {config.seed}…{config.seed + config.episodes - 1}",
         file=sys.stderr,
     )
     summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed).summary()
     agent.env.close()
     if config.json:
-        print(json.dumps({"run": str(run.folder), "checkpoint": which, **summary}))
+        print(json.dumps({"run": str(run.folder), "checkpoint": agent.checkpoint, **summary}))
     else:
         print(sentence(summary))
     return 0

@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 from rlher import COMMAND
@@ -58,14 +57,16 @@ def report(run: Run, result: dict[str, Any]) -> int:
         print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
         return 0
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
-    go_on = f"`rlher evaluate {folder}` measures it; `{_again(folder)}` goes on from there."
+    go_on = f"`rlher evaluate {folder}` measures it; `{_again(run)}` starts a new run from it."
     if result["status"] == "interrupted":
         print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
         return 130
-    print(f"rlher: {result['error']} {kept}.", file=sys.stderr)
+    print(f"rlher: {(result['error'] or 'failed').rstrip('.')}. {kept}.", file=sys.stderr)
     return EnvironmentFault.exit_code
 
 
-def _again(folder: Path) -> str:
+def _again(run: Run) -> str:
+    """Compose the command that starts from this run's model; of a sweep, this job alone."""
     words = shlex.split(os.environ.get(COMMAND, "rlher train"))
-    return shlex.join([*(word for word in words if not word.startswith("init_from=")), f"init_from={folder}"])
+    words = [word for word in words if not word.startswith("init_from=") and word not in ("-m", "--multirun")]
+    return shlex.join([*words, f"seed={run.config.seed}", f"init_from={run.folder}"])

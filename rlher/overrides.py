@@ -6,7 +6,7 @@ of their own. Hydra 1.3 wants its own flags before all overrides; here they may 
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -30,16 +30,8 @@ GROUPS = ("algo", "env", "her")
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
     """List a verb's flags: flag → (key, default, text)."""
-    found = {}
-    for item in fields(config.VERB_SCHEMAS[verb]):
-        default = item.default
-        if not is_dataclass(item.type) and "text" in item.metadata and item.name not in GROUPS:
-            found["--" + item.name.replace("_", "-")] = (item.name, default, item.metadata["text"])
-    return {flag: entry for flag, entry in found.items() if not _is_section(verb, entry[0])}
-
-
-def _is_section(verb: str, name: str) -> bool:
-    return is_dataclass(getattr(config.VERB_SCHEMAS[verb](), name))
+    plain = [item for item in fields(config.VERB_SCHEMAS[verb]) if item.default is not MISSING]
+    return {"--" + item.name.replace("_", "-"): (item.name, item.default, item.metadata["text"]) for item in plain}
 
 
 def to_hydra(verb: str, argv: list[str]) -> list[str]:
@@ -59,12 +51,27 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             overrides.append(_flag_to_override(verb, word, words))
         elif "=" not in word and not word.startswith(("-", "~", "+")) and "--run" in flags(verb):
             overrides.append(f"run={quote(word)}")
-        elif "=" not in word and not word.startswith("~"):
+        elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             raise UserError(f"{word!r} is neither a flag nor key=value.")
         else:
             overrides.append(word)
+    _require_sense(hydra_flags)
     config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
-    return hydra_flags + [each for word in overrides for each in _expand(word, config_dirs)]
+    recipes = [word for word in overrides if _is_recipe(word)]
+    typed = [each for word in overrides if word not in recipes for each in _expand(word, config_dirs)]
+    # A recipe file comes first, so that whatever was typed wins over it.
+    return hydra_flags + [each for word in recipes for each in _recipe_overrides(word, typed)] + typed
+
+
+def _require_sense(hydra_flags: list[str]) -> None:
+    """Refuse pairs of Hydra's flags that Hydra itself answers with a traceback, or not at all."""
+    if "--cfg" in hydra_flags or "-c" in hydra_flags:
+        if "-m" in hydra_flags or "--multirun" in hydra_flags:
+            raise UserError("--cfg prints the config of one run: leave -m and the sweep out.")
+        if "--resolve" not in hydra_flags:
+            hydra_flags.append("--resolve")
+    elif "-p" in hydra_flags or "--package" in hydra_flags:
+        raise UserError("-p names a part of what --cfg job prints: add --cfg job.")
 
 
 def _value_of(flag: str, words: Iterator[str]) -> str:
@@ -77,9 +84,11 @@ def _value_of(flag: str, words: Iterator[str]) -> str:
 def _flag_to_override(verb: str, word: str, words: Iterator[str]) -> str:
     known = flags(verb)
     flag, equals, value = word.partition("=")
-    negated = flag.startswith("--no-") and "--" + flag[5:] in known
+    negated = flag.startswith("--no-") and isinstance(known.get("--" + flag[5:], (None,) * 2)[1], bool)
     if negated:
         flag = "--" + flag[5:]
+    if flag[2:] in GROUPS and flag[2:] in [item.name for item in fields(config.VERB_SCHEMAS[verb])]:
+        return f"{flag[2:]}={value if equals else _value_of(flag, words)}"
     if flag not in known:
         raise UserError(f"`rlher {verb}` has no flag {flag}{closest(flag, known)}.")
     key, default, _ = known[flag]
@@ -97,12 +106,15 @@ def quote(value: str) -> str:
 
 
 def _expand(word: str, config_dirs: list[str]) -> list[str]:
-    """Let ``env=`` take any registered id, ``tuned=`` a recipe file, and mappings any key."""
+    """Let ``env=`` take any registered id and mappings any key; a key that needs no ``+`` gets none."""
     key, _, value = word.partition("=")
+    if key.lstrip("+") != key and not key.lstrip("+").startswith("hydra"):
+        # With its + Hydra would take any key, and a misspelt one would then do nothing.
+        return _expand(word.lstrip("+"), config_dirs)
+    if key in GROUPS and value in ("", "null"):
+        raise UserError(f"{word}: {key} needs a name; there are {', '.join(options(key))}.")
     if key == "env" and value and not re.search(r"[,(\[{$']", value) and not _has_config("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
-    if key == "tuned" and value.endswith((".yaml", ".yml")):
-        return ["~tuned", *_recipe_overrides(Path(value))]
     if re.match(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)", key):
         return [f"++{word}"]  # open mappings: Hydra's plain form only changes keys that are there already
     return [word]
@@ -112,15 +124,29 @@ def _has_config(group: str, name: str, config_dirs: list[str]) -> bool:
     return name in options(group) or any((Path(folder) / group / f"{name}.yaml").is_file() for folder in config_dirs)
 
 
-def _recipe_overrides(path: Path) -> list[str]:
-    """Read a recipe file as overrides; those typed on the command line come later and win."""
+def _is_recipe(word: str) -> bool:
+    return word.startswith("tuned=") and word.endswith((".yaml", ".yml"))
+
+
+def _recipe_overrides(word: str, typed: list[str]) -> list[str]:
+    """Read a recipe file as overrides, less what a typed ``her=`` decides."""
+    path = Path(word.partition("=")[2])
     try:
         recipe = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"cannot read the recipe {path}: {error}") from error
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe: it must be a mapping of keys to values.")
-    return [f"{key}={_literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
+    words = [f"{key}={_literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
+    chosen = [name for word in typed if word.startswith("her=") for name in _keys_of("her", word[4:])]
+    kept = [word for word in words if word.partition("=")[0] not in chosen]
+    return ["~tuned", *(each for word in kept for each in _expand(word, []))]
+
+
+def _keys_of(group: str, name: str) -> list[str]:
+    """List the keys that a file of a config group sets."""
+    file = resources.files("rlher.conf") / group / f"{name}.yaml"
+    return [f"{group}.{key}" for key in yaml.safe_load(file.read_text()) or {}] if file.is_file() else []
 
 
 def _flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -22,8 +22,11 @@ def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     episode = config.env.max_episode_steps or 0
     # Every environment plays an episode of its own before the first update, so that hindsight has goals to choose from.
     first_episodes = episode * config.n_envs
-    learning_starts = max(algo.learning_starts or 0, min(first_episodes, config.total_timesteps // 2))
-    if learning_starts != algo.learning_starts:
+    learning_starts = max(algo.learning_starts or 0, first_episodes)
+    if learning_starts >= config.total_timesteps:
+        learning_starts = config.total_timesteps // 2
+        notes.append(f"learning_starts {learning_starts}: half of a run that would otherwise learn nothing")
+    elif learning_starts != algo.learning_starts:
         why = "one episode" + (" each" if config.n_envs > 1 else "")
         notes.append(f"learning_starts {learning_starts}: {why} of at most {episode} steps")
     gradient_steps = algo.gradient_steps

@@ -6,7 +6,6 @@
 
 import csv
 import io
-import json
 import os
 import platform
 import re
@@ -24,7 +23,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
-from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig
+from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
 from rlher.errors import UserError
 from rlher.files import write_json, write_text
 
@@ -187,16 +186,23 @@ def _newest(logs: Path) -> Path:
 
 def _newest_or_none(logs: Path) -> Path | None:
     """Return the run whose model was written last, or that was begun last where none has a model yet."""
-    runs = [config.parent for config in logs.glob("*/*/config.yaml")]
-    trained = [run for run in runs if any((run / name).exists() for name in MODELS.values())]
-    return max(trained or runs, key=lambda run: max(entry.stat().st_mtime for entry in run.iterdir()), default=None)
+    models = [model for name in MODELS.values() for model in logs.glob(f"*/*/{name}")]
+    marks = models or list(logs.glob("*/*/config.yaml"))
+    return max(marks, key=_modified).parent if marks else None
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # replaced by a run that is being written
+        return 0.0
 
 
 def _read_config(path: Path) -> TrainConfig:
     try:
         values = yaml.safe_load(path.read_text())
         schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
+        config = to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.") from None
     except (
@@ -209,7 +215,6 @@ def _read_config(path: Path) -> TrainConfig:
         OmegaConfBaseException,
     ) as error:
         raise UserError(f"{path} is damaged: {str(error).splitlines()[0]}.") from error
-    assert isinstance(config, TrainConfig)
     return config
 
 
@@ -217,11 +222,3 @@ def _env_schema(values: dict[str, Any]) -> EnvConfig:
     """Return the environment schema that has all of these keys; an environment of our own adds some."""
     fitting = (schema for schema in ENV_SCHEMAS.values() if set(values) <= {item.name for item in fields(schema)})
     return next(fitting, EnvConfig)()
-
-
-def read_result(folder: Path) -> dict[str, Any] | None:
-    """Return ``result.json``, or None where the run has none yet."""
-    try:
-        return json.loads((folder / "result.json").read_text())
-    except (OSError, ValueError):
-        return None

@@ -15,13 +15,13 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlher import checkpoint, runs
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
-from rlher.callbacks import Evaluate, ProgressBar
+from rlher.callbacks import Evaluate, ProgressBar, all_finite
 from rlher.config import EnvConfig, TrainConfig
 from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
 from rlher.envs.vec import make_goal_envs
-from rlher.errors import EnvironmentFault
+from rlher.errors import EnvironmentFault, UserError
 from rlher.evaluation import Evaluation, evaluate_policy
 from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
@@ -65,7 +65,9 @@ def _probed(given: EnvConfig, found: EnvConfig) -> list[str]:
 
 
 def _require_sense(config: TrainConfig) -> None:
-    """Refuse before anything is built what would be refused later anyway."""
+    """Refuse before anything is built what would be refused, or silently changed, later."""
+    if config.device.startswith("cuda") and not th.cuda.is_available():
+        raise UserError(f"device={config.device}: torch sees no CUDA device; device=auto takes what there is.")
     target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
     if config.init_from:
         runs.find(config.init_from, config.logs)
@@ -93,22 +95,60 @@ def _learn(run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None
         lambda: checkpoint.save(run.model("best"), model, normalizer),
     )
     model.set_logger(configure(str(run.folder), ["csv", "tensorboard"] if config.tensorboard else ["csv"]))
-    status, fault = "finished", None
-    try:
-        with _stoppable(), ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
+    result: dict[str, Any] = {"status": "failed", "error": None, "checkpoint": "last"}
+
+    def learn() -> None:
+        with ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
             model.learn(config.total_timesteps, callback=[evaluations, progress])
-    except KeyboardInterrupt:
-        status = "interrupted"
-    except EnvironmentFault as error:
-        status, fault = "failed", str(error)
-    checkpoint.save(run.model("last"), model, normalizer)
-    result: dict[str, Any] = {"status": status, "error": fault, "timesteps": model.num_timesteps, "checkpoint": "last"}
-    if status == "finished":
-        result |= _final(run, model, normalizer, evaluations, measure)
-    result["wall_seconds"] = round(time.monotonic() - started, 1)
-    run.write_result(result)
+
+    with _stoppable():
+        try:
+            _attempt(learn, model, result)
+        finally:  # also where the exception is a bug of ours and goes on up
+            _keep(run, model, normalizer, result, started)
+        if result["status"] == "finished":
+            _attempt(lambda: result.update(_final(run, model, normalizer, evaluations, measure)), model, result)
+            _keep_result(run, result, started)
     eval_env.close()
     return report(run, result)
+
+
+def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[str, Any]) -> None:
+    """Do a part of the run and note in ``result`` how it ended."""
+    result["status"] = "failed"
+    try:
+        work()
+    except KeyboardInterrupt:
+        result["status"] = "interrupted"
+    except EnvironmentFault as error:
+        result["error"] = str(error)
+    except Exception as error:
+        result["error"] = f"{type(error).__name__}: {error}"
+        if all_finite(model):
+            raise
+    else:
+        result["status"] = "finished"
+
+
+def _keep(
+    run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, result: dict[str, Any], started: float
+) -> None:
+    """Write the last model and how the run ended, before anything else can go wrong."""
+    result["timesteps"] = model.num_timesteps
+    if all_finite(model):
+        checkpoint.save(run.model("last"), model, normalizer)
+    else:
+        result["error"] = (
+            f"training diverged: weights are no longer finite after {model.num_timesteps:,} steps, so only the best "
+            "model is kept. A smaller algo.learning_rate or algo.target_q_bounds may keep it together."
+        )
+        result["status"] = "failed"
+    _keep_result(run, result, started)
+
+
+def _keep_result(run: Run, result: dict[str, Any], started: float) -> None:
+    result["wall_seconds"] = round(time.monotonic() - started, 1)
+    run.write_result(result)
 
 
 def _final(

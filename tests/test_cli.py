@@ -44,6 +44,21 @@ BAD = [
     (("train", "algo=dqn", "env=parking-v0"), "sac, td3, ddpg, tqc, crossq can act"),
     (("train", "algo=sac", "env=BitFlipping-v0"), "dqn, qrdqn can act"),
     (("train", "device=gpu9", "env=BitFlipping-v0", "algo=dqn"), "gpu9"),
+    (("train", "algo=sac", "env=BitFlipping-v0", "env.continuous=true", "algo.ent_coef=-1"), "at least 0"),
+    (("train", "algo=sac", "env=BitFlipping-v0", "env.continuous=true", "algo.ent_coef=nan"), "finite"),
+    (("train", "algo.net_arch=[0]"), "at least 1"),
+    (("train", "normalize.clip=0"), "at least 0.1"),
+    (("train", "algo.target_q_bounds=[.nan,0]"), "neither auto"),
+    (("train", "env.reward_range=[0]"), "pair"),
+    (("train", "algo.kwargs.n_steps=3"), "her.n_steps"),
+    (("train", "device=cuda"), "no CUDA"),
+    (("train", "+algo.lr=5"), "algo.learning_rate"),
+    (("train", "+foo=1"), "no key 'foo'"),
+    (("train", "algo=null"), "needs a name"),
+    (("train", "=3"), "neither a flag nor key=value"),
+    (("train", "-m", "seed=0,1", "--cfg", "job"), "leave -m"),
+    (("train", "-p", "algo"), "--cfg job"),
+    (("train", "--no-seed", "3"), "no flag --no-seed"),
     (("evaluate", "nowhere"), "no run folder nowhere"),
     (("enjoy",), "no run under logs"),
     (("enjoy", "--video", "film.avi"), ".mp4"),
@@ -66,7 +81,8 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert one == ["-m", "algo=sac", "n_envs=2", "seed=0,1", "progress=false", "device=cpu"]
     assert overrides.to_hydra("evaluate", ["logs/a b", "--episodes", "3"]) == ["run='logs/a b'", "episodes=3"]
     assert overrides.to_hydra("train", ["env=Some-v9"]) == ["env=any", "env.id=Some-v9"]
-    assert overrides.to_hydra("train", ["--cfg", "job", "x=1", "-p", "algo"]) == ["--cfg", "job", "-p", "algo", "x=1"]
+    printed = overrides.to_hydra("train", ["--cfg", "job", "x=1", "-p", "algo"])
+    assert printed == ["--cfg", "job", "-p", "algo", "--resolve", "x=1"]
 
 
 TRICKY = ["plain", "a=b", "it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "\\'", "[x]", "a,b", ""]
@@ -95,6 +111,19 @@ def test_precedence_algorithm_recipe_command_line(rlher) -> None:
     assert batch("total_timesteps=7")["total_timesteps"] == 7
     assert batch("her=final")["her"]["goal_selection_strategy"] == "final"
     assert batch("her=off")["her"]["n_sampled_goal"] == 0
+
+
+def test_what_is_typed_wins_over_a_recipe_file(rlher, tmp_path: Path) -> None:
+    recipe = tmp_path / "best.yaml"
+    recipe.write_text(
+        "total_timesteps: 123\nalgo: {gamma: 0.9, kwargs: {verbose: 1}}\nher: {goal_selection_strategy: episode}\n"
+    )
+    pair = ("algo=dqn", "env=BitFlipping-v0")
+    config = yaml.safe_load(rlher("train", *pair, "algo.gamma=0.8", "her=final", f"tuned={recipe}", "--cfg", "job").out)
+    assert (config["algo"]["gamma"], config["total_timesteps"]) == (0.8, 123), "wherever the recipe stands"
+    assert config["her"]["goal_selection_strategy"] == "final"
+    assert config["algo"]["kwargs"] == {"verbose": 1}
+    assert config["env"]["max_episode_steps"] == 15, "resolved"
 
 
 def test_a_recipe_file_is_used_as_it_is(rlher, tmp_path: Path) -> None:

@@ -158,8 +158,12 @@ def test_init_from_starts_where_the_other_ended(rlher, finished: Path) -> None:
 
 
 def _last_evaluation(run: Path) -> float:
+    return float(_last_row(run)["mean_reward"])
+
+
+def _last_row(run: Path) -> dict[str, str]:
     with (run / "evaluations.csv").open() as file:
-        return float(list(csv.DictReader(file))[-1]["mean_reward"])
+        return list(csv.DictReader(file))[-1]
 
 
 def break_in_training(monkeypatch: pytest.MonkeyPatch, folder: Path, what: Callable[[tuple], tuple]) -> None:
@@ -176,7 +180,7 @@ def break_in_training(monkeypatch: pytest.MonkeyPatch, folder: Path, what: Calla
     monkeypatch.setattr(BitFlippingEnv, "step", stepped)
 
 
-def interrupt(outcome: tuple) -> tuple:
+def interrupt(*arguments: object) -> tuple:
     raise KeyboardInterrupt
 
 
@@ -203,11 +207,88 @@ def test_an_environment_that_breaks_down_keeps_what_was_learnt(rlher, monkeypatc
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
 
 
-def test_diverged_weights_stop_the_run(rlher) -> None:
-    wild = ("algo.learning_rate=1e30", "algo.target_q_bounds=null")
-    done = rlher("train", "algo=ddpg", *BITS, "env.continuous=true", *TINY, *wild, "total_timesteps=200")
+@pytest.mark.parametrize("algo", ["ddpg", "sac"])
+def test_diverged_weights_stop_the_run_and_are_not_kept(rlher, tmp_path: Path, algo: str) -> None:
+    wild = ("algo.learning_rate=1e30", "algo.target_q_bounds=null", "eval.freq=20")
+    done = rlher("train", f"algo={algo}", *BITS, "env.continuous=true", *TINY, *wild, "total_timesteps=200")
     assert done.code == 1
     assert "diverged" in done.err
+    assert "Traceback" not in done.err
+    folder = tmp_path / f"logs/{algo}/BitFlipping-v0_1"
+    assert not (folder / "last_model.zip").exists()
+    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0, "the best model, from before, is good"
+    assert rlher("evaluate", str(folder), "--checkpoint", "last").code == 2, "no other model under its name"
+
+
+def fail(*arguments: object) -> None:
+    raise ZeroDivisionError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("what", "told"), [(fail, "ZeroDivisionError"), (lambda *arguments: math.nan, "compute_reward")]
+)
+def test_a_reward_function_that_breaks_in_training_is_told(rlher, monkeypatch, tmp_path: Path, what, told: str) -> None:
+    from rlher.envs.bit_flipping import BitFlippingEnv
+
+    compute, folder = BitFlippingEnv.compute_reward, tmp_path / "logs/dqn/BitFlipping-v0_1"
+    broken = []
+
+    def computed(self, achieved, desired, info):
+        if folder.exists() and np.ndim(achieved) > 1:
+            broken.append("at the first batch of relabelled goals, and ever after")
+        return what() if broken else compute(self, achieved, desired, info)
+
+    monkeypatch.setattr(BitFlippingEnv, "compute_reward", computed)
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200")
+    assert done.code == 1
+    assert told in done.err
+    assert "Traceback" not in done.err
+    assert (folder / "last_model.zip").exists()
+
+
+def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from rlher.callbacks import Evaluate
+
+    monkeypatch.setattr(Evaluate, "run", fail)
+    with pytest.raises(ZeroDivisionError):
+        rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=80")
+    folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
+    assert (folder / "last_model.zip").exists()
+    assert json.loads((folder / "result.json").read_text())["status"] == "failed"
+
+
+def test_ctrl_c_in_the_final_evaluation_keeps_the_result(
+    rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("rlher.train._final", interrupt)
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=80")
+    assert done.code == 130
+    assert json.loads((tmp_path / "logs/dqn/BitFlipping-v0_1/result.json").read_text())["status"] == "interrupted"
+
+
+def test_ctrl_c_ends_a_whole_sweep(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    break_in_training(monkeypatch, tmp_path / "logs/dqn/BitFlipping-v0_1", interrupt)
+    assert rlher("train", "-m", "algo=dqn", *BITS, *TINY, "total_timesteps=1000", "seed=0,1").code == 130
+    assert len(list(tmp_path.glob("logs/dqn/*"))) == 1
+
+
+def test_a_run_too_short_for_its_learning_starts_learns(rlher, tmp_path: Path) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "algo.learning_starts=5000", "total_timesteps=100")
+    assert done.code == 0
+    assert "half of a run" in done.err
+    assert _last_row(tmp_path / "logs/dqn/BitFlipping-v0_1")["updates"] != "0"
+
+
+def test_enjoy_goes_on_without_a_renderer(rlher, monkeypatch: pytest.MonkeyPatch, finished: Path) -> None:
+    from rlher.envs.bit_flipping import BitFlippingEnv
+
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setattr(BitFlippingEnv, "render", fail)
+    watched = rlher("enjoy", "--episodes", "2")
+    assert watched.code == 0
+    assert watched.out.count("episode") == 2
+    assert "no video" in watched.err
+    assert rlher("enjoy", "--video", "film.gif").code == 1
 
 
 def test_evaluation_uses_other_starts_for_the_last_word(rlher, finished: Path) -> None:

@@ -1,5 +1,7 @@
 """From a config to a Stable-Baselines3 model with our replay buffer."""
 
+import math
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -99,6 +101,8 @@ def _construct(algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **gi
     if getattr(algo, "action_noise", 0.0) > 0:
         arguments["action_noise"] = _noise(algo.action_noise, venv)  # type: ignore[attr-defined]
     extra = dict(algo.kwargs)
+    if "n_steps" in extra:
+        raise UserError("n-step returns are the replay buffer's here: set her.n_steps, not algo.kwargs.n_steps.")
     policy |= extra.pop("policy_kwargs", {})
     arguments |= {"policy_kwargs": policy, "seed": seed, "device": device} | given | extra
     try:
@@ -114,9 +118,12 @@ def _noise(scale: float, venv: VecEnv) -> NormalActionNoise | VectorizedActionNo
 
 
 def _auto_or_number(name: str, value: str) -> str | float:
-    if value.startswith("auto"):
+    if value == "auto" or (name == "ent_coef" and re.fullmatch(r"auto_\d*\.?\d+(e-?\d+)?", value)):
         return value
     try:
-        return float(value)
+        number = float(value)
     except ValueError:
         raise UserError(f"algo.{name}={value!r} is neither auto nor a number.") from None
+    if not math.isfinite(number) or (name == "ent_coef" and number < 0):
+        raise UserError(f"algo.{name}={value} must be a finite number{', at least 0' if name == 'ent_coef' else ''}.")
+    return number

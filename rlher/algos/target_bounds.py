@@ -4,6 +4,7 @@ OpenAI baselines' HER clips its targets so (``clip_return``); Hiraoka 2023 (arXi
 finds it a large part of what makes sparse goal tasks learn fast.
 """
 
+import math
 from typing import Any
 
 import torch as th
@@ -29,6 +30,8 @@ def resolve(wanted: Any, reward_range: list[float | None] | None, gamma: float) 
     if wanted == "auto":
         if reward_range is None or gamma == 1.0:
             return None
+        if len(reward_range) != 2:
+            raise UserError(f"env.reward_range={reward_range} is not a pair such as [-1, 0].")
         low, high = reward_range
         bounds = (
             None if low is None else min(low, 0.0) / (1.0 - gamma),
@@ -38,12 +41,12 @@ def resolve(wanted: Any, reward_range: list[float | None] | None, gamma: float) 
     if (
         isinstance(wanted, list | tuple)
         and len(wanted) == 2
-        and all(isinstance(bound, int | float | None) for bound in wanted)
+        and all(bound is None or (isinstance(bound, int | float) and math.isfinite(bound)) for bound in wanted)
     ):
         low, high = wanted
         if low is not None and high is not None and low >= high:
             raise UserError(f"algo.target_q_bounds={wanted}: the low bound must be below the high one.")
-        return low, high
+        return None if low is None and high is None else (low, high)
     raise UserError(f"algo.target_q_bounds={wanted!r} is neither auto, null, nor a pair such as [-20, 0].")
 
 

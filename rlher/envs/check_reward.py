@@ -54,7 +54,7 @@ def vectorised(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[F
     try:
         together = np.asarray(env.get_wrapper_attr("compute_reward")(achieved, desired, infos), dtype=np.float64)
     except Exception as error:
-        problem = f"a batch of goals raises {describe_error(error)}"
+        problem = f"a batch of goals raises {describe_error(error.__cause__ or error)}"  # what the Guard met
     else:
         if together.shape != singles.shape:
             problem = f"a batch of {len(singles)} goals gives shape {together.shape} instead of {singles.shape}"

@@ -56,6 +56,20 @@ class Guard(gym.Wrapper):
             raise EnvironmentFault(f"{self._name}: step {self._steps} of an episode returned a reward of {reward}.")
         return observation, reward, bool(terminated), bool(truncated), info
 
+    def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
+        """Compute the environment's reward.
+
+        :raises EnvironmentFault: it raised, or is not finite.
+        """
+        try:
+            reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
+            finite = np.isfinite(np.asarray(reward, dtype=np.float64)).all()
+        except Exception as error:
+            raise self._fault("compute_reward", error) from error
+        if not finite:
+            raise EnvironmentFault(f"{self._name}: compute_reward returned NaN or infinity.")
+        return reward
+
     def _fault(self, call: str, error: Exception) -> Exception:
         if isinstance(error, EnvironmentFault | UserError):
             return error
