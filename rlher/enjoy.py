@@ -82,7 +82,9 @@ def has_display() -> bool:
 
 
 def choose_headless_renderer() -> None:
-    """Point MuJoCo at a renderer that needs no display, unless ``MUJOCO_GL`` already says which."""
+    """Point SDL and MuJoCo at renderers that need no display, unless the environment already says which."""
+    if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":  # with which highway-env draws nothing
+        os.environ["SDL_VIDEODRIVER"] = "offscreen"
     if "MUJOCO_GL" not in os.environ:
         for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
             if find_library(library):

@@ -114,6 +114,22 @@ def test_enjoy_films_where_there_is_no_display(rlher, monkeypatch: pytest.Monkey
     assert all(frame.std() > 10 for frame in frames), "a blank frame"
 
 
+def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """highway-env draws nothing where SDL_VIDEODRIVER=dummy, as many a server's profile has it."""
+    from rlher.config import EnvConfig
+    from rlher.enjoy import Camera, choose_headless_renderer
+    from rlher.envs import make_env
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    choose_headless_renderer()
+    env = make_env(EnvConfig(id="parking-v0"), render_mode="rgb_array")
+    env.reset(seed=0)
+    camera = Camera(env)
+    camera()
+    env.close()
+    assert camera.frames[0].std() > 10, "a blank frame"
+
+
 def test_evaluation_repeats_itself(rlher, finished: Path) -> None:
     one, two = (rlher("evaluate", str(finished), "--episodes", "5", "--json").out for _ in range(2))
     assert json.loads(one) == json.loads(two)
