@@ -17,6 +17,8 @@ VERBS: dict[str, str] = {
     "train": "train an agent and keep everything in a run folder",
     "evaluate": "measure a run's success rate",
     "enjoy": "watch a run's agent, in a window or as a video",
+    "plot": "draw learning curves of the runs there are",
+    "compare": "tabulate runs: success, steps to get there, who is better",
     "check": "hold an environment against the goal-env contract",
     "list": "list algos, envs or strategies",
 }
@@ -27,6 +29,8 @@ EXAMPLES = (
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
     "rlher enjoy",
+    "rlher plot --by algo,her.n_sampled_goal",
+    "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
 )
 
 

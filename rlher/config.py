@@ -251,6 +251,33 @@ class EnjoyConfig(ReplayConfig):
 
 
 @dataclass
+class CurvesConfig:
+    """What `rlher plot` and `rlher compare` share."""
+
+    runs: list[str] = key([], "run folders, or folders of them; none: `logs`")
+    logs: str = key("logs", "folder of all runs")
+    by: list[str] = key([], "keys that make groups, such as her.n_sampled_goal; none: algo, her and what else differs")
+
+
+@dataclass
+class PlotConfig(CurvesConfig):
+    """`rlher plot`."""
+
+    x: str = key("steps", "what to draw over", choices=("steps", "wall", "updates"))
+    y: str = key("success_rate", "column of evaluations.csv to draw")
+    output: list[str] = key([], "pictures to write, .png, .pdf or .svg; none: <logs>/<y>.png and .pdf")
+    csv: str | None = key(None, "file for the drawn numbers")
+    show: bool = key(False, "open a window as well")
+
+
+@dataclass
+class CompareConfig(CurvesConfig):
+    """`rlher compare`."""
+
+    format: str = key("markdown", "of the tables", choices=("markdown", "csv", "latex"))
+
+
+@dataclass
 class CheckConfig:
     """`rlher check`."""
 
@@ -274,6 +301,8 @@ VERB_SCHEMAS: dict[str, type] = {
     "evaluate": EvaluateConfig,
     "enjoy": EnjoyConfig,
     "check": CheckConfig,
+    "plot": PlotConfig,
+    "compare": CompareConfig,
 }
 
 

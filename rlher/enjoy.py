@@ -1,9 +1,7 @@
 """`rlher enjoy`: watch a run's agent, in a window where there is a display, else as a video."""
 
 import json
-import os
 import sys
-from ctypes.util import find_library
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import numpy as np
 from rlher import runs
 from rlher.agent import load_agent
 from rlher.config import EnjoyConfig
+from rlher.display import choose_headless_renderer, has_display
 from rlher.evaluation import play_many
 from rlher.video import require_video_name, write_video
 
@@ -74,19 +73,3 @@ class Camera:
                     "MUJOCO_GL=osmesa).",
                     file=sys.stderr,
                 )
-
-
-def has_display() -> bool:
-    """Tell whether a window can be opened."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def choose_headless_renderer() -> None:
-    """Point SDL and MuJoCo at renderers that need no display, unless the environment already says which."""
-    if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":  # with which highway-env draws nothing
-        os.environ["SDL_VIDEODRIVER"] = "offscreen"
-    if "MUJOCO_GL" not in os.environ:
-        for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
-            if find_library(library):
-                os.environ["MUJOCO_GL"] = backend
-                return

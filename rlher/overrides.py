@@ -6,7 +6,7 @@ of their own. Hydra 1.3 wants its own flags before all overrides; here they may 
 
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -29,9 +29,13 @@ GROUPS = ("algo", "env", "her")
 
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
-    """List a verb's flags: flag → (key, default, text)."""
-    plain = [item for item in fields(config.VERB_SCHEMAS[verb]) if item.default is not MISSING]
-    return {"--" + item.name.replace("_", "-"): (item.name, item.default, item.metadata["text"]) for item in plain}
+    """List a verb's flags: flag → (key, default, text); a list is typed with commas."""
+    found = {}
+    for item in fields(config.VERB_SCHEMAS[verb]):
+        default = item.default if item.default_factory is MISSING else item.default_factory()
+        if not is_dataclass(default) and item.name != "runs":  # those are what stands without a flag
+            found["--" + item.name.replace("_", "-")] = (item.name, default, item.metadata["text"])
+    return found
 
 
 def to_hydra(verb: str, argv: list[str]) -> list[str]:
@@ -41,6 +45,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     """
     hydra_flags: list[str] = []
     overrides: list[str] = []
+    places: list[str] = []
     words = iter(argv)
     for word in words:
         if word in HYDRA_SWITCHES:
@@ -49,18 +54,28 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             hydra_flags += [word] if "=" in word else [word, _value_of(word, words)]
         elif word.startswith("--"):
             overrides.append(_flag_to_override(verb, word, words))
-        elif "=" not in word and not word.startswith(("-", "~", "+")) and "--run" in flags(verb):
-            overrides.append(f"run={quote(word)}")
+        elif "=" not in word and not word.startswith(("-", "~", "+")) and _positional(verb):
+            places.append(quote(word))
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             raise UserError(f"{word!r} is neither a flag nor key=value.")
         else:
             overrides.append(word)
+    if len(places) > 1 and _positional(verb) == "run":
+        raise UserError(f"`rlher {verb}` takes one run, not {len(places)}.")
+    if places:
+        overrides.insert(0, f"run={places[0]}" if _positional(verb) == "run" else f"runs=[{','.join(places)}]")
     _require_sense(hydra_flags)
     config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
     recipes = [word for word in overrides if _is_recipe(word)]
     typed = [each for word in overrides if word not in recipes for each in _expand(word, config_dirs)]
     # A recipe file comes first, so that whatever was typed wins over it.
     return hydra_flags + [each for word in recipes for each in _recipe_overrides(word, typed)] + typed
+
+
+def _positional(verb: str) -> str | None:
+    """Return the key that words without a flag are for: run folders, where a verb reads them."""
+    names = [item.name for item in fields(config.VERB_SCHEMAS[verb])]
+    return next((name for name in ("run", "runs") if name in names), None)
 
 
 def _require_sense(hydra_flags: list[str]) -> None:
@@ -94,6 +109,9 @@ def _flag_to_override(verb: str, word: str, words: Iterator[str]) -> str:
     key, default, _ = known[flag]
     if isinstance(default, bool) and not equals:
         return f"{key}={'false' if negated else 'true'}"
+    if isinstance(default, list):
+        entries = (value if equals else _value_of(flag, words)).split(",")
+        return f"{key}=[{','.join(quote(entry) for entry in entries if entry)}]"
     return f"{key}={quote(value if equals else _value_of(flag, words))}"
 
 
@@ -192,7 +210,7 @@ def _known_keys() -> list[str]:
 def help_text(verb: str, summary: str) -> str:
     """Compose ``rlher <verb> --help`` from the schema: flags, groups, keys, each with its text and default."""
     schema = config.VERB_SCHEMAS[verb]
-    positional = " [<run>]" if "--run" in flags(verb) else ""
+    positional = {"run": " [<run>]", "runs": " [<run or folder> ...]", None: ""}[_positional(verb)]
     lines = [
         f"rlher {verb}: {summary}",
         "",
@@ -201,7 +219,7 @@ def help_text(verb: str, summary: str) -> str:
         "flags (each is a key too):",
     ]
     for flag, (_, default, text) in flags(verb).items():
-        shown = flag if isinstance(default, bool) else f"{flag} {default if default is not None else '...'}"
+        shown = flag if isinstance(default, bool) else f"{flag} {'...' if default in (None, []) else default}"
         lines.append(f"  {shown:<28} {text}")
     names = [item.name for item in fields(schema)]
     if groups := [group for group in GROUPS if group in names]:

@@ -117,7 +117,8 @@ def test_enjoy_films_where_there_is_no_display(rlher, monkeypatch: pytest.Monkey
 def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """highway-env draws nothing where SDL_VIDEODRIVER=dummy, as many a server's profile has it."""
     from rlher.config import EnvConfig
-    from rlher.enjoy import Camera, choose_headless_renderer
+    from rlher.display import choose_headless_renderer
+    from rlher.enjoy import Camera
     from rlher.envs import make_env
 
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")

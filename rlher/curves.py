@@ -1,0 +1,284 @@
+"""Learning curves of many runs: found, read as far as they go, and put into groups that may be averaged.
+
+A run here is any folder with a ``config.yaml`` and an ``evaluations.csv``, finished or not, of this version or an older
+one; what cannot be read is passed over with a sentence.
+"""
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+
+from rlher.config import ALGO_SCHEMAS, OffPolicyConfig, TrainConfig
+from rlher.errors import UserError, closest
+
+SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
+"""What people type for the keys they group by most."""
+
+DEFAULT_BY = ("algo", "her")
+
+ASIDE = ("seed", "logs", "device", "threads", "vec_env", "progress", "tensorboard", "json", "total_timesteps")
+"""Keys that make no other experiment of a run: those of its place and length. Those of evaluation are others."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A run as far as it has come.
+
+    :param folder: where it is.
+    :param config: its ``config.yaml``, keys dotted; a key that an older version had not yet is at its default.
+    :param typed: what was typed, from ``command.txt``.
+    :param rows: its ``evaluations.csv``, by ``timesteps``.
+    :param result: its ``result.json``; empty while it runs.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    typed: str
+    rows: pd.DataFrame
+    result: dict[str, Any]
+
+    @property
+    def env(self) -> str:
+        """Name of the environment."""
+        return str(self.config.get("env.name") or self.config.get("env.id"))
+
+    def value(self, key: str) -> Any:
+        """Return what the run was trained with, by full or short key."""
+        return self.env if key == "env" else self.config.get(SHORT.get(key, key))
+
+    def final(self, column: str) -> float:
+        """Return the final evaluation's number, or the last evaluation's where the run has no final one."""
+        found = self.result.get(column)
+        return float(self.rows[column].iloc[-1] if found is None else found)
+
+    @property
+    def final_episodes(self) -> int:
+        """Episodes that :meth:`final` is over."""
+        return int(self.result.get("episodes") or self.config["eval.episodes"])
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seeds only, or in what ``by`` was told to pool.
+
+    :param env: their environment.
+    :param label: what tells them from other groups.
+    :param curves: at least one.
+    """
+
+    env: str
+    label: str
+    curves: list[Curve]
+
+
+# ------------------------------------------------------------------------------------------------ finding
+
+
+def read(places: Sequence[str], logs: str) -> tuple[list[Curve], list[str]]:
+    """Read all runs in and below some folders.
+
+    :param places: folders; none: ``logs``.
+    :return: the runs, and a sentence about each that was passed over.
+    :raises UserError: a folder does not exist, or there is no run with an evaluation in any.
+    """
+    curves: list[Curve] = []
+    passed: list[str] = []
+    for place in places or [logs]:
+        if not Path(place).is_dir():
+            raise UserError(f"there is no folder {place}." + ("" if places else " `rlher train` makes one."))
+        for folder in _run_folders(Path(place)):
+            try:
+                curves.append(_read_run(folder))
+            except (OSError, ValueError, yaml.YAMLError) as error:
+                passed.append(f"{folder}: {str(error).splitlines()[0].rstrip('.')}")
+    curves = list({curve.folder.resolve(): curve for curve in curves}.values())
+    if not curves:
+        why = f" ({'; '.join(passed)})" if passed else ""
+        raise UserError(f"there is no run with an evaluation under {', '.join(places or [logs])}{why}.")
+    return curves, passed
+
+
+def _run_folders(place: Path) -> Iterator[Path]:
+    """Walk down to folders that hold a ``config.yaml``, in the order people count in: 2 before 10."""
+    for folder, below, files in os.walk(place):
+        below.sort(key=_natural)
+        if "config.yaml" in files:
+            below.clear()
+            yield Path(folder)
+
+
+def _natural(name: str) -> list[str | int]:
+    parts = re.split(r"([0-9]+)", name)  # text and number in turn, so that lists of parts compare
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)]
+
+
+def _read_run(folder: Path) -> Curve:
+    try:
+        values = yaml.safe_load((folder / "config.yaml").read_text())
+    except UnicodeDecodeError as error:
+        raise ValueError("its config.yaml is damaged") from error
+    if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
+        raise ValueError("its config.yaml is not one of rlher's")
+    if values.get("dry_run"):
+        raise ValueError("a dry run")
+    if not (folder / "evaluations.csv").is_file():
+        raise ValueError("not evaluated yet")
+    try:
+        rows = pd.read_csv(folder / "evaluations.csv")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError("its evaluations.csv is empty or damaged") from error
+    if not {"timesteps", "success_rate"} <= set(rows):
+        raise ValueError("its evaluations.csv has not the columns timesteps and success_rate")
+    rows = rows.apply(pd.to_numeric, errors="coerce").dropna(subset="timesteps")
+    rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
+    if rows.empty:
+        raise ValueError("not evaluated yet")
+    return Curve(
+        folder, _read_keys(values), _read_text(folder / "command.txt"), rows, _read_result(folder / "result.json")
+    )
+
+
+def _read_keys(values: dict[str, Any]) -> dict[str, Any]:
+    given = dict(_dotted(values))
+    defaults = TrainConfig(algo=ALGO_SCHEMAS.get(str(given.get("algo.name")), OffPolicyConfig)())
+    return dict(_dotted(asdict(defaults))) | given
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text())
+    except (OSError, ValueError):  # not finished, or being replaced
+        return {}
+    return result if isinstance(result, dict) else {}
+
+
+def _dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _dotted(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+# ----------------------------------------------------------------------------------------------- grouping
+
+
+def group(curves: Sequence[Curve], by: Sequence[str] = ()) -> tuple[list[Group], list[str]]:
+    """Put runs that may be averaged into one group.
+
+    Without ``by`` groups are environment × algorithm × strategy, and split further by whatever else the runs were
+    trained with, because an average over two learning rates is no average over seeds. With ``by`` they are environment
+    × those keys, whatever else differs.
+
+    :return: the groups, and a sentence about each run left out because it repeats another's config and seed, and, with
+        ``by``, about what was pooled.
+    :raises UserError: no run has a key of ``by``.
+    """
+    notes: list[str] = []
+    for key in by:
+        if all(curve.value(key) is None for curve in curves):
+            known = {name for curve in curves for name in curve.config} | set(SHORT)
+            raise UserError(f"no run has a key {key!r}{closest(key, known)}.")
+    pools: dict[tuple[str, ...], list[Curve]] = defaultdict(list)
+    for curve in _without_repeats(curves, notes):
+        pools[(curve.env, *(_word(key, curve) for key in by or DEFAULT_BY))].append(curve)
+    groups = []
+    for (env, *words), pool in pools.items():
+        label, differing = ", ".join(words), _differing(pool)
+        if by and differing:
+            notes.append(f"{env}, {label}: pools runs that differ in {_listed(differing)}")
+        if by or not differing:
+            groups.append(Group(env, label, pool))
+        else:
+            groups += [Group(env, f"{label}, {more}", part) for more, part in _split(pool, differing).items()]
+    return groups, notes
+
+
+def _without_repeats(curves: Sequence[Curve], notes: list[str]) -> list[Curve]:
+    """Keep, of runs with one config and seed, the one that went furthest: a copy is not another sample."""
+    kept: dict[str, Curve] = {}
+    for curve in curves:
+        same = repr([(key, value) for key, value in sorted(curve.config.items()) if key == "seed" or _matters(key)])
+        other = kept.setdefault(same, curve)
+        if other is not curve:
+            longer, shorter = sorted((curve, other), key=lambda each: -each.rows["timesteps"].max())
+            kept[same] = longer
+            notes.append(f"{shorter.folder}: left out, it repeats {longer.folder}, seed and all")
+    return list(kept.values())
+
+
+def _matters(key: str) -> bool:
+    return key not in ASIDE and not key.startswith("eval.")
+
+
+def _differing(curves: Sequence[Curve]) -> list[str]:
+    keys = {key for curve in curves for key in curve.config if _matters(key)}
+    return sorted(key for key in keys if len({repr(curve.config.get(key)) for curve in curves}) > 1)
+
+
+def _split(pool: Sequence[Curve], differing: Sequence[str]) -> dict[str, list[Curve]]:
+    parts: dict[str, list[Curve]] = defaultdict(list)
+    telling = _telling(pool, differing)
+    for curve in pool:
+        parts[_listed([f"{key.rpartition('.')[2]}={curve.config.get(key)}" for key in telling])].append(curve)
+    return parts
+
+
+def _telling(pool: Sequence[Curve], differing: Sequence[str]) -> list[str]:
+    """Return the keys that suffice to tell the runs apart, those that somebody typed before those that followed."""
+    kept: dict[tuple[int, ...], str] = {}
+    for key in sorted(differing, key=lambda key: not any(f"{key}=" in curve.typed for curve in pool)):
+        values = [repr(curve.config.get(key)) for curve in pool]
+        kept.setdefault(tuple(values.index(value) for value in values), key)
+    return list(kept.values())
+
+
+def _listed(words: Sequence[str], most: int = 3) -> str:
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+
+
+def _word(key: str, curve: Curve) -> str:
+    """Return a value as a label has it; one that does not say what it is, such as a number, with its key."""
+    value = curve.value(key)
+    return str(value) if key in SHORT else f"{key.rpartition('.')[2]}={value}"
+
+
+# ---------------------------------------------------------------------------------------------- averaging
+
+
+def common_grid(curves: Sequence[Curve], x: str, y: str) -> tuple[NDArray, NDArray]:
+    """Return every x any run was evaluated at, as far as all have come, and each run's y there, between evaluations
+    on a straight line.
+
+    :return: (points,) x, and (runs, points) y; no points where the runs have no x in common.
+    """
+    lines = [curve.rows[[x, y]].dropna() for curve in curves]
+    if any(line.empty for line in lines):
+        return np.empty(0), np.empty((len(lines), 0))
+    low, high = max(line[x].min() for line in lines), min(line[x].max() for line in lines)
+    grid = np.unique(np.concatenate([line[x].to_numpy(dtype=float) for line in lines]))
+    grid = grid[(grid >= low) & (grid <= high)]
+    return grid, np.array([np.interp(grid, line[x], line[y]) for line in lines]).reshape(len(lines), len(grid))
+
+
+def steps_to(curve: Curve, level: float) -> float:
+    """Return the steps of the first evaluation at or above a success rate, infinity where there was none."""
+    reached = curve.rows.loc[curve.rows["success_rate"] >= level, "timesteps"]
+    return float(reached.iloc[0]) if len(reached) else float("inf")

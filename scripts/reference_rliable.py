@@ -1,0 +1,45 @@
+"""Write tests/data/rliable.json, what rliable says of the scores in it, for tests/test_stats.py to compare with.
+
+rliable 1.2 needs arch<8, which does not import beside pandas 3, so it is no dependency of the tests:
+    python -m venv /tmp/rliable && /tmp/rliable/bin/pip install rliable==1.2.0 "pandas<3"
+    /tmp/rliable/bin/python scripts/reference_rliable.py
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from rliable import library, metrics
+
+TAUS = (0.1, 0.5, 0.9)
+
+
+def main() -> None:
+    """Write the file."""
+    rng = np.random.default_rng(3)
+    better, worse = rng.beta(4, 2, (10, 3)).round(2), rng.beta(3, 3, (8, 3)).round(2)
+    np.random.seed(0)  # its bootstrap draws from NumPy's global generator, whatever random_state says
+    points, intervals = library.get_interval_estimates(
+        {"iqm": better, "improvement": (better, worse)}, lambda *x: np.array([statistic(*x)]), reps=20_000
+    )
+    profiles, _ = library.create_performance_profile({"better": better}, list(TAUS), reps=10)
+    reference = {
+        "better": better.tolist(),
+        "worse": worse.tolist(),
+        "taus": TAUS,
+        "points": {name: float(point[0]) for name, point in points.items()},
+        "intervals": {name: ends[:, 0].tolist() for name, ends in intervals.items()},
+        "profile": profiles["better"].tolist(),
+    }
+    path = Path(__file__).parent.parent / "tests" / "data" / "rliable.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(reference, indent=1) + "\n")
+
+
+def statistic(*scores: np.ndarray) -> float:
+    """Return the IQM of one array of scores, the probability of improvement of two."""
+    return metrics.aggregate_iqm(*scores) if len(scores) == 1 else metrics.probability_of_improvement(*scores)
+
+
+if __name__ == "__main__":
+    main()
