@@ -27,6 +27,12 @@ class Priority(Protocol):
     def reset(self, storage: Storage) -> None:
         """Begin again with an empty storage."""
 
+    def state(self) -> dict[str, NDArray]:
+        """Return what the storage does not tell, to be saved with it."""
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take what :meth:`state` returned, the storage being loaded; from another kind of priority, nothing."""
+
 
 class Uniform:
     """Every transition held is as likely as any other."""
@@ -45,6 +51,13 @@ class Uniform:
     def reset(self, storage: Storage) -> None:
         """Begin again with an empty storage."""
         self.storage = storage
+
+    def state(self) -> dict[str, NDArray]:
+        """Return nothing: the storage tells it all."""
+        return {}
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take nothing."""
 
 
 class SumTree:
@@ -110,6 +123,13 @@ class _Ranked:
     def update(self, slots: Indices, errors: NDArray) -> None:
         """Refuse: these priorities do not follow errors."""
         raise RuntimeError(NO_ERRORS)
+
+    def state(self) -> dict[str, NDArray]:
+        """Return nothing: episodes are ranked anew by what is loaded of them."""
+        return {}
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take nothing."""
 
     def _follow(self, value: float) -> None:
         """Take evicted transitions out of the tree, and give new ones that value."""
@@ -184,6 +204,23 @@ class TDError(_Ranked):
         held = self.tree.leaves[slots] > 0
         self.tree.set(slots[held], values[held])
         self.greatest = max(self.greatest, float(values.max(initial=0.0)))
+
+    def state(self) -> dict[str, NDArray]:
+        """Return the priorities, oldest transition first, and what new ones and the weights follow."""
+        self._follow(self.greatest)
+        rings = enumerate(self.storage.rings)
+        leaves = {f"env{env}": self.tree.leaves[ring.newest(ring.count)] for env, ring in rings}
+        numbers = {"alpha": self.alpha, "greatest": self.greatest, "batches": self.batches}
+        return leaves | {name: np.array(number) for name, number in numbers.items()}
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take them back, the newest where less is held; with another ``alpha`` every transition counts as new."""
+        if float(state.get("alpha", np.nan)) != self.alpha:
+            return
+        self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
+        self._follow(self.greatest)
+        for env, ring in enumerate(self.storage.rings):
+            self.tree.set(ring.newest(ring.count), state[f"env{env}"][len(state[f"env{env}"]) - ring.count :])
 
 
 class Energy(_Ranked):

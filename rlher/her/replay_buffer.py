@@ -277,16 +277,15 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def save(self, folder: str | os.PathLike) -> int:
         """Save to a folder of plain arrays, writing only what is new since the last save there.
 
-        Priorities by TD error are not kept: after loading every transition counts as new.
+        Priorities by TD error are kept, and written whole each time.
 
         :return: bytes written.
         :raises ValueError: ``copy_info_dict`` is on, and infos may be anything.
         """
         if self.copy_info_dict:
             raise ValueError("A buffer with copy_info_dict=True can only be pickled: infos may be anything.")
-        return disk.save(
-            self.storage, folder, {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
-        )
+        extra = {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
+        return disk.save(self.storage, folder, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Forget everything stored, and take what a folder holds. Running episodes go on.
@@ -294,9 +293,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :raises ValueError: the folder holds no buffer, or one of other spaces.
         """
         self.reset()
-        extra = disk.load(self.storage, folder)
+        extra, priorities = disk.load(self.storage, folder)
         self.pos, self.full = min(extra["pos"], self.buffer_size - 1), extra["full"]
         self.rng.bit_generator.state = extra["rng"]
+        self.priority.restore(priorities)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, and a reward function that is bound to one."""
