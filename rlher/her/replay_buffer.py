@@ -23,6 +23,8 @@ from rlher.her.reward import RewardFunction
 from rlher.her.samples import HerReplayBufferSamples
 from rlher.her.storage import Batch, Storage
 
+CPU = th.device("cpu")
+
 
 class HerReplayBuffer(SB3HerReplayBuffer):
     """Hindsight experience replay (arXiv:1707.01495), relabelled when sampled, as fast full as empty.
@@ -226,10 +228,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def _tensors(self, drawn: Drawn, env: VecNormalize | None) -> HerReplayBufferSamples:
         # Tensors are views of the batch's rows: what they pass through next copies them in any case.
-        now, after = drawn.rows[:, 0], drawn.rows[:, 1]
-        obs: dict[str, NDArray] = {key: now[key] for key in self.storage.keys}
-        next_obs: dict[str, NDArray] = {key: after[key] for key in self.storage.keys}
-        obs[ACHIEVED], next_obs[ACHIEVED] = drawn.achieved[:, 0], drawn.achieved[:, 1]
+        obs: dict[str, NDArray] = {key: drawn.now[key] for key in self.storage.keys}
+        next_obs: dict[str, NDArray] = {key: drawn.after[key] for key in self.storage.keys}
+        obs[ACHIEVED], next_obs[ACHIEVED] = drawn.achieved, drawn.next_achieved
         obs[GOAL] = drawn.goals
         if env is not None or drawn.next_goals is not drawn.goals:
             next_obs[GOAL] = drawn.next_goals
@@ -238,12 +239,14 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
             rewards = env.normalize_reward(rewards).astype(np.float32)
         discounts = drawn.discounts
-        tensor = th.from_numpy if self.device.type == "cpu" else self._tensor
+        tensor = th.from_numpy if self.device == CPU else self._tensor
         observations = {key: tensor(value) for key, value in obs.items()}
+        next_observations = {key: tensor(value) for key, value in next_obs.items()}
+        next_observations.setdefault(GOAL, observations[GOAL])
         return HerReplayBufferSamples(
             observations=observations,
-            actions=tensor(now["_action"]),
-            next_observations={GOAL: observations[GOAL]} | {key: tensor(value) for key, value in next_obs.items()},
+            actions=tensor(drawn.now["_action"]),
+            next_observations=next_observations,
             dones=tensor(drawn.dones.reshape(-1, 1)),
             rewards=tensor(rewards),
             discounts=None if discounts is None else tensor(discounts.astype(np.float32).reshape(-1, 1)),

@@ -370,19 +370,21 @@ class Storage:
         """Return the rows of those slots."""
         return self.slot_row.take(slots)
 
-    def achieved_at(self, index: Indices, rows: NDArray) -> NDArray:
+    def achieved_at(self, rows: Indices, packed: NDArray) -> NDArray:
         """Return what was achieved at rows whose packed form is at hand.
 
-        :param index: (n, 2) rows.
-        :param rows: (n, 2) what they hold.
+        :param rows: (n,) rows.
+        :param packed: (n,) what they hold.
         """
-        return rows[ACHIEVED] if self.layout.in_row else self.achieved.take(index, axis=0)
+        return packed[ACHIEVED] if self.layout.in_row else self.achieved.take(rows, axis=0)
 
     def goals_achieved(self, rows: Indices) -> NDArray:
         """Return what was achieved at those rows, as desired goals."""
         found = self.achieved.take(rows, axis=0)
+        if self.layout.achieved == self.layout.goal:
+            return found
         dtype, shape = self.layout.goal
-        return found.astype(dtype, copy=False).reshape(len(rows), *shape)
+        return found.astype(dtype).reshape(len(rows), *shape)
 
     def goals(self, rows: Indices, episodes: NDArray) -> NDArray:
         """Return the goals desired at those rows of those episodes."""
