@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
 from rlher.her import disk
+from rlher.her.arguments import check_arguments, check_returns, warn_of_old_arguments
 from rlher.her.goals import DEFAULT_MIX, GoalSelectionStrategy, check_mix, strategy_of
 from rlher.her.hindsight import Drawn, Hindsight
 from rlher.her.layout import ACHIEVED, GOAL
@@ -97,9 +98,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     ) -> None:
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per slot.
         goal_gamma = gamma if goal_gamma is None else goal_gamma
-        _check_arguments(buffer_size, observation_space, n_sampled_goal, optimize_memory_usage, relabel)
-        _check_returns(n_steps, gamma, goal_gamma, priority)
-        _warn_of_old_arguments(online_sampling, max_episode_length)
+        check_arguments(buffer_size, observation_space, n_sampled_goal, optimize_memory_usage, relabel)
+        check_returns(n_steps, gamma, goal_gamma, priority)
+        warn_of_old_arguments(online_sampling, max_episode_length)
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.optimize_memory_usage = False
@@ -319,47 +320,3 @@ def _raw_ends(next_obs: Batch, ended: list[int], infos: list[dict[str, Any]]) ->
             for key, value in next_obs.items():
                 value[index] = np.reshape(raw[key], value[index].shape)
     return next_obs
-
-
-def _check_arguments(
-    buffer_size: int,
-    observation_space: spaces.Space,
-    n_sampled_goal: int,
-    optimize_memory_usage: bool,
-    relabel: str,
-) -> None:
-    keys = set(observation_space.spaces) if isinstance(observation_space, spaces.Dict) else set()
-    missing = {ACHIEVED, GOAL} - keys
-    if missing:
-        raise ValueError(f"The observation space has no {' and no '.join(sorted(missing))}: no goal environment.")
-    if buffer_size < 1:
-        raise ValueError(f"buffer_size={buffer_size} must be at least 1.")
-    if n_sampled_goal < 0:
-        raise ValueError(f"n_sampled_goal={n_sampled_goal} must be at least 0.")
-    if optimize_memory_usage:
-        raise ValueError("optimize_memory_usage is not needed: every observation is stored once as it is.")
-    if relabel not in ("right", "sb3"):
-        raise ValueError(f"relabel={relabel!r} is not one of right, sb3.")
-
-
-def _check_returns(n_steps: int, gamma: float, goal_gamma: float, priority: str) -> None:
-    if n_steps < 1:
-        raise ValueError(f"n_steps={n_steps} must be at least 1.")
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma={gamma} must lie between 0 and 1.")
-    if not 0 <= goal_gamma <= 1:
-        raise ValueError(f"goal_gamma={goal_gamma} must lie between 0 and 1.")
-    if priority not in PRIORITIES:
-        raise ValueError(f"priority={priority!r} is not one of {', '.join(PRIORITIES)}.")
-
-
-def _warn_of_old_arguments(online_sampling: bool | None, max_episode_length: int | None) -> None:
-    if online_sampling is not None:
-        warnings.warn(
-            "online_sampling is not needed any more: goals are always drawn when a batch is sampled.", stacklevel=3
-        )
-    if max_episode_length is not None:
-        warnings.warn(
-            "max_episode_length is not needed any more: episodes of any length are stored as they come.",
-            stacklevel=3,
-        )
