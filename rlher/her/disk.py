@@ -2,8 +2,9 @@
 
 A folder holds ``buffer.json`` and numbered parts, one per save. A part holds, for each environment, the rows
 of the transitions added since the part before, cut into pieces of one episode each. Loading plays the parts
-back into an empty storage, so its capacity may be another than it was. Files are written beside and renamed
-into place, the manifest last: a save that is cut off leaves the one before it whole.
+back into an empty storage, so its capacity may be another than it was. Priorities, which change all the time,
+are written whole. Files are written beside and renamed into place, the manifest last: a save that is cut off
+leaves the one before it whole.
 """
 
 import json
@@ -20,43 +21,56 @@ VERSION = 1
 MANIFEST = "buffer.json"
 
 
-def save(storage: Storage, folder: str | os.PathLike, extra: dict[str, Any] | None = None) -> int:
+def save(
+    storage: Storage,
+    folder: str | os.PathLike,
+    extra: dict[str, Any] | None = None,
+    priorities: dict[str, NDArray] | None = None,
+) -> int:
     """Bring a folder up to date with the storage.
 
     :param storage: what to save; infos are not (they may be anything).
     :param folder: made where it does not exist; parts of another buffer in it are replaced.
     :param extra: JSON values to keep with it.
+    :param priorities: arrays to keep with it, written anew by every save.
     :return: bytes written.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     manifest = _read(folder)
     if manifest is None or manifest["mark"] != storage.mark or len(manifest["envs"]) != storage.n_envs:
-        manifest = {"parts": [], "envs": [{"total": 0}] * storage.n_envs}
+        manifest = {"saves": 0, "parts": [], "envs": [{"total": 0}] * storage.n_envs}
     since = [env["total"] for env in manifest["envs"]]
     spans = [ring.fresh(start) for ring, start in zip(storage.rings, since, strict=True)]
-    parts, written = manifest["parts"], 0
+    saves, parts, written = manifest["saves"] + 1, manifest["parts"], 0
+    name = f"{storage.mark[:8]}-{saves:06d}.npz"
     if any(stop > start for start, stop in spans):
-        name = f"part-{storage.mark[:8]}-{1 + max((part['number'] for part in parts), default=0):06d}.npz"
-        written = _write_part(folder / name, storage, spans, since)
-        parts = [*parts, {"file": name, "number": int(name[-10:-4]), "stops": [stop for _, stop in spans]}]
+        written = _write(folder / f"part-{name}", _part(storage, spans, since))
+        parts = [*parts, {"file": f"part-{name}", "stops": [stop for _, stop in spans]}]
+    if priorities:
+        written += _write(folder / f"priorities-{name}", priorities)
     oldest = [ring.total - ring.count for ring in storage.rings]
     parts = [part for part in parts if any(s > o for s, o in zip(part["stops"], oldest, strict=True))]
-    envs = [{"total": ring.total, "count": ring.count, "running": ring.running} for ring in storage.rings]
-    manifest = {"version": VERSION, "mark": storage.mark, "parts": parts, "envs": envs, "extra": extra or {}}
+    manifest = {
+        "version": VERSION,
+        "mark": storage.mark,
+        "saves": saves,
+        "parts": parts,
+        "priorities": f"priorities-{name}" if priorities else None,
+        "envs": [{"total": ring.total, "count": ring.count, "running": ring.running} for ring in storage.rings],
+        "extra": extra or {},
+    }
     text = json.dumps(manifest, indent=1)
     _replace(folder / MANIFEST, lambda path: path.write_text(text))
-    for file in folder.glob("part-*.npz"):
-        if file.name not in {part["file"] for part in parts}:
-            file.unlink()
+    _sweep(folder, {part["file"] for part in parts} | {manifest["priorities"]})
     return written + len(text)
 
 
-def load(storage: Storage, folder: str | os.PathLike) -> dict[str, Any]:
+def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """Fill an empty storage from a folder, and go on where it was: a later save there writes only what is
     new.
 
-    :return: the ``extra`` it was saved with.
+    :return: the ``extra`` and the ``priorities`` it was saved with.
     :raises ValueError: the folder holds no buffer, or one of other shapes or number of environments.
     """
     folder = Path(folder)
@@ -75,8 +89,10 @@ def load(storage: Storage, folder: str | os.PathLike) -> dict[str, Any]:
         ring.total = max(ring.total, was["total"])
         if not was["running"]:
             ring.end_episode()
-    extra: dict[str, Any] = manifest["extra"]
-    return extra
+    if manifest["priorities"] is None:
+        return manifest["extra"], {}
+    with np.load(folder / manifest["priorities"], allow_pickle=False) as arrays:
+        return manifest["extra"], dict(arrays)
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
@@ -93,7 +109,20 @@ def _replace(path: Path, write: Any) -> None:
     os.replace(beside, path)
 
 
-def _write_part(path: Path, storage: Storage, spans: list[tuple[int, int]], since: list[int]) -> int:
+def _write(path: Path, arrays: dict[str, NDArray]) -> int:
+    _replace(path, lambda beside: np.savez(beside, **arrays))  # type: ignore[arg-type]
+    return path.stat().st_size
+
+
+def _sweep(folder: Path, keep: set[str | None]) -> None:
+    """Delete the arrays that the manifest no longer names."""
+    for file in [*folder.glob("part-*.npz"), *folder.glob("priorities-*.npz")]:
+        if file.name not in keep:
+            file.unlink()
+
+
+def _part(storage: Storage, spans: list[tuple[int, int]], since: list[int]) -> dict[str, NDArray]:
+    """Return the transitions of those spans, and of what else it takes to play them back."""
     arrays: dict[str, NDArray] = {}
     for env, (ring, (start, stop)) in enumerate(zip(storage.rings, spans, strict=True)):
         rows = storage.rows_of(ring.numbered(start, stop))
@@ -113,8 +142,7 @@ def _write_part(path: Path, storage: Storage, spans: list[tuple[int, int]], sinc
             f"pieces{env}": np.stack([steps, goes_on], axis=1),
             f"start{env}": np.array(start),
         }
-    _replace(path, lambda beside: np.savez(beside, **arrays))  # type: ignore[arg-type]
-    return path.stat().st_size
+    return arrays
 
 
 def _play_back(storage: Storage, env: int, arrays: Any, oldest: int) -> None:

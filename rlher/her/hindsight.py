@@ -18,17 +18,21 @@ CHUNK = 16_384
 class Drawn(NamedTuple):
     """A batch in NumPy: real transitions first, then virtual ones.
 
-    :param rows: (batch, 2) packed rows: the observation with action, and the observation the return leads to.
-    :param achieved: (batch, 2, …) what was achieved at those rows.
-    :param goals: (batch, …) goals desired at the first.
-    :param next_goals: (batch, …) goals desired at the second; may be the same array.
+    :param now: (batch,) packed rows: observation and action.
+    :param after: (batch,) packed rows: the observation that the return leads to.
+    :param achieved: (batch, …) what was achieved by now.
+    :param next_achieved: (batch, …) what is achieved after.
+    :param goals: (batch, …) goals desired now.
+    :param next_goals: (batch, …) goals desired after; may be the same array.
     :param rewards: (batch,) rewards, or returns over several steps.
     :param dones: (batch,) whether nothing is to be bootstrapped.
     :param discounts: (batch,) discount of what is bootstrapped; None with one-step returns.
     """
 
-    rows: NDArray
+    now: NDArray
+    after: NDArray
     achieved: NDArray
+    next_achieved: NDArray
     goals: NDArray
     next_goals: NDArray
     rewards: NDArray
@@ -64,6 +68,7 @@ class Hindsight:
         self.keep_goal_independent_reward = keep_goal_independent_reward
         self.n_steps, self.gamma, self.reward = n_steps, gamma, reward
         self.settled: list[int] = []  # per environment, transitions settled, of all ever added
+        self.explains_all = True  # whether compute_reward explained the reward of all of them
 
     def batch(self, storage: Storage, rows: Indices, n_real: int, rng: np.random.Generator) -> Drawn:
         """Return the transitions at those rows; all but the first ``n_real`` get new goals.
@@ -72,17 +77,17 @@ class Hindsight:
         """
         if self.n_steps > 1:
             return self._n_step_batch(storage, rows, n_real, rng)
-        index = _pairs(rows, 1)
-        pair = storage.rows.take(index)
-        achieved, now = storage.achieved_at(index, pair), pair[:, 0]
+        next_rows = rows + 1
+        now, after = storage.rows.take(rows), storage.rows.take(next_rows)
+        achieved, next_achieved = storage.achieved_at(rows, now), storage.achieved_at(next_rows, after)
         episodes = now["_episode"].astype(np.int64)
-        goals, next_goals, new, kept = self._goals(storage, rows, index[:, 1], episodes, n_real, rng)
+        goals, next_goals, new, kept = self._goals(storage, rows, next_rows, episodes, n_real, rng)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
         if n_real < len(rows):
             infos = None if storage.infos is None else storage.infos[rows[n_real:]]
-            outcome = self._outcome(now[n_real:], achieved[n_real:, 1], new, infos, kept)
+            outcome = self._outcome(now[n_real:], next_achieved[n_real:], new, infos, kept)
             rewards[n_real:], dones[n_real:] = outcome
-        return Drawn(pair, achieved, goals, next_goals, rewards, dones, None)
+        return Drawn(now, after, achieved, next_achieved, goals, next_goals, rewards, dones, None)
 
     def _n_step_batch(self, storage: Storage, rows: Indices, n_real: int, rng: np.random.Generator) -> Drawn:
         """Sum up to ``n_steps`` rewards under one goal, recomputed at every step.
@@ -104,16 +109,17 @@ class Hindsight:
             cut = n_real * self.n_steps
             infos = None if storage.infos is None else storage.infos[flat[cut:]]
             again = [None if x is None else np.repeat(x, self.n_steps, axis=0) for x in (new, kept)]
-            after = storage.achieved.take(flat[cut:] + 1, axis=0)
-            rewards[cut:], dones[cut:] = self._outcome(steps[cut:], after, again[0], infos, again[1])
+            outcomes = storage.achieved.take(flat[cut:] + 1, axis=0)
+            rewards[cut:], dones[cut:] = self._outcome(steps[cut:], outcomes, again[0], infos, again[1])
         shape = inside.shape
         returns, ended, taken = sum_up(rewards.reshape(shape), dones.reshape(shape), inside, self.gamma)
-        index = _pairs(rows, taken)
-        next_goals = storage.goals(index[:, 1], episodes)
+        next_rows = rows + taken
+        next_goals = storage.goals(next_rows, episodes)
         changed = slice(n_real, None) if kept is None else n_real + np.flatnonzero(~kept)
         next_goals[changed] = goals[changed]
-        pair = storage.rows.take(index)
-        return Drawn(pair, storage.achieved_at(index, pair), goals, next_goals, returns, ended, self.gamma**taken)
+        after = storage.rows.take(next_rows)
+        achieved, next_achieved = storage.achieved_at(rows, now), storage.achieved_at(next_rows, after)
+        return Drawn(now, after, achieved, next_achieved, goals, next_goals, returns, ended, self.gamma**taken)
 
     def _goals(
         self,
@@ -149,7 +155,9 @@ class Hindsight:
             new[kept] = next_goals[n_real:][kept]
             goals[n_real + changed] = next_goals[n_real + changed] = new[changed]
         else:
-            goals[n_real:] = next_goals[n_real:] = new
+            goals[n_real:] = new
+            if next_goals is not goals:
+                next_goals[n_real:] = new
         return goals, next_goals, new, kept
 
     def _outcome(
@@ -164,8 +172,9 @@ class Hindsight:
         :param kept: (n,) which rows keep their own goal, and so the reward and done they were collected with.
         """
         explained = self._compute(after, goals, infos)
-        rewards = explained + now["_rest"] if self.keep_goal_independent_reward else explained
-        terminated = now["_terminated"].astype(bool)
+        keep_rest = self.keep_goal_independent_reward and not self.explains_all
+        rewards = explained + now["_rest"] if keep_rest else explained
+        terminated = now["_terminated"]
         dones = self.done_rule.done(explained, terminated, now["_reward"], now["_rest"])
         if kept is not None:
             rewards = np.where(kept, now["_reward"], rewards)
@@ -201,18 +210,12 @@ class Hindsight:
         desired = storage.goals(rows + 1, now["_episode"])
         infos = None if storage.infos is None else storage.infos[rows]
         explained = self._compute(achieved, desired, infos)
-        storage.rows["_rest"][rows] = goal_independent(now["_reward"], explained)
+        rest = goal_independent(now["_reward"], explained)
+        storage.rows["_rest"][rows] = rest
+        self.explains_all &= not rest.any()
         if self.done_rule.learns:
             perfect = self._compute(achieved, achieved, infos) if self.done_rule.needs_perfect else None
-            self.done_rule.observe(explained, perfect, now["_terminated"].astype(bool))
-
-
-def _pairs(rows: Indices, steps: int | Indices) -> Indices:
-    """Return (n, 2) rows and the rows that many steps on."""
-    pairs = np.empty((len(rows), 2), dtype=np.int64)
-    pairs[:, 0] = rows
-    np.add(rows, steps, out=pairs[:, 1])
-    return pairs
+            self.done_rule.observe(explained, perfect, now["_terminated"])
 
 
 def sum_up(

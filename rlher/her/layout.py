@@ -45,7 +45,7 @@ class Layout:
             ("_reward", np.float32),
             ("_rest", np.float32),  # the part of the reward that compute_reward does not explain, once settled
             ("_episode", np.int32),
-            ("_terminated", np.uint8),
+            ("_terminated", np.bool_),
         ]
         inside = [ACHIEVED, *keys] if in_row else keys
         row = np.dtype([(key, *parts[key]) for key in inside] + own, align=True)

@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.storage import Indices, Storage
-
-FAN_OUT = 32
-"""Children of a node of the sum tree: wide, so that one NumPy call does the work of five levels of a binary one."""
+from rlher.her.sum_tree import SumTree
 
 NO_ERRORS = 'update_priorities needs a buffer built with priority="td_error".'
 
@@ -26,6 +24,12 @@ class Priority(Protocol):
 
     def reset(self, storage: Storage) -> None:
         """Begin again with an empty storage."""
+
+    def state(self) -> dict[str, NDArray]:
+        """Return what the storage does not tell, to be saved with it."""
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take what :meth:`state` returned, the storage being loaded; from another kind of priority, nothing."""
 
 
 class Uniform:
@@ -46,52 +50,12 @@ class Uniform:
         """Begin again with an empty storage."""
         self.storage = storage
 
+    def state(self) -> dict[str, NDArray]:
+        """Return nothing: the storage tells it all."""
+        return {}
 
-class SumTree:
-    """Non-negative numbers, of which one is drawn with a probability proportional to it.
-
-    Two levels of nodes hold the running sums of their children; above them one search in a plain running sum does.
-    Sums are computed again from the children, never by adding differences, so that nothing drifts.
-
-    :param size: how many numbers.
-    """
-
-    def __init__(self, size: int) -> None:
-        nodes = -(-size // FAN_OUT)
-        tops = -(-nodes // FAN_OUT)
-        self.leaves = np.zeros(nodes * FAN_OUT)
-        self.levels = [np.zeros((tops, FAN_OUT)), np.zeros((nodes, FAN_OUT))]  # running sums: of nodes, of leaves
-        self._nodes = np.zeros(tops * FAN_OUT)  # sums of nodes
-
-    @property
-    def total(self) -> float:
-        """Their sum."""
-        return float(self.levels[0][:, -1].sum())
-
-    def set(self, index: Indices, value: NDArray | float) -> None:
-        """Set numbers; where an index comes twice, one of its values is taken."""
-        self.leaves[index] = value
-        nodes = np.unique(index // FAN_OUT)
-        running = np.cumsum(self.leaves.reshape(-1, FAN_OUT)[nodes], axis=1)
-        self.levels[1][nodes], self._nodes[nodes] = running, running[:, -1]
-        tops = np.unique(nodes // FAN_OUT)
-        self.levels[0][tops] = np.cumsum(self._nodes.reshape(-1, FAN_OUT)[tops], axis=1)
-
-    def find(self, share: NDArray[np.float64]) -> Indices:
-        """Return for each (n,) share of the total, in [0, 1), the index at which the running sum passes it."""
-        running = np.cumsum(self.levels[0][:, -1])
-        mass = share * running[-1]
-        index = np.minimum(np.searchsorted(running, mass, side="right"), len(running) - 1)
-        rest = mass - running[index] + self.levels[0][index, -1]
-        for level in self.levels:
-            passed = level.take(index, axis=0)
-            # Rounding may leave the rest a hair outside the node.
-            rest = np.clip(rest, 0.0, np.nextafter(passed[:, -1], 0.0))
-            child = (passed > rest[:, None]).argmax(axis=1)
-            index = index * FAN_OUT + child
-            before = passed.reshape(-1).take(np.arange(0, passed.size, FAN_OUT) + child - 1)
-            rest = rest - np.where(child > 0, before, 0.0)
-        return index
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take nothing."""
 
 
 class _Ranked:
@@ -110,6 +74,13 @@ class _Ranked:
     def update(self, slots: Indices, errors: NDArray) -> None:
         """Refuse: these priorities do not follow errors."""
         raise RuntimeError(NO_ERRORS)
+
+    def state(self) -> dict[str, NDArray]:
+        """Return nothing: episodes are ranked anew by what is loaded of them."""
+        return {}
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take nothing."""
 
     def _follow(self, value: float) -> None:
         """Take evicted transitions out of the tree, and give new ones that value."""
@@ -184,6 +155,23 @@ class TDError(_Ranked):
         held = self.tree.leaves[slots] > 0
         self.tree.set(slots[held], values[held])
         self.greatest = max(self.greatest, float(values.max(initial=0.0)))
+
+    def state(self) -> dict[str, NDArray]:
+        """Return the priorities, oldest transition first, and what new ones and the weights follow."""
+        self._follow(self.greatest)
+        rings = enumerate(self.storage.rings)
+        leaves = {f"env{env}": self.tree.leaves[ring.newest(ring.count)] for env, ring in rings}
+        numbers = {"alpha": self.alpha, "greatest": self.greatest, "batches": self.batches}
+        return leaves | {name: np.array(number) for name, number in numbers.items()}
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take them back, the newest where less is held; with another ``alpha`` every transition counts as new."""
+        if float(state.get("alpha", np.nan)) != self.alpha:
+            return
+        self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
+        self._follow(self.greatest)
+        for env, ring in enumerate(self.storage.rings):
+            self.tree.set(ring.newest(ring.count), state[f"env{env}"][len(state[f"env{env}"]) - ring.count :])
 
 
 class Energy(_Ranked):

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
 from rlher.her import disk
+from rlher.her.arguments import check_arguments, check_returns, warn_of_old_arguments
 from rlher.her.goals import DEFAULT_MIX, GoalSelectionStrategy, check_mix, strategy_of
 from rlher.her.hindsight import Drawn, Hindsight
 from rlher.her.layout import ACHIEVED, GOAL
@@ -22,6 +23,8 @@ from rlher.her.relabel import DoneRule
 from rlher.her.reward import RewardFunction
 from rlher.her.samples import HerReplayBufferSamples
 from rlher.her.storage import Batch, Storage
+
+CPU = th.device("cpu")
 
 
 class HerReplayBuffer(SB3HerReplayBuffer):
@@ -95,9 +98,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     ) -> None:
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per slot.
         goal_gamma = gamma if goal_gamma is None else goal_gamma
-        _check_arguments(buffer_size, observation_space, n_sampled_goal, optimize_memory_usage, relabel)
-        _check_returns(n_steps, gamma, goal_gamma, priority)
-        _warn_of_old_arguments(online_sampling, max_episode_length)
+        check_arguments(buffer_size, observation_space, n_sampled_goal, optimize_memory_usage, relabel)
+        check_returns(n_steps, gamma, goal_gamma, priority)
+        warn_of_old_arguments(online_sampling, max_episode_length)
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.optimize_memory_usage = False
@@ -226,10 +229,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def _tensors(self, drawn: Drawn, env: VecNormalize | None) -> HerReplayBufferSamples:
         # Tensors are views of the batch's rows: what they pass through next copies them in any case.
-        now, after = drawn.rows[:, 0], drawn.rows[:, 1]
-        obs: dict[str, NDArray] = {key: now[key] for key in self.storage.keys}
-        next_obs: dict[str, NDArray] = {key: after[key] for key in self.storage.keys}
-        obs[ACHIEVED], next_obs[ACHIEVED] = drawn.achieved[:, 0], drawn.achieved[:, 1]
+        obs: dict[str, NDArray] = {key: drawn.now[key] for key in self.storage.keys}
+        next_obs: dict[str, NDArray] = {key: drawn.after[key] for key in self.storage.keys}
+        obs[ACHIEVED], next_obs[ACHIEVED] = drawn.achieved, drawn.next_achieved
         obs[GOAL] = drawn.goals
         if env is not None or drawn.next_goals is not drawn.goals:
             next_obs[GOAL] = drawn.next_goals
@@ -238,12 +240,14 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
             rewards = env.normalize_reward(rewards).astype(np.float32)
         discounts = drawn.discounts
-        tensor = th.from_numpy if self.device.type == "cpu" else self._tensor
+        tensor = th.from_numpy if self.device == CPU else self._tensor
         observations = {key: tensor(value) for key, value in obs.items()}
+        next_observations = {key: tensor(value) for key, value in next_obs.items()}
+        next_observations.setdefault(GOAL, observations[GOAL])
         return HerReplayBufferSamples(
             observations=observations,
-            actions=tensor(now["_action"]),
-            next_observations={GOAL: observations[GOAL]} | {key: tensor(value) for key, value in next_obs.items()},
+            actions=tensor(drawn.now["_action"]),
+            next_observations=next_observations,
             dones=tensor(drawn.dones.reshape(-1, 1)),
             rewards=tensor(rewards),
             discounts=None if discounts is None else tensor(discounts.astype(np.float32).reshape(-1, 1)),
@@ -277,16 +281,15 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def save(self, folder: str | os.PathLike) -> int:
         """Save to a folder of plain arrays, writing only what is new since the last save there.
 
-        Priorities by TD error are not kept: after loading every transition counts as new.
+        Priorities by TD error are kept, and written whole each time.
 
         :return: bytes written.
         :raises ValueError: ``copy_info_dict`` is on, and infos may be anything.
         """
         if self.copy_info_dict:
             raise ValueError("A buffer with copy_info_dict=True can only be pickled: infos may be anything.")
-        return disk.save(
-            self.storage, folder, {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
-        )
+        extra = {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
+        return disk.save(self.storage, folder, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Forget everything stored, and take what a folder holds. Running episodes go on.
@@ -294,9 +297,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :raises ValueError: the folder holds no buffer, or one of other spaces.
         """
         self.reset()
-        extra = disk.load(self.storage, folder)
+        extra, priorities = disk.load(self.storage, folder)
         self.pos, self.full = min(extra["pos"], self.buffer_size - 1), extra["full"]
         self.rng.bit_generator.state = extra["rng"]
+        self.priority.restore(priorities)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, and a reward function that is bound to one."""
@@ -316,47 +320,3 @@ def _raw_ends(next_obs: Batch, ended: list[int], infos: list[dict[str, Any]]) ->
             for key, value in next_obs.items():
                 value[index] = np.reshape(raw[key], value[index].shape)
     return next_obs
-
-
-def _check_arguments(
-    buffer_size: int,
-    observation_space: spaces.Space,
-    n_sampled_goal: int,
-    optimize_memory_usage: bool,
-    relabel: str,
-) -> None:
-    keys = set(observation_space.spaces) if isinstance(observation_space, spaces.Dict) else set()
-    missing = {ACHIEVED, GOAL} - keys
-    if missing:
-        raise ValueError(f"The observation space has no {' and no '.join(sorted(missing))}: no goal environment.")
-    if buffer_size < 1:
-        raise ValueError(f"buffer_size={buffer_size} must be at least 1.")
-    if n_sampled_goal < 0:
-        raise ValueError(f"n_sampled_goal={n_sampled_goal} must be at least 0.")
-    if optimize_memory_usage:
-        raise ValueError("optimize_memory_usage is not needed: every observation is stored once as it is.")
-    if relabel not in ("right", "sb3"):
-        raise ValueError(f"relabel={relabel!r} is not one of right, sb3.")
-
-
-def _check_returns(n_steps: int, gamma: float, goal_gamma: float, priority: str) -> None:
-    if n_steps < 1:
-        raise ValueError(f"n_steps={n_steps} must be at least 1.")
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma={gamma} must lie between 0 and 1.")
-    if not 0 <= goal_gamma <= 1:
-        raise ValueError(f"goal_gamma={goal_gamma} must lie between 0 and 1.")
-    if priority not in PRIORITIES:
-        raise ValueError(f"priority={priority!r} is not one of {', '.join(PRIORITIES)}.")
-
-
-def _warn_of_old_arguments(online_sampling: bool | None, max_episode_length: int | None) -> None:
-    if online_sampling is not None:
-        warnings.warn(
-            "online_sampling is not needed any more: goals are always drawn when a batch is sampled.", stacklevel=3
-        )
-    if max_episode_length is not None:
-        warnings.warn(
-            "max_episode_length is not needed any more: episodes of any length are stored as they come.",
-            stacklevel=3,
-        )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Rewards = NDArray[np.float64]
+Rewards = NDArray[np.floating[Any]]
 
 CHECKED = 4
 """Rows of the first batch that are also computed one by one, to tell whether batches can be trusted."""
@@ -62,7 +62,7 @@ class RewardFunction:
         if self._vectorised is None:
             self._vectorised = self._check(achieved, desired, infos)
         if self._vectorised:
-            return np.asarray(self.call(achieved, desired, infos), dtype=np.float64).reshape(count)
+            return np.asarray(self.call(achieved, desired, infos)).reshape(count)
         return self._loop(achieved, desired, infos)
 
     def _loop(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> Rewards:

@@ -21,8 +21,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.layout import ACHIEVED, GOAL, Layout, plain
+from rlher.her.layout import ACHIEVED, Layout, plain
 from rlher.her.ring import Ring
+from rlher.her.stage import Stage
 
 Indices = NDArray[np.integer[Any]]
 Batch = dict[str, NDArray]
@@ -66,7 +67,7 @@ class Storage:
         self.spare = capacity + 2 if spare is None else spare
         self._allocate()
         self._prepare_stage()
-        self._before: list[bytes] = []  # what _seen() returned after the last step
+        self._before: list[bytes] = []  # what the stage had seen after the last step
 
     def _allocate(self) -> None:
         """Reserve address space; memory is taken when it is written to."""
@@ -94,22 +95,11 @@ class Storage:
 
     def _prepare_stage(self) -> None:
         """Make the place where a step is put together, and set the state of the quick path of :meth:`add`."""
-        n_envs = self.n_envs
-        self._stage = np.zeros(n_envs, dtype=self.layout.row)
-        self._stage_achieved = self.layout.achieved_goals(n_envs)
-        self._stage_goal = self.layout.goals(n_envs)
-        views = {name: self._stage[name] for name in self.layout.row.names or ()}
-        self._own = {name: view for name, view in views.items() if name.startswith("_")}
-        self._views = [(name, view) for name, view in views.items() if not name.startswith("_")]
-        self._views += [(ACHIEVED, self._stage_achieved), (GOAL, self._stage_goal)]
-        raw = self._stage.view(np.uint8).reshape(n_envs, self.layout.row.itemsize)
-        seen = [raw[:, : self.layout.row.fields["_action"][1]], self._stage_goal]  # type: ignore[index]
-        self._to_see = seen if self.layout.in_row else [*seen, self._stage_achieved]
+        self._stage = stage = Stage(self.layout, self.n_envs)
         self._quick = self._lag = 0
         # NumPy assigns rows without fields ten times faster than structured ones.
-        self._plain = [(plain(self.rows), plain(self._stage))]
-        self._plain += [(plain(self.achieved), plain(self._stage_achieved))]
-        self._row = np.zeros(n_envs, dtype=np.int64)
+        self._plain = [(plain(self.rows), plain(stage.rows)), (plain(self.achieved), plain(stage.achieved))]
+        self._row = np.zeros(self.n_envs, dtype=np.int64)
 
     def written(self) -> dict[str, list[NDArray]]:
         """Return, for each array, the part of each environment's block that has been written to: views."""
@@ -125,9 +115,9 @@ class Storage:
     def __getstate__(self) -> dict[str, Any]:
         """Keep of each array only what has been written to."""
         written = self.written()  # and the rings brought up to date by that
-        quick = ("_stage", "_own", "_views", "_to_see", "_plain", "_quick", "_lag", "_row")
+        quick = ("_stage", "_plain", "_quick", "_lag", "_row")
         kept = {key: value for key, value in self.__dict__.items() if key not in ARRAYS}
-        return {key: value for key, value in kept.items() if not key.startswith(quick)} | {"written": written}
+        return {key: value for key, value in kept.items() if key not in quick} | {"written": written}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Reserve the address space again and put back what had been written."""
@@ -168,23 +158,24 @@ class Storage:
         :param ended: numbers of the environments whose episode ended, for whatever reason.
         :param infos: kept for ``compute_reward`` if given.
         """
-        self._stage_observation(obs)
-        seen = self._seen()
+        stage = self._stage
+        stage.observe(obs)
+        seen = stage.seen()
         if self._quick <= 0 or seen != self._before:
             self._prepare(seen)
-        own, before = self._own, self._row
+        own, before = stage.own, self._row
         self._row = before + 1
         own["_action"][...] = action if action.shape == own["_action"].shape else action.reshape(own["_action"].shape)
         own["_reward"][...] = reward
         own["_terminated"][...] = terminated
         (rows, staged), (achieved, staged_achieved) = self._plain
         rows[before] = staged
-        self._stage_observation(next_obs)
+        stage.observe(next_obs)
         rows[self._row] = staged
         achieved[self._row] = staged_achieved
         self._lag += 1
         self._quick -= 1
-        self._before = self._seen()
+        self._before = stage.seen()
         if self.row_goal is not None or self._before[1] != seen[1]:
             self._store_goals()
         if infos is not None:
@@ -192,15 +183,6 @@ class Storage:
         for env in ended:
             self.rings[env].end_episode()
             self._quick = 0
-
-    def _stage_observation(self, obs: Batch) -> None:
-        for key, view in self._views:
-            value = np.asarray(obs[key])
-            view[...] = value if value.shape == view.shape else value.reshape(view.shape)
-
-    def _seen(self) -> list[bytes]:
-        """Return the staged observations of all environments as bytes, to compare; the goals are the second."""
-        return [part.tobytes() for part in self._to_see]
 
     @property
     def rings(self) -> list[Ring]:
@@ -215,22 +197,23 @@ class Storage:
 
     def _prepare(self, seen: list[bytes]) -> None:
         """Begin episodes and make room, then count the steps for which nothing of this is needed again."""
+        share = self._stage.share
         for env, ring in enumerate(self.rings):
-            if ring.running and _part(seen, env, self.n_envs) != _part(self._before, env, self.n_envs):
+            if ring.running and share(seen, env) != share(self._before, env):
                 ring.end_episode()
             if not ring.running:
                 self._begin(ring, env)
             self._make_room(ring)
-            self._row[env], self._own["_episode"][env] = ring.row, ring.episode
+            self._row[env], self._stage.own["_episode"][env] = ring.row, ring.episode
         self._quick = min(self._room(ring) for ring in self._rings)
 
     def _begin(self, ring: Ring, env: int) -> None:
         ring.begin_episode()
         self.first[ring.episode] = self.last[ring.episode] = ring.row
-        self.achieved[ring.row] = self._stage_achieved[env]
-        self.episode_goal[ring.episode] = self._stage_goal[env]
+        self.achieved[ring.row] = self._stage.achieved[env]
+        self.episode_goal[ring.episode] = self._stage.goal[env]
         if self.row_goal is not None:
-            self.row_goal[ring.row] = self._stage_goal[env]
+            self.row_goal[ring.row] = self._stage.goal[env]
 
     def _make_room(self, ring: Ring) -> None:
         """Let go of what is in the way of one more step."""
@@ -275,7 +258,7 @@ class Storage:
         if self.row_goal is None:
             self._goals_per_row()
         assert self.row_goal is not None
-        self.row_goal[self._row] = self._stage_goal
+        self.row_goal[self._row] = self._stage.goal
 
     def _goals_per_row(self) -> None:
         """Change from one goal an episode to one a row."""
@@ -300,7 +283,7 @@ class Storage:
         """
         ring = self.rings[env]
         if not (ring.running and goes_on):
-            self._stage_achieved[env], self._stage_goal[env] = achieved[0], goals[0]
+            self._stage.achieved[env], self._stage.goal[env] = achieved[0], goals[0]
             self._begin(ring, env)
         if self.row_goal is None and (goals != self.episode_goal[ring.episode]).any():
             self._goals_per_row()
@@ -322,10 +305,10 @@ class Storage:
     def _resume(self) -> None:
         """Take the newest observations for those seen last, so that running episodes can go on."""
         rows = np.array([ring.row for ring in self.rings]).clip(0)
-        self._stage[...] = self.rows[rows]
-        self._stage_achieved[...] = self.achieved[rows]
-        self._stage_goal[...] = self.goals(rows, np.array([ring.episode for ring in self.rings]))
-        self._before, self._quick = self._seen(), 0
+        self._stage.rows[...] = self.rows[rows]
+        self._stage.achieved[...] = self.achieved[rows]
+        self._stage.goal[...] = self.goals(rows, np.array([ring.episode for ring in self.rings]))
+        self._before, self._quick = self._stage.seen(), 0
 
     def truncate_running(self) -> bool:
         """End every running episode as a time-out would; return whether there was one."""
@@ -370,27 +353,24 @@ class Storage:
         """Return the rows of those slots."""
         return self.slot_row.take(slots)
 
-    def achieved_at(self, index: Indices, rows: NDArray) -> NDArray:
+    def achieved_at(self, rows: Indices, packed: NDArray) -> NDArray:
         """Return what was achieved at rows whose packed form is at hand.
 
-        :param index: (n, 2) rows.
-        :param rows: (n, 2) what they hold.
+        :param rows: (n,) rows.
+        :param packed: (n,) what they hold.
         """
-        return rows[ACHIEVED] if self.layout.in_row else self.achieved.take(index, axis=0)
+        return packed[ACHIEVED] if self.layout.in_row else self.achieved.take(rows, axis=0)
 
     def goals_achieved(self, rows: Indices) -> NDArray:
         """Return what was achieved at those rows, as desired goals."""
         found = self.achieved.take(rows, axis=0)
+        if self.layout.achieved == self.layout.goal:
+            return found
         dtype, shape = self.layout.goal
-        return found.astype(dtype, copy=False).reshape(len(rows), *shape)
+        return found.astype(dtype).reshape(len(rows), *shape)
 
     def goals(self, rows: Indices, episodes: NDArray) -> NDArray:
         """Return the goals desired at those rows of those episodes."""
         if self.row_goal is not None:
             return self.row_goal.take(rows, axis=0)
         return self.episode_goal.take(episodes, axis=0)
-
-
-def _part(seen: list[bytes], env: int, n_envs: int) -> list[bytes]:
-    """Return one environment's share of :meth:`Storage._seen`."""
-    return [part[env * len(part) // n_envs : (env + 1) * len(part) // n_envs] for part in seen]

@@ -67,14 +67,20 @@ def test_a_save_writes_only_what_is_new_and_drops_what_is_evicted(tmp_path):
     assert buffer.save(tmp_path) < 3000
 
 
-def test_the_same_draws_follow_a_load(tmp_path):
-    buffer = make_buffer(500)
+@pytest.mark.parametrize("priority", ["uniform", "td_error"])
+def test_the_same_draws_follow_a_load(tmp_path, priority):
+    """With priorities by TD error these are the same, too, and so are the weights; the last steps have none yet."""
+    buffer = make_buffer(500, priority=priority)
     player = Player(buffer)
     for step in range(700):
+        if step % 50 == 49 and priority == "td_error":
+            indices = buffer.sample(100).indices
+            buffer.update_priorities(indices, 0.1 * indices)
         player.play([step % 9 == 8])
-    buffer.sample(10)
     buffer.save(tmp_path)
-    again = make_buffer(500, seed=5)
+    player.play([False])
+    buffer.save(tmp_path)
+    again = make_buffer(500, seed=5, priority=priority)
     again.load(tmp_path)
     assert held(again) == held(buffer)
     for first, second in zip(buffer.sample(64), again.sample(64), strict=True):
@@ -82,6 +88,30 @@ def test_the_same_draws_follow_a_load(tmp_path):
             assert all((first[key] == second[key]).all() for key in first)
         else:
             assert first is second is None or (first == second).all()
+    assert len(list(tmp_path.glob("priorities-*.npz"))) == (priority == "td_error")
+
+
+@pytest.mark.parametrize(("into", "kept"), [({}, True), ({"alpha": 0.9}, False)])
+def test_priorities_are_kept_where_they_mean_the_same(tmp_path, into, kept):
+    """The newest in a smaller buffer; with another exponent every transition counts as new."""
+    buffer = make_buffer(200, priority="td_error")
+    player = Player(buffer)
+    for step in range(300):
+        player.play([step % 9 == 8])
+    slots = buffer.storage.rings[0].newest(buffer.n_transitions)
+    buffer.update_priorities(slots, np.linspace(2.0, 9.0, len(slots)))
+    buffer.save(tmp_path)
+    small = make_buffer(100, priority="td_error", priority_kwargs=into)
+    small.load(tmp_path)
+    small.sample(1)
+    count = small.n_transitions
+    found = small.priority.tree.leaves[small.storage.rings[0].newest(count)]
+    assert 91 <= count <= 100
+    assert (found == (buffer.priority.tree.leaves[slots[-count:]] if kept else 1.0)).all()
+    assert (small.priority.tree.leaves > 0).sum() == count
+    plain = make_buffer(200)
+    plain.load(tmp_path)
+    assert held(plain) == held(buffer)
 
 
 def test_it_can_be_loaded_into_a_smaller_buffer(tmp_path):

@@ -68,6 +68,19 @@ def test_discrete_and_image_goals(space):
         assert batch.observations[key].shape == batch.next_observations[key].shape == (10, *shape)
 
 
+@pytest.mark.parametrize("options", [{}, {"n_steps": 2, "priority": "td_error"}])
+def test_samples_go_to_another_device(options):
+    """`meta` holds no data, but tensors of it cannot be mixed up with those of the processor."""
+    buffer = make_model(SAC, make_vec_env(bits(continuous=True), 1), steps=0, **options).replay_buffer
+    buffer.device = "meta"  # as load_replay_buffer sets it, after the buffer was built
+    obs = {key: np.zeros((1, 4)) for key in ("observation", "achieved_goal", "desired_goal")}
+    buffer.add(obs, obs, np.zeros((1, 4)), np.zeros(1), np.array([False]), [{}])
+    batch = buffer.sample(8)
+    tensors = [*batch.observations.values(), *batch.next_observations.values(), batch.actions]
+    tensors += [part for part in (batch.dones, batch.rewards, batch.discounts, batch.weights) if part is not None]
+    assert {(tensor.device.type, len(tensor)) for tensor in tensors} == {("meta", 8)}
+
+
 def test_environments_in_other_processes():
     env = make_vec_env(bits(continuous=True), 2, vec_env_cls=SubprocVecEnv)
     try:

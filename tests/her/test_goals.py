@@ -1,5 +1,6 @@
 """Which goals the strategies draw, and how often."""
 
+import pickle
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from play import Player, make_buffer
 from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
@@ -48,6 +50,40 @@ def test_goals_come_from_the_allowed_rows_and_reach_all_of_them(name, T, data):
     episodes)."""
     t = data.draw(st.integers(0, T - 1))
     assert set(draw_many(name, t, T)) == set(RANGES[name](t, T))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.sampled_from(sorted(RANGES)),
+    capacity=st.integers(1, 30),
+    n_envs=st.integers(1, 5),
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=12),
+    reload_at=st.integers(0, 60),
+)
+def test_batches_hold_goals_of_their_own_episodes(name, capacity, n_envs, lengths, reload_at):
+    """Wrapped around, with episodes longer than the ring (SB3 #234) and a save in mid-episode (SB3 #1542)."""
+    buffer = make_buffer(capacity * n_envs, n_envs, goal_selection_strategy=name, n_sampled_goal=10**6)
+    player = Player(buffer, n_envs)
+    left = [lengths[env % len(lengths)] for env in range(n_envs)]
+    for step in range(60):
+        if step == reload_at:
+            player.buffer = buffer = pickle.loads(pickle.dumps(buffer))
+        left = [n - 1 for n in left]
+        player.play([n == 0 for n in left])
+        left = [n or lengths[(step + env) % len(lengths)] for env, n in enumerate(left)]
+        if step % 4:
+            continue
+        achieved = {entry[4]["achieved_goal"][0]: entry[:3] for entry in player.log}
+        batch = buffer.sample(20)
+        after, goal, same = (
+            part["achieved_goal" if number == 0 else "desired_goal"][1:, 0].tolist()  # the first is a real one
+            for number, part in enumerate((batch.next_observations, batch.next_observations, batch.observations))
+        )
+        assert goal == same, "before and after share the goal"
+        for (env, episode, t), wanted in zip(map(achieved.get, after), map(achieved.get, goal), strict=True):
+            newest = max(entry[2] for entry in player.log if entry[:2] == (env, episode))
+            assert wanted[:2] == (env, episode)
+            assert wanted[2] + 1 in RANGES[name](t, newest + 1)
 
 
 @pytest.mark.parametrize("name", ["future", "episode"])

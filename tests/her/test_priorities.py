@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from play import Player, make_buffer
 from scipy.stats import chisquare
 
-from rlher.her.priorities import SumTree
+from rlher.her.sum_tree import SumTree
 
 
 @settings(max_examples=60, deadline=None)
