@@ -34,6 +34,7 @@ clean:  ## remove the environment and everything built
 
 # The stamps are remade when the requirements change, so a second call installs nothing.
 .venv/ready: pyproject.toml constraints.txt
+	@echo "installing into .venv: a minute or two, 1.7 GB"
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
 	touch $@

@@ -92,10 +92,14 @@ def _rank(row: dict[str, Any]) -> tuple[float, float]:
     return row["success_rate"], row["mean_reward"]
 
 
+SILENCE = 60.0
+"""Seconds after which somebody who reads a log wants to know that it goes on."""
+
+
 class ProgressBar(BaseCallback):
     """Show step, speed, time left, training success and the last evaluation on stderr.
 
-    Where stderr is no terminal, a line per evaluation says the same.
+    Where stderr is no terminal, a line per evaluation says the same, and before the first one a line how long it takes.
 
     :param total: steps of the run.
     :param evaluations: whose rows to show.
@@ -120,6 +124,7 @@ class ProgressBar(BaseCallback):
         self._task = self._bar.add_task("", total=total, speed=0.0, training="–", evaluated="–")
         self._seen = 0
         self._shown, self._shown_at = 0, time.monotonic()
+        self._total, self._started, self._spoken_at = total, self._shown_at, self._shown_at
 
     def __enter__(self) -> "ProgressBar":
         self._bar.start()
@@ -136,10 +141,20 @@ class ProgressBar(BaseCallback):
             speed = (self.num_timesteps - self._shown) / (now - self._shown_at)
             self._shown, self._shown_at = self.num_timesteps, now
             self._bar.update(self._task, completed=self.num_timesteps, speed=speed, training=self._training())
+        if self._enabled and not self._live and not self._seen and now - self._spoken_at > SILENCE:
+            self._show_speed(now)
         if len(self._evaluations.rows) > self._seen:
             self._seen = len(self._evaluations.rows)
             self._show_evaluation(self._evaluations.rows[-1])
         return True
+
+    def _show_speed(self, now: float) -> None:
+        speed = self.num_timesteps / (now - self._started)
+        minutes = (self._total - self.num_timesteps) / speed / 60
+        print(
+            f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, at which {minutes:.0f} min are left", file=sys.stderr
+        )
+        self._spoken_at = now
 
     def _show_evaluation(self, row: dict[str, Any]) -> None:
         self._bar.update(self._task, evaluated=f"{row['success_rate']:.0%}")

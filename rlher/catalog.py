@@ -8,6 +8,7 @@ from typing import Any
 
 from rlher.algos import ALGORITHMS
 from rlher.envs import catalog
+from rlher.errors import UserError, closest
 from rlher.her.goals import STRATEGIES
 
 Row = dict[str, Any]
@@ -23,7 +24,7 @@ def envs() -> list[Row]:
     rows = []
     for entry in catalog.entries():
         row = asdict(entry)
-        needs = "" if row["installed"] else f"pip install rlher[{row['extra']}]"
+        needs = "" if row["installed"] else f"pip install 'rlher[{row['extra']}]'"
         rows.append({"env": row["name"], "actions": row["actions"], "needs": needs, "description": row["description"]})
     return rows
 
@@ -42,9 +43,12 @@ LISTS = {"algos": algos, "envs": envs, "strategies": strategies}
 def main(argv: Sequence[str]) -> int:
     """Print one list, or all of them."""
     parser = argparse.ArgumentParser(prog="rlher list", description="what there is to choose from")
-    parser.add_argument("what", nargs="?", choices=list(LISTS), help="default: all three")
+    parser.add_argument("what", nargs="?", help=f"{', '.join(LISTS)}; default: all three")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     arguments = parser.parse_args(argv)
+    if arguments.what not in (None, *LISTS):
+        near = closest(arguments.what, LISTS)
+        raise UserError(f"there is no list of {arguments.what!r}{near}. Lists: {', '.join(LISTS)}.")
     chosen = {name: rows() for name, rows in LISTS.items() if arguments.what in (None, name)}
     if arguments.json:
         print(json.dumps(chosen, indent=2))

@@ -1,6 +1,7 @@
 """`rlher check`: hold an environment against the contract of a goal environment."""
 
 import json
+import textwrap
 from typing import Any
 
 from rlher.config import CheckConfig, EnvConfig
@@ -68,21 +69,17 @@ def _print_json(found: Examination) -> None:
 def _print_text(found: Examination) -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
 
     console = Console(highlight=False)
-    table = Table.grid(padding=(0, 2))
-    for key, text in _spaces(found).items():
-        table.add_row(key, escape(text))
-    for key, value in _properties(found).items():
-        table.add_row(f"env.{key}", escape(_yaml(value)))
     console.print(found.cfg.name or found.cfg.id, style="bold")
-    console.print(table)
+    said = _spaces(found) | {f"env.{key}": _yaml(value) for key, value in _properties(found).items()}
+    width = max(map(len, said))
+    for key, text in said.items():
+        console.print(escape(f"{key:<{width}}  {text}"), soft_wrap=True)
     console.print()
-    lines = Table.grid(padding=(0, 1))
     for finding in found.findings:
-        lines.add_row(MARKS[finding.level], escape(finding.sentence))
-    console.print(lines)
+        sentence = textwrap.fill(finding.sentence, max(console.width - 2, 40), subsequent_indent="  ")
+        console.print(f"{MARKS[finding.level]} {escape(sentence)}", soft_wrap=True)
     console.print("\ntraining would be refused" if found.errors else "\nready to train on")
 
 

@@ -6,9 +6,11 @@ Each verb is a Hydra application of its own with the primary config ``conf/<verb
 
 import importlib
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rlher import COMMAND, __version__
 from rlher.errors import EnvironmentFault, UserError, closest
@@ -39,8 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(argv)
-    except KeyboardInterrupt:
-        print("rlher: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        if not stop.args:  # else the verb has told it
+            print("rlher: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `rlher list envs | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -70,7 +73,7 @@ def _dispatch(argv: list[str]) -> int:
     from rlher import overrides
 
     if "-h" in rest or "--help" in rest:
-        print(overrides.help_text(verb, VERBS[verb]))
+        print(overrides.help_text(verb, VERBS[verb], rest))
         return 0
     return _run_hydra(verb, overrides.to_hydra(verb, rest), argv)
 
@@ -78,18 +81,21 @@ def _dispatch(argv: list[str]) -> int:
 def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     """Run ``rlher.<verb>.<verb>(config)`` under Hydra, once or, with ``-m``, once per job."""
     import hydra
+    from hydra.core.hydra_config import HydraConfig
     from hydra.core.utils import env_override
     from omegaconf import DictConfig
 
-    from rlher import config
+    from rlher import config, overrides
 
     def task(cfg: DictConfig) -> None:
+        if "recipe" in cfg and cfg.recipe is None:
+            cfg.recipe = overrides.recipe_in_force(HydraConfig.get().runtime)
         try:
             run = getattr(importlib.import_module(f"rlher.{verb}"), verb)
             code = run(config.to_object(cfg, config.VERB_SCHEMAS[verb]))
             codes.append(code)
             if code == INTERRUPTED:
-                raise KeyboardInterrupt  # the rest of a sweep is not wanted either
+                raise KeyboardInterrupt("told")  # the rest of a sweep is not wanted either
             if code and os.getpid() != dispatcher:
                 raise EnvironmentFault("a run of this sweep failed; see above.")
         except (UserError, EnvironmentFault) as error:
@@ -124,8 +130,24 @@ def _complete(argv: list[str]) -> int:
     if "query" in " ".join(argv) and not space:
         print(" ".join(name for name in VERBS if name.startswith(verb)))
         return 0
+    last = rest.rpartition(" ")[2]
+    if "query" in " ".join(argv) and (known := _complete_word(verb, last)) is not None:
+        print(" ".join(known))
+        return 0
     os.environ["COMP_LINE"] = f"{program} {rest}"
     return _run_hydra(verb if verb in VERBS and verb != "list" else "train", argv, argv)
+
+
+def _complete_word(verb: str, word: str) -> list[str] | None:
+    """Complete a flag, or a run folder where the verb takes one; None: it is Hydra's to complete."""
+    from rlher import overrides
+
+    if word.startswith("-"):
+        return [flag for flag in overrides.flags(verb) if flag.startswith(word)] if verb in VERBS else []
+    if word and "=" not in word and verb in VERBS and verb != "list" and overrides.positional(verb):
+        folders = [str(path) for path in Path().glob(word + "*") if path.is_dir()] if not word.startswith("/") else []
+        return [folder + "/" for folder in sorted(folders)] or None
+    return None
 
 
 def _print_help() -> None:
@@ -160,8 +182,22 @@ def explain(error: Exception) -> str | None:
         word = first.split("'")[1]
         name, _, values = word.partition("=")
         return f"{word} is several values: for one run each add -m, for a list write {name}=[{values}]."
-    cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
+    cause = str(error.__cause__).splitlines()[0].rstrip(".") if error.__cause__ else ""
+    if first.startswith("Error merging override "):
+        return _wrong_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)
     return f"{first.rstrip('.')}{': ' + cause if cause and cause != first else ''}."
+
+
+def _wrong_value(word: str, cause: str) -> str:
+    """Say what kind of value a key wants, where Hydra says that a str is not a ListConfig."""
+    key, _, value = word.lstrip("+").partition("=")
+    if "is not a ListConfig" in cause:
+        return f"{key} is a list: {key}=[{value}]."
+    wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", cause)
+    kinds = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
+    if wanted and wanted[wanted.lastindex or 0] in kinds:
+        return f"{key}={value}: {key} is {kinds[wanted[wanted.lastindex or 0]]}."
+    return f"{word}: {cause}."
 
 
 if __name__ == "__main__":

@@ -212,6 +212,7 @@ class TrainConfig:
     threads: int | None = key(None, "torch threads; null: one for small batches, else all cores", low=1)
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
     eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
+    recipe: str | None = key(None, "hyperparameters of the pair: a name or a YAML file; null: those in hyperparams/")
     init_from: str | None = key(None, "run folder whose last model is the starting point")
     logs: str = key("logs", "folder of all runs")
     dry_run: bool = key(False, "a few hundred steps, to see that everything fits")
@@ -358,13 +359,13 @@ def _check_value(name: str, value: Any, item: Field) -> None:
             raise UserError(f"{name}={value} is too large: it must be at most {high:g}.")
 
 
-def keys(schema: type | Any, prefix: str = "") -> dict[str, str]:
-    """List a schema's keys, dotted, with their texts: what ``--help`` prints and spelling is checked against."""
-    found: dict[str, str] = {}
+def keys(schema: type | Any, prefix: str = "") -> dict[str, Field]:
+    """List a schema's keys, dotted, with their fields: what ``--help`` prints and spelling is checked against."""
+    found: dict[str, Field] = {}
     for item in fields(schema):
         nested = item.default_factory() if item.default_factory is not MISSING else None
         if is_dataclass(nested):
             found |= keys(nested, f"{prefix}{item.name}.")
         else:
-            found[prefix + item.name] = item.metadata.get("text", "")
+            found[prefix + item.name] = item
     return found

@@ -28,9 +28,13 @@ def enjoy(config: EnjoyConfig) -> int:
     window = config.video is None and has_display()
     if not window:
         choose_headless_renderer()
-    agent = load_agent(run, which, config.device, config.deterministic, "human" if window else "rgb_array")
+    mode = "human" if window else "rgb_array"
+    agent = load_agent(run, which, config.device, config.deterministic, mode)
     print(f"{run.folder}, {agent.checkpoint} model", file=sys.stderr)
-    camera = None if window else Camera(agent.env)
+    drawable = mode in (agent.env.metadata.get("render_modes") or ())
+    if not drawable:
+        print(f"rlher: there is nothing to see: {run.config.env.id} has no render_mode {mode!r}.", file=sys.stderr)
+    camera = Camera(agent.env) if drawable and not window else None
     outcomes = []
     try:
         for episode in play_many(agent.env, agent.policy, config.episodes, config.seed, camera):
@@ -46,7 +50,7 @@ def enjoy(config: EnjoyConfig) -> int:
         path = Path(config.video) if config.video else run.folder / "enjoy.mp4"
         write_video(path, camera.frames, config.fps or agent.env.metadata.get("render_fps", 30))
         print(f"video: {path}", file=sys.stderr)
-    return 1 if config.video and camera and camera.broken else 0
+    return 1 if config.video and not (camera and camera.frames) else 0
 
 
 class Camera:

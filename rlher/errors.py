@@ -22,5 +22,6 @@ def closest(name: str, known: Iterable[str]) -> str:
     Case is ignored in the comparison, because ``fetchreach-v4`` is what a person types first.
     """
     spelling = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), spelling, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), spelling, n=1, cutoff=0.85)
+    near = near or difflib.get_close_matches(name.lower(), spelling, n=3, cutoff=0.5)
     return f" (did you mean {' or '.join(repr(spelling[match]) for match in near)}?)" if near else ""

@@ -21,10 +21,16 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
     )
     notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if bounds:
-        notes.append("target Q in [" + ", ".join("?" if bound is None else f"{bound:g}" for bound in bounds) + "]")
+        notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
     return notes
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"at most {high:g}"
+    return f"at least {low:g}" if high is None else f"in [{low:g}, {high:g}]"
 
 
 def announce(run: Run, notes: list[str]) -> None:
@@ -39,7 +45,8 @@ def announce(run: Run, notes: list[str]) -> None:
         f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}",
         file=sys.stderr,
     )
-    for note in notes:
+    recipe = f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults"
+    for note in [recipe, *notes]:
         print(f"  {note}", file=sys.stderr)
 
 
@@ -54,10 +61,12 @@ def report(run: Run, result: dict[str, Any]) -> int:
             print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {sentence(result['best'])}")
         print(f"{result['wall_seconds']:.0f} s, kept in {folder}")
     if result["status"] == "finished":
-        print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
+        if not run.config.dry_run:
+            print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
         return 0
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
-    go_on = f"`rlher evaluate {folder}` measures it; `{_again(run)}` starts a new run from it."
+    rest = max(run.config.total_timesteps - result["timesteps"], 1)
+    go_on = f"`rlher evaluate {folder}` measures it; `{_again(run, rest)}` starts a new run from its weights."
     if result["status"] == "interrupted":
         print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
         return 130
@@ -65,8 +74,8 @@ def report(run: Run, result: dict[str, Any]) -> int:
     return EnvironmentFault.exit_code
 
 
-def _again(run: Run) -> str:
-    """Compose the command that starts from this run's model; of a sweep, this job alone."""
+def _again(run: Run, rest: int) -> str:
+    """Compose the command that goes on from this run's model; of a sweep, this job alone."""
     words = shlex.split(os.environ.get(COMMAND, "rlher train"))
     words = [word for word in words if not word.startswith("init_from=") and word not in ("-m", "--multirun")]
-    return shlex.join([*words, f"seed={run.config.seed}", f"init_from={run.folder}"])
+    return shlex.join([*words, f"seed={run.config.seed}", f"total_timesteps={rest}", f"init_from={run.folder}"])

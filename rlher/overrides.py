@@ -5,8 +5,8 @@ of their own. Hydra 1.3 wants its own flags before all overrides; here they may 
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -54,16 +54,18 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             hydra_flags += [word] if "=" in word else [word, _value_of(word, words)]
         elif word.startswith("--"):
             overrides.append(_flag_to_override(verb, word, words))
-        elif "=" not in word and not word.startswith(("-", "~", "+")) and _positional(verb):
+        elif "=" not in word and not word.startswith(("-", "~", "+")) and positional(verb):
             places.append(quote(word))
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
-            raise UserError(f"{word!r} is neither a flag nor key=value.")
+            flag = "--" + word.replace("_", "-")
+            near = f" (did you mean {flag} or {word}=...?)" if flag in flags(verb) else ""
+            raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
             overrides.append(word)
-    if len(places) > 1 and _positional(verb) == "run":
+    if len(places) > 1 and positional(verb) == "run":
         raise UserError(f"`rlher {verb}` takes one run, not {len(places)}.")
     if places:
-        overrides.insert(0, f"run={places[0]}" if _positional(verb) == "run" else f"runs=[{','.join(places)}]")
+        overrides.insert(0, f"run={places[0]}" if positional(verb) == "run" else f"runs=[{','.join(places)}]")
     _require_sense(hydra_flags)
     config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
     recipes = [word for word in overrides if _is_recipe(word)]
@@ -72,7 +74,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     return hydra_flags + [each for word in recipes for each in _recipe_overrides(word, typed)] + typed
 
 
-def _positional(verb: str) -> str | None:
+def positional(verb: str) -> str | None:
     """Return the key that words without a flag are for: run folders, where a verb reads them."""
     names = [item.name for item in fields(config.VERB_SCHEMAS[verb])]
     return next((name for name in ("run", "runs") if name in names), None)
@@ -107,6 +109,8 @@ def _flag_to_override(verb: str, word: str, words: Iterator[str]) -> str:
     if flag not in known:
         raise UserError(f"`rlher {verb}` has no flag {flag}{closest(flag, known)}.")
     key, default, _ = known[flag]
+    if key == "recipe":
+        return f"tuned={value if equals else _value_of(flag, words)}"
     if isinstance(default, bool) and not equals:
         return f"{key}={'false' if negated else 'true'}"
     if isinstance(default, list):
@@ -131,11 +135,24 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
         return _expand(word.lstrip("+"), config_dirs)
     if key in GROUPS and value in ("", "null"):
         raise UserError(f"{word}: {key} needs a name; there are {', '.join(options(key))}.")
+    if key == "tuned" and value != "null":
+        for name in value.split(","):
+            if not _has_config("tuned", name, config_dirs):
+                near = closest(name, options("tuned"))
+                raise UserError(f"there is no recipe {name!r}{near}. A recipe of your own is tuned=<file>.yaml.")
     if key == "env" and value and not re.search(r"[,(\[{$']", value) and not _has_config("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
     if re.match(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)", key):
         return [f"++{word}"]  # open mappings: Hydra's plain form only changes keys that are there already
+    if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and key in _whole_keys() and float(value).is_integer():
+        return [f"{key}={int(float(value))}"]  # 1e5 steps
     return [word]
+
+
+def _whole_keys() -> set[str]:
+    return {
+        name for name, item in _known_keys().items() if str(getattr(item.type, "__name__", item.type)).startswith("int")
+    }
 
 
 def _has_config(group: str, name: str, config_dirs: list[str]) -> bool:
@@ -158,7 +175,7 @@ def _recipe_overrides(word: str, typed: list[str]) -> list[str]:
     words = [f"{key}={_literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
     chosen = [name for word in typed if word.startswith("her=") for name in _keys_of("her", word[4:])]
     kept = [word for word in words if word.partition("=")[0] not in chosen]
-    return ["~tuned", *(each for word in kept for each in _expand(word, []))]
+    return ["~tuned", f"recipe={quote(str(path))}", *(each for word in kept for each in _expand(word, []))]
 
 
 def _keys_of(group: str, name: str) -> list[str]:
@@ -191,7 +208,7 @@ def options(group: str) -> list[str]:
 
 def closest_key(key: str) -> str:
     """Hint at the keys nearest to a misspelt one, as :func:`rlher.errors.closest`; ``lr`` is near ``learning_rate``."""
-    known = _known_keys()
+    known = list(_known_keys())
     if key in known:
         return ": it belongs to another algorithm, environment or verb"
     group, _, name = key.rpartition(".")
@@ -201,40 +218,83 @@ def closest_key(key: str) -> str:
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else closest(key, known)
 
 
-def _known_keys() -> list[str]:
-    found = {name for schema in config.VERB_SCHEMAS.values() for name in config.keys(schema)}
-    found |= {name for schema in config.ALGO_SCHEMAS.values() for name in config.keys(schema, "algo.")}
-    return sorted(found | set(config.keys(config.BitFlippingConfig, "env.")))
+def _known_keys() -> dict[str, Field]:
+    found: dict[str, Field] = {}
+    for schema in config.VERB_SCHEMAS.values():
+        found |= config.keys(schema)
+    for schema in config.ALGO_SCHEMAS.values():
+        found |= config.keys(schema, "algo.")
+    return found | config.keys(config.BitFlippingConfig, "env.")
 
 
-def help_text(verb: str, summary: str) -> str:
-    """Compose ``rlher <verb> --help`` from the schema: flags, groups, keys, each with its text and default."""
+def recipe_in_force(runtime: Any) -> str | None:
+    """Return the recipe that Hydra composed the config with, None where the pair has none.
+
+    :param runtime: ``HydraConfig.get().runtime``.
+    """
+    name = runtime.choices.get("tuned")
+    folders = [source.path for source in runtime.config_sources if source.schema == "file"]
+    return name if name and _has_config("tuned", name, folders) else None
+
+
+# ----------------------------------------------------------------------------------------------- help
+
+
+def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:
+    """Compose ``rlher <verb> --help``: flags, groups and keys, each with its text, default and choices.
+
+    :param argv: what else was typed; the keys are those of its ``algo=`` and ``env=``.
+    """
     schema = config.VERB_SCHEMAS[verb]
-    positional = {"run": " [<run>]", "runs": " [<run or folder> ...]", None: ""}[_positional(verb)]
-    lines = [
-        f"rlher {verb}: {summary}",
-        "",
-        f"usage: rlher {verb}{positional} [flags] [key=value ...]",
-        "",
-        "flags (each is a key too):",
-    ]
+    names = [item.name for item in fields(schema)]
+    places = {"run": " [<run>]", "runs": " [<run or folder> ...]", None: ""}[positional(verb)]
+    lines = [f"rlher {verb}: {summary}", "", f"usage: rlher {verb}{places} [flags] [key=value ...]", ""]
+    lines.append("flags (each is a key too):")
     for flag, (_, default, text) in flags(verb).items():
         shown = flag if isinstance(default, bool) else f"{flag} {'...' if default in (None, []) else default}"
         lines.append(f"  {shown:<28} {text}")
-    names = [item.name for item in fields(schema)]
     if groups := [group for group in GROUPS if group in names]:
         lines += ["", "groups (`rlher list algos|envs|strategies` says more):"]
         lines += [f"  {group}={'|'.join(options(group))}" for group in groups]
-    nested = [(name, text) for name, text in config.keys(schema).items() if "." in name]
+        if "algo" in names:
+            lines.append("  tuned=<recipe or file.yaml>, ~tuned for none; recipes: " + ", ".join(options("tuned")))
+    nested = [(name, item, item.default) for name, item in config.keys(schema).items() if "." in name]
+    chosen = {group: name for word in argv for group, _, name in [word.partition("=")] if group in groups}
+    for group in groups:
+        if group in ("algo", "env"):
+            keys = _keys_of_choice(group, chosen.get(group, _DEFAULTS[group]))
+            nested = [each for each in nested if not each[0].startswith(f"{group}.")] + keys
     if nested:
-        lines += ["", "keys:"] + [f"  {name:<34} {text}" for name, text in nested]
-        lines += (
-            ["", "An algorithm adds keys of its own: `rlher train algo=td3 --cfg job -p algo`."]
-            if "algo" in names
-            else []
-        )
+        said = f" of {chosen.get('algo', _DEFAULTS['algo'])}" if "algo" in names else ""
+        lines += ["", f"keys{said}, with their defaults before any recipe:"]
+        lines += [f"  {name:<34} {item.metadata['text']}{_limits(item, default)}" for name, item, default in nested]
     lines += [
         "",
         "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help",
     ]
     return "\n".join(lines)
+
+
+_DEFAULTS = {"algo": "tqc", "env": "parking-v0"}
+"""Of conf/train.yaml."""
+
+
+def _keys_of_choice(group: str, name: str) -> list[tuple[str, Field, Any]]:
+    """List the keys of an algorithm or environment: name, field, default in its YAML."""
+    file = resources.files("rlher.conf") / group / f"{name}.yaml"
+    values = yaml.safe_load(file.read_text()) if file.is_file() else {}
+    schema: type = config.ALGO_SCHEMAS.get(name, config.OffPolicyConfig)
+    if group == "env":
+        schema = config.BitFlippingConfig if "n_bits" in values else config.EnvConfig
+    return [
+        (key, item, values.get(item.name, item.default))
+        for key, item in config.keys(schema, f"{group}.").items()
+        if item.name not in ("name", "description")
+    ]
+
+
+def _limits(item: Field, default: Any) -> str:
+    words = [] if default is MISSING or default in (None, "") else [_literal(default)]
+    if item.metadata["choices"]:
+        words.append(f"one of {', '.join(item.metadata['choices'])}")
+    return f" ({'; '.join(words)})" if words else ""

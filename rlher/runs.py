@@ -185,10 +185,20 @@ def _newest(logs: Path) -> Path:
 
 
 def _newest_or_none(logs: Path) -> Path | None:
-    """Return the run whose model was written last, or that was begun last where none has a model yet."""
+    """Return the run whose model was written last, or that was begun last where none has a model yet.
+
+    A dry run is not meant to be looked at, so only where there is nothing else.
+    """
     models = [model for name in MODELS.values() for model in logs.glob(f"*/*/{name}")]
-    marks = models or list(logs.glob("*/*/config.yaml"))
-    return max(marks, key=_modified).parent if marks else None
+    marks = sorted(models or logs.glob("*/*/config.yaml"), key=_modified, reverse=True)
+    return next((mark.parent for mark in marks if not _is_dry(mark.parent)), marks[0].parent if marks else None)
+
+
+def _is_dry(folder: Path) -> bool:
+    try:
+        return "\ndry_run: true\n" in (folder / "config.yaml").read_text(errors="replace")
+    except OSError:
+        return False
 
 
 def _modified(path: Path) -> float:
@@ -204,7 +214,9 @@ def _read_config(path: Path) -> TrainConfig:
         schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
         config = to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
-        raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.") from None
+        runs = sorted(path.parent.glob("*/config.yaml"), key=_modified)
+        near = f" {runs[-1].parent} is one." if runs else ""
+        raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.{near}") from None
     except (
         OSError,
         UnicodeDecodeError,

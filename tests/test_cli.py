@@ -22,7 +22,7 @@ BAD = [
     (("train", "algo.lr=3"), "algo.learning_rate"),
     (("train", "n_sampled_goal=3"), "her.n_sampled_goal"),
     (("train", "algo=td3", "algo.ent_coef=1"), "another algorithm"),
-    (("train", "algo.learning_rate=abc"), "could not be converted to Float"),
+    (("train", "algo.learning_rate=abc"), "algo.learning_rate is a number"),
     (("train", "algo.learning_rate=-1"), "at least 0"),
     (("train", "algo.learning_rate=nan"), "not a finite number"),
     (("train", "algo.gamma=1.5"), "at most 1"),
@@ -36,6 +36,13 @@ BAD = [
     (("train", "--sed", "3"), "did you mean '--seed'"),
     (("train", "--seed"), "needs a value"),
     (("train", "tuned=nowhere.yaml"), "nowhere.yaml"),
+    (("train", "tuned=tqc-parkin-v0"), "did you mean 'tqc-parking-v0'"),
+    (("train", "--recipe", "nowhere"), "there is no recipe 'nowhere'"),
+    (("train", "env.modules=mine"), "env.modules=[mine]"),
+    (("train", "seed=abc"), "seed is a whole number"),
+    (("train", "dry_run=perhaps"), "dry_run is true or false"),
+    (("train", "seed"), "did you mean --seed or seed=...?"),
+    (("list", "foo"), "Lists: algos, envs, strategies"),
     (("train", "init_from=nowhere"), "nowhere"),
     (("train", "algo.target_q_bounds=7"), "neither auto"),
     (("train", "algo.target_q_bounds=[3,1]"), "below"),
@@ -202,3 +209,36 @@ def test_tab_completion_in_bash(line: str, expected: set[str]) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
     assert expected <= set(done.stdout.split()), done.stdout + done.stderr
+
+
+def test_steps_may_be_written_as_powers_of_ten() -> None:
+    assert overrides.to_hydra("train", ["total_timesteps=1e5", "--n-envs", "2e0"]) == [
+        "total_timesteps=100000",
+        "n_envs=2",
+    ]
+    assert overrides.to_hydra("train", ["algo.learning_rate=1e+5"]) == ["algo.learning_rate=1e+5"]
+
+
+def test_help_is_of_the_algorithm_and_environment_typed(rlher) -> None:
+    told = rlher("train", "--help", "algo=td3", "env=BitFlipping-v0").out
+    assert "algo.policy_delay " in told
+    assert "env.n_bits " in told
+    assert "(uniform; one of uniform, energy" in told
+    assert "algo.action_noise" in told
+    assert "(0.2)" in next(line for line in told.splitlines() if "algo.action_noise" in line), "as its YAML has it"
+    assert "algo.policy_delay" not in rlher("train", "--help", "algo=dqn").out
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("rlher train --see", ["--seed"]),
+        ("rlher evaluate --ep", ["--episodes"]),
+        ("rlher evaluate lo", ["logs/"]),
+        ("rlher ev", ["evaluate"]),
+    ],
+)
+def test_completion_of_flags_and_folders(rlher, monkeypatch: pytest.MonkeyPatch, line: str, known: list[str]) -> None:
+    Path("logs").mkdir()
+    monkeypatch.setenv("COMP_LINE", line)
+    assert rlher("-sc", "query=bash").out.split() == known

@@ -263,6 +263,71 @@ def test_a_reward_function_that_breaks_in_training_is_told(rlher, monkeypatch, t
     assert (folder / "last_model.zip").exists()
 
 
+def test_a_dry_run_is_not_the_newest(rlher, finished: Path) -> None:
+    dry = rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true")
+    assert dry.code == 0, dry.err
+    assert "watch it" not in dry.err
+    assert str(finished.relative_to(Path.cwd())) in rlher("evaluate", "--episodes", "1").err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("env=BitFlipping-v0",), "recipe dqn-BitFlipping-v0"),
+        (("env=BitFlipping-v0", "~tuned"), "no recipe"),
+        (("env=BitFlipping-v0", "--recipe", "mine.yaml"), "recipe mine.yaml"),
+    ],
+)
+def test_the_recipe_in_force_is_told(rlher, tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    (tmp_path / "mine.yaml").write_text("algo: {gamma: 0.9}\n")
+    done = rlher("train", "algo=dqn", *words, *TINY, "env.n_bits=4", "total_timesteps=60")
+    assert done.code == 0, done.err
+    assert told in done.err
+    recipe = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())["recipe"]
+    assert told == (f"recipe {recipe}" if recipe else "no recipe")
+
+
+UNDRAWN = """
+import gymnasium as gym
+import numpy as np
+
+class Undrawn(gym.Env):
+    action_space = gym.spaces.Box(-1, 1, (1,), dtype=np.float32)
+    observation_space = gym.spaces.Dict(
+        {key: gym.spaces.Box(-9, 9, (1,), dtype=np.float32) for key in ("observation", "achieved_goal", "desired_goal")}
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.goal = np.zeros(1, np.float32), self.np_random.uniform(-3, 3, 1).astype(np.float32)
+        return self.seen(), {}
+
+    def step(self, action):
+        self.at = np.clip(self.at + action, -9, 9).astype(np.float32)
+        reward = float(self.compute_reward(self.at, self.goal, {}))
+        return self.seen(), reward, False, False, {"is_success": reward == 0}
+
+    def seen(self):
+        return {"observation": self.at, "achieved_goal": self.at, "desired_goal": self.goal}
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(np.abs(achieved_goal - desired_goal).sum(axis=-1) > 0.5).astype(np.float32)
+
+gym.register("Undrawn-v0", Undrawn, max_episode_steps=10)
+"""
+
+
+def test_enjoy_of_what_cannot_be_drawn_says_so(rlher, tmp_path: Path) -> None:
+    (tmp_path / "undrawn.py").write_text(UNDRAWN)
+    done = rlher("train", "algo=sac", "env=Undrawn-v0", "env.modules=[undrawn]", *TINY, "total_timesteps=60")
+    assert done.code == 0, done.err
+    seen, filmed = rlher("enjoy", "--episodes", "1"), rlher("enjoy", "--episodes", "1", "--video", "a.gif")
+    assert "there is nothing to see: Undrawn-v0 has no render_mode 'rgb_array'." in seen.err
+    assert "Warning" not in seen.err
+    assert seen.out.startswith("episode 1:")
+    assert (seen.code, filmed.code) == (0, 1)
+
+
 def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from rlher.callbacks import Evaluate
 

@@ -1,11 +1,13 @@
 """From an environment's config to one environment, guarded and with one name for success."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
 from rlher.config import EnvConfig
 from rlher.envs.guard import Guard, describe_error
@@ -25,7 +27,8 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     raised as one sentence.
 
     :param cfg: which environment, and what is known of it.
-    :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``.
+    :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; one the environment does not declare in
+        ``metadata["render_modes"]`` is not asked for.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
     """
@@ -81,7 +84,7 @@ def make_kwargs(cfg: EnvConfig) -> dict[str, Any]:
 
 def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
     kwargs = make_kwargs(cfg)
-    if render_mode is not None:
+    if render_mode is not None and render_mode in _render_modes(cfg.id):
         kwargs["render_mode"] = render_mode
     try:
         with native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
@@ -99,6 +102,13 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
     except Exception as error:
         raise _construction_failed(cfg, kwargs, error) from error
+
+
+def _render_modes(name: str) -> Sequence[str]:
+    """List what an environment's class says it can draw; its constructor may take no render_mode otherwise."""
+    entry = gym.spec(name).entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata
 
 
 def _refuse_unknown_options(env: gym.Env, cfg: EnvConfig) -> None:

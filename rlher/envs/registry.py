@@ -84,6 +84,10 @@ def _import_quietly(family: str) -> None:
 
 def _how_to_install(name: str, family: str) -> str:
     extra = EXTRAS.get(family)
-    pip = f"pip install 'rlher[{extra}]'" if extra else f"pip install {family.replace('_', '-')}"
+    pip = (
+        f"pip install 'rlher[{extra}]' (in a checkout '.[{extra}]')"
+        if extra
+        else f"pip install {family.replace('_', '-')}"
+    )
     known = name in yaml_ids()
     return f"{name} {'needs' if known else 'looks as if it needed'} {family}, which is not installed: {pip}"

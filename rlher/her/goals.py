@@ -111,7 +111,7 @@ def geometric(draw: Draw) -> Rows:
 
 
 def mix(draw: Draw) -> Rows:
-    """Draw a strategy for each transition by :attr:`Draw.weights`, then a goal by that strategy.
+    """Draw a strategy for each transition by weight, then a goal by that strategy.
 
     mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
     """
