@@ -8,12 +8,13 @@ import pytest
 
 from rlher.her import HerReplayBuffer
 
-TEXT = Path(__file__).parents[2] / "docs" / "replay_buffer.md"
+ROOT = Path(__file__).parents[2]
 
 
-def test_the_example_runs():
+@pytest.mark.parametrize("text", ["README.md", "docs/replay_buffer.md"])
+def test_the_example_runs(text: str):
     pytest.importorskip("gymnasium_robotics")
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT.read_text(), flags=re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / text).read_text(), flags=re.DOTALL)
     assert "learn(5_000)" in code
     names: dict = {}
     exec(code.replace("learn(5_000)", "learn(120)"), names)
