@@ -70,10 +70,10 @@ def _dispatch(argv: list[str]) -> int:
         raise UserError(f"there is no verb {verb!r}{closest(verb, VERBS)}. Verbs: {', '.join(VERBS)}.")
     if verb == "list":
         return importlib.import_module("rlher.catalog").main(rest)
-    from rlher import overrides
+    from rlher import overrides, usage
 
     if "-h" in rest or "--help" in rest:
-        print(overrides.help_text(verb, VERBS[verb], rest))
+        print(usage.help_text(verb, VERBS[verb], rest))
         return 0
     return _run_hydra(verb, overrides.to_hydra(verb, rest), argv)
 

@@ -5,7 +5,7 @@ of their own. Hydra 1.3 wants its own flags before all overrides; here they may 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from itertools import pairwise
@@ -172,7 +172,7 @@ def _recipe_overrides(word: str, typed: list[str]) -> list[str]:
         raise UserError(f"cannot read the recipe {path}: {error}") from error
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe: it must be a mapping of keys to values.")
-    words = [f"{key}={_literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
+    words = [f"{key}={literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
     chosen = [name for word in typed if word.startswith("her=") for name in _keys_of("her", word[4:])]
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     return ["~tuned", f"recipe={quote(str(path))}", *(each for word in kept for each in _expand(word, []))]
@@ -192,9 +192,9 @@ def _flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{','.join(_literal(entry) for entry in value)}]"
+        return f"[{','.join(literal(entry) for entry in value)}]"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     return quote(str(value))
@@ -235,66 +235,3 @@ def recipe_in_force(runtime: Any) -> str | None:
     name = runtime.choices.get("tuned")
     folders = [source.path for source in runtime.config_sources if source.schema == "file"]
     return name if name and _has_config("tuned", name, folders) else None
-
-
-# ----------------------------------------------------------------------------------------------- help
-
-
-def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:
-    """Compose ``rlher <verb> --help``: flags, groups and keys, each with its text, default and choices.
-
-    :param argv: what else was typed; the keys are those of its ``algo=`` and ``env=``.
-    """
-    schema = config.VERB_SCHEMAS[verb]
-    names = [item.name for item in fields(schema)]
-    places = {"run": " [<run>]", "runs": " [<run or folder> ...]", None: ""}[positional(verb)]
-    lines = [f"rlher {verb}: {summary}", "", f"usage: rlher {verb}{places} [flags] [key=value ...]", ""]
-    lines.append("flags (each is a key too):")
-    for flag, (_, default, text) in flags(verb).items():
-        shown = flag if isinstance(default, bool) else f"{flag} {'...' if default in (None, []) else default}"
-        lines.append(f"  {shown:<28} {text}")
-    if groups := [group for group in GROUPS if group in names]:
-        lines += ["", "groups (`rlher list algos|envs|strategies` says more):"]
-        lines += [f"  {group}={'|'.join(options(group))}" for group in groups]
-        if "algo" in names:
-            lines.append("  tuned=<recipe or file.yaml>, ~tuned for none; recipes: " + ", ".join(options("tuned")))
-    nested = [(name, item, item.default) for name, item in config.keys(schema).items() if "." in name]
-    chosen = {group: name for word in argv for group, _, name in [word.partition("=")] if group in groups}
-    for group in groups:
-        if group in ("algo", "env"):
-            keys = _keys_of_choice(group, chosen.get(group, _DEFAULTS[group]))
-            nested = [each for each in nested if not each[0].startswith(f"{group}.")] + keys
-    if nested:
-        said = f" of {chosen.get('algo', _DEFAULTS['algo'])}" if "algo" in names else ""
-        lines += ["", f"keys{said}, with their defaults before any recipe:"]
-        lines += [f"  {name:<34} {item.metadata['text']}{_limits(item, default)}" for name, item, default in nested]
-    lines += [
-        "",
-        "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help",
-    ]
-    return "\n".join(lines)
-
-
-_DEFAULTS = {"algo": "tqc", "env": "parking-v0"}
-"""Of conf/train.yaml."""
-
-
-def _keys_of_choice(group: str, name: str) -> list[tuple[str, Field, Any]]:
-    """List the keys of an algorithm or environment: name, field, default in its YAML."""
-    file = resources.files("rlher.conf") / group / f"{name}.yaml"
-    values = yaml.safe_load(file.read_text()) if file.is_file() else {}
-    schema: type = config.ALGO_SCHEMAS.get(name, config.OffPolicyConfig)
-    if group == "env":
-        schema = config.BitFlippingConfig if "n_bits" in values else config.EnvConfig
-    return [
-        (key, item, values.get(item.name, item.default))
-        for key, item in config.keys(schema, f"{group}.").items()
-        if item.name not in ("name", "description")
-    ]
-
-
-def _limits(item: Field, default: Any) -> str:
-    words = [] if default is MISSING or default in (None, "") else [_literal(default)]
-    if item.metadata["choices"]:
-        words.append(f"one of {', '.join(item.metadata['choices'])}")
-    return f" ({'; '.join(words)})" if words else ""
