@@ -156,6 +156,8 @@ def explain(error: Exception) -> str | None:
         word = first.split("'")[1]
         name, _, values = word.partition("=")
         return f"{word} is several values: for one run each add -m, for a list write {name}=[{values}]."
+    if first.startswith("In 'preset/"):
+        return f"this preset does not fit the rest: {str(error).splitlines()[1]}."
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
     return f"{first.rstrip('.')}{': ' + cause if cause and cause != first else ''}."
 

@@ -25,7 +25,7 @@ HYDRA_FLAGS = {
     "-cn": "--config-name",
     "-i": "--info",
 }
-GROUPS = ("algo", "env", "her")
+GROUPS = ("algo", "env", "her", "engine", "preset")
 
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
@@ -204,7 +204,7 @@ def help_text(verb: str, summary: str) -> str:
         shown = flag if isinstance(default, bool) else f"{flag} {default if default is not None else '...'}"
         lines.append(f"  {shown:<28} {text}")
     names = [item.name for item in fields(schema)]
-    if groups := [group for group in GROUPS if group in names]:
+    if groups := [group for group in GROUPS if group in names or (group == "preset" and "algo" in names)]:
         lines += ["", "groups (`rlher list algos|envs|strategies` says more):"]
         lines += [f"  {group}={'|'.join(options(group))}" for group in groups]
     nested = [(name, text) for name, text in config.keys(schema).items() if "." in name]
