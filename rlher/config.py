@@ -234,7 +234,7 @@ class TrainConfig:
     n_envs: int = key(1, "environments stepped together", low=1)
     vec_env: str = key("auto", "one process or many; auto: many from two on", choices=("auto", "dummy", "subproc"))
     device: str = key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = key(None, "torch threads; null: one for small batches, else all cores", low=1)
+    threads: int | None = key(None, "torch threads; null: measured", low=1)
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
     eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
     init_from: str | None = key(None, "run folder whose last model is the starting point")

@@ -1,13 +1,12 @@
 """What a config leaves open, and what people get wrong in it, resolved before a run and said aloud."""
 
-import os
 from dataclasses import replace
 
 from rlher.algos.compilation import decide
+from rlher.algos.threads import fastest
 from rlher.config import TrainConfig
 
 DRY_RUN_STEPS = 400
-LARGE_BATCH = 1024  # from here on a second thread gains more than it costs in hand-over
 
 
 def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -40,7 +39,10 @@ def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     compiling, sentence = _compiling(config, learning_starts, gradient_steps)
     if sentence:
         notes.append(sentence)
-    threads = config.threads or (os.cpu_count() or 1 if algo.batch_size >= LARGE_BATCH else 1)
+    threads = config.threads
+    if threads is None:
+        threads, sentence = fastest(algo.batch_size, algo.net_arch)
+        notes.append(sentence)
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     return replace(
         config,

@@ -192,7 +192,7 @@ def floor(work: Work, threads: int, model: Any) -> dict[str, float]:
         actions = int(np.prod(model.action_space.shape))
         critics = work.policy.get("n_critics", 2) * _macs([inputs + actions, *work.nets, outputs])
         actor = _macs([inputs, *work.nets, 2 * actions])
-        # Critics: target, forward, backward twice, forward and backward for the actor. Actor: forward and backward twice.
+        # Critics: target, forward, backward twice, forward and backward for the actor. Actor: both twice.
         flops = 2 * work.batch * (6 * critics + 4 * actor)
     env = make_env(work)
     env.reset(seed=0)

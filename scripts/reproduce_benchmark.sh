@@ -26,13 +26,13 @@ bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
 parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3
 parking-classic-sac-ent1|algo=sac env=parking-classic algo.ent_coef=auto
 parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3
-reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher|0 1 2 3 4
-reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3|0 1 2 3 4
-bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher|0 1 2 3 4
-bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3|0 1 2 3 4
-bits15-dqn-per|algo=dqn env=BitFlipping-v0 her.priority=td_error
-reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=500 eval.freq=50
-reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=500 eval.freq=50 +preset=high_utd
+reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
+reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
+bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0 1 2 3 4
+bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3 total_timesteps=6000|0 1 2 3 4
+bits15-dqn-per|algo=dqn env=BitFlipping-v0 her.priority=td_error total_timesteps=6000
+reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
+reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
 RUNS
 
 # A run's folder, less what is large: models, TensorBoard and SB3's own log.

@@ -81,9 +81,11 @@ def _linear_batch_last(x: th.Tensor, weight: th.Tensor, bias: th.Tensor) -> th.T
 
 
 def can_stack(layer: nn.Module) -> bool:
-    """Tell whether a layer is of a kind that a stack knows."""
+    """Tell whether a layer is of a kind that a stack knows, and does the same in training and in evaluation."""
     if isinstance(layer, nn.Linear):
         return layer.bias is not None
     if isinstance(layer, nn.LayerNorm):
         return layer.elementwise_affine and layer.bias is not None
+    if isinstance(layer, nn.modules.dropout._DropoutNd | nn.RReLU):
+        return False
     return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())

@@ -93,6 +93,8 @@ class OwnUpdate(OffPolicyAlgorithm):
         if self._owned:
             acting = self.networks()[0]
             self._features, self._read = features_of(acting), reader_of(acting)
+            # Every layer here does the same in training and in evaluation: no step needs to walk through all of them.
+            self.policy.set_training_mode = _stay  # type: ignore[method-assign]
             self.prepare()
         elif self.options != Options():
             raise ValueError("options need a policy of plain layers, without gSDE or a learnt features extractor.")
@@ -169,6 +171,10 @@ class OwnUpdate(OffPolicyAlgorithm):
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), *self._unsaved]
+
+
+def _stay(mode: bool) -> None:
+    """Leave the mode as it is."""
 
 
 def _per_transition(errors: th.Tensor) -> th.Tensor:
