@@ -1,11 +1,12 @@
 """Speed of a training run with our update step, with Stable-Baselines3's, and with SBX where sbx-rl is installed.
 
-    python scripts/bench_train.py [--json] [--only sac tqc64] [--rounds 5] [--threads 1] [--eager] [--startup]
+    python scripts/bench_train.py [--json] [--only sac tqc64] [--rounds 5] [--threads 1] [--cpu-time] [--startup]
 
 Each contender trains on the same environment with the same networks and batch, from a full buffer of 1,000,000
 transitions; they take turns, so that a busy machine slows all of them, and medians over the turns are compared. SB3 and
 SBX use SB3's HerReplayBuffer, ours uses our own. The floor is what no update step goes below: the arithmetic at the
-rate of this machine's matrix product, and the environment's own step.
+rate of this machine's matrix product, and the environment's own step. On a machine that is busy with other work, use
+`--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
 SBX comes with `pip install rlher[bench]`.
 """
 
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -154,35 +156,35 @@ def fill_sb3(buffer: SB3Buffer, capacity: int) -> None:
 class Contender:
     """A model that trains in turns, and what it took."""
 
-    def __init__(self, model: Any, steps: int, threads: int) -> None:
-        self.model, self.steps, self.threads = model, steps, threads
+    def __init__(self, model: Any, steps: int, threads: int, clock: Callable[[], float]) -> None:
+        self.model, self.steps, self.threads, self.clock = model, steps, threads, clock
         self.speeds: list[float] = []
         self.updates: list[float] = []
         self._train, model.train = model.train, self._timed
         self._spent = 0.0
 
     def _timed(self, *args: Any, **kwargs: Any) -> None:
-        started = time.perf_counter()
+        started = self.clock()
         self._train(*args, **kwargs)
-        self._spent += time.perf_counter() - started
+        self._spent += self.clock() - started
 
     def turn(self, measured: bool = True) -> None:
         """Train for some steps."""
         th.set_num_threads(self.threads)
-        self._spent, started = 0.0, time.perf_counter()
+        self._spent, started = 0.0, self.clock()
         self.model.learn(self.steps, reset_num_timesteps=False)
-        took = time.perf_counter() - started
+        took = self.clock() - started
         if measured:
             self.speeds.append(self.steps / took)
             self.updates.append(1e3 * self._spent / self.steps)
 
 
-def floor(work: Work, threads: int, model: Any) -> dict[str, float]:
+def floor(work: Work, threads: int, model: Any, clock: Callable[[], float]) -> dict[str, float]:
     """Return the milliseconds of a step's arithmetic and of the environment's step."""
     th.set_num_threads(threads)
     width = max(work.nets)
     a, b = th.randn(work.batch, width), th.randn(width, width)
-    rate = 2 * work.batch * width * width / _best(lambda: a @ b)
+    rate = 2 * work.batch * width * width / _best(lambda: a @ b, clock)
     inputs = sum(int(np.prod(space.shape)) for space in model.observation_space.spaces.values())
     if work.algo == "dqn":
         macs, passes = _macs([inputs, *work.nets, int(model.action_space.n)]), 4  # target, forward, backward twice
@@ -202,20 +204,20 @@ def floor(work: Work, threads: int, model: Any) -> dict[str, float]:
         if terminated or truncated:
             env.reset()
 
-    return {"arithmetic_ms": 1e3 * flops / rate, "env_ms": 1e3 * _best(step, 200), "gflops": rate / 1e9}
+    return {"arithmetic_ms": 1e3 * flops / rate, "env_ms": 1e3 * _best(step, clock, 200), "gflops": rate / 1e9}
 
 
 def _macs(widths: list[int]) -> int:
     return sum(before * after for before, after in pairwise(widths))
 
 
-def _best(function: Any, repeats: int = 60) -> float:
+def _best(function: Callable[[], Any], clock: Callable[[], float], repeats: int = 60) -> float:
     """Return the seconds of a call, the lower quartile of many."""
     times = []
     for _ in range(repeats):
-        started = time.perf_counter()
+        started = clock()
         function()
-        times.append(time.perf_counter() - started)
+        times.append(clock() - started)
     return sorted(times)[repeats // 4]
 
 
@@ -225,15 +227,17 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
     if importlib.util.find_spec("sbx") and work.algo != "dqn":  # SBX's DQN takes no dictionaries
         names.append("sbx")
     threads = arguments.threads or th.get_num_threads()
+    clock = time.process_time if arguments.cpu_time else time.perf_counter
     contenders = {}
     for name in names:
-        contenders[name] = Contender(build(work, name, arguments.capacity, arguments.precision), work.steps, threads)
+        model = build(work, name, arguments.capacity, arguments.precision)
+        contenders[name] = Contender(model, work.steps, threads, clock)
         contenders[name].turn(measured=False)
     for _ in range(arguments.rounds):
         for contender in contenders.values():
             contender.turn()
     speeds = {name: statistics.median(each.speeds) for name, each in contenders.items()}
-    bottom = floor(work, threads, contenders["sb3"].model)
+    bottom = floor(work, threads, contenders["sb3"].model, clock)
     ratios = {
         name: statistics.median(a / b for a, b in zip(contenders[names[0]].speeds, each.speeds, strict=True))
         for name, each in contenders.items()
@@ -298,11 +302,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(WORKS), default=list(WORKS))
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contender")
     parser.add_argument("--threads", type=int, help="of torch, for ours and SB3's; default: torch's")
+    parser.add_argument("--cpu-time", action="store_true", help="measure processor time")
     parser.add_argument("--capacity", type=int, default=MILLION)
     parser.add_argument("--precision", default="float32", choices=("float32", "bf16"), help="of ours")
     parser.add_argument("--eager", action="store_true", help="ours not compiled")
     parser.add_argument("--startup", action="store_true", help="time to the first update instead")
     arguments = parser.parse_args()
+    if arguments.threads == 1:  # SBX's too
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     rows = []
     for name in arguments.only:
         if arguments.startup:

@@ -5,8 +5,9 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.policies import BaseModel
 
+from rlher.algos.descent import Descent
 from rlher.algos.stack import Stack
-from rlher.algos.update import Batch, Losses, OwnUpdate, descend, follow
+from rlher.algos.update import Batch, Losses, OwnUpdate, follow
 
 Draws = tuple[th.Tensor, ...]
 
@@ -61,19 +62,21 @@ class ActorCritic(OwnUpdate):
         self.critics = Stack(self.critic.q_networks)
         self.critics_target = Stack(self.critic_target.q_networks)
         self._actor_weights: list[th.Tensor] = list(self.actor.parameters())
+        self._critic_descent = Descent(self.critic.optimizer, self.critics.parameters)
+        self._actor_descent = Descent(self.actor.optimizer, self._actor_weights)
         self._critic_phase, self._actor_phase = self.phase(self._critic_gradients), self.phase(self._actor_gradients)
 
     def update(self, batch: Batch, step: int) -> tuple[Losses, th.Tensor]:
         """Update the critics, then what follows from them."""
         draws = self.draw(batch)
         loss, errors, gradients = self._critic_phase(batch, draws)
-        descend(self.critic.optimizer, self.critics.parameters, self.critics.gradients(gradients))
+        self._critic_descent.step(self.critics.gradients(gradients))
         return {"critic_loss": loss, **self.update_actor(batch, draws, step)}, errors
 
     def descend_actor(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
         """Update the actor, and return what its loss does."""
         loss, known, gradients = self._actor_phase(batch, draws)
-        descend(self.actor.optimizer, self._actor_weights, gradients)
+        self._actor_descent.step(gradients)
         return loss, known
 
     def follow_critics(self) -> None:

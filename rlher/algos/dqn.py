@@ -8,7 +8,8 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
-from rlher.algos.update import Batch, Losses, OwnUpdate, descend
+from rlher.algos.descent import Descent
+from rlher.algos.update import Batch, Losses, OwnUpdate
 
 
 class Discrete(OwnUpdate):
@@ -28,12 +29,13 @@ class Discrete(OwnUpdate):
     def prepare(self) -> None:
         """List the weights."""
         self._weights = list(self.networks()[0].parameters())
+        self._descent = Descent(self.policy.optimizer, self._weights)
         self._phase = self.phase(self._gradients)
 
     def update(self, batch: Batch, step: int) -> tuple[Losses, th.Tensor]:
         """Take a step along the clipped gradient; the target network follows in the rollout."""
         loss, errors, gradients = self._phase(batch)
-        descend(self.policy.optimizer, self._weights, gradients)
+        self._descent.step(gradients)
         return {"loss": loss}, errors
 
     def _gradients(self, batch: Batch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:

@@ -6,6 +6,7 @@ from typing import Any
 import torch as th
 
 from rlher.algos.actor_critic import ActorCritic, Draws
+from rlher.algos.descent import Descent
 from rlher.algos.update import Batch, Losses
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
@@ -27,6 +28,12 @@ class MaximumEntropy(ActorCritic):
         own = [self.ent_coef_optimizer] if self.ent_coef_optimizer is not None else []
         return [*super().optimizers(), *own]
 
+    def prepare(self) -> None:
+        """Lay the critics' weights side by side, and find the entropy coefficient's optimiser."""
+        super().prepare()
+        if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
+            self._entropy_descent = Descent(self.ent_coef_optimizer, [self.log_ent_coef])
+
     def draw(self, batch: Batch) -> Draws:
         """Draw the noise of the actions, of the next actions, and the target's critics."""
         now, after = th.randn_like(batch.actions), th.randn_like(batch.actions)
@@ -43,8 +50,7 @@ class MaximumEntropy(ActorCritic):
             # The loss is -log_ent_coef * (log_prob + target_entropy), whose gradient needs no graph.
             slope = -(log_prob + self.target_entropy)
             losses["ent_coef_loss"] = self.log_ent_coef.detach() * slope
-            self.log_ent_coef.grad = slope.reshape(1)
-            self.ent_coef_optimizer.step()
+            self._entropy_descent.step([slope.reshape(1)])
         if step % self.target_update_interval == 0:
             self.follow_critics()
         return losses

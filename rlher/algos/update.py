@@ -1,7 +1,7 @@
 """The skeleton of the update step that our algorithms share."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -106,8 +106,6 @@ class OwnUpdate(OffPolicyAlgorithm):
             super().train(gradient_steps, batch_size)
             return
         self._update_learning_rate(self.optimizers())
-        for optimizer in self.optimizers():
-            fuse(optimizer)
         history: dict[str, list[th.Tensor]] = defaultdict(list)
         for step in range(gradient_steps):
             samples: Any = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)  # type: ignore[union-attr]
@@ -181,21 +179,6 @@ def _per_transition(errors: th.Tensor) -> th.Tensor:
     """Average absolute TD errors (…, batch, any) of several critics to (batch,)."""
     flat = errors.detach().abs()
     return flat.reshape(-1, *flat.shape[-2:]).mean(dim=(0, 2))
-
-
-def fuse(optimizer: th.optim.Optimizer) -> None:
-    """Let an optimiser update all parameters in one call where it can."""
-    for group in optimizer.param_groups:
-        if "fused" in group and not group.get("differentiable"):
-            group["fused"], group["foreach"] = True, False
-
-
-def descend(optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor], gradients: Iterable[th.Tensor]) -> None:
-    """Take one step of the optimiser along these gradients."""
-    for parameter, gradient in zip(parameters, gradients, strict=True):
-        # The fused optimiser walks through memory, so both must be laid out alike.
-        parameter.grad = gradient.contiguous()
-    optimizer.step()
 
 
 def follow(targets: list[th.Tensor], sources: list[th.Tensor], tau: float) -> None:
