@@ -182,6 +182,8 @@ def explain(error: Exception) -> str | None:
         word = first.split("'")[1]
         name, _, values = word.partition("=")
         return f"{word} is several values: for one run each add -m, for a list write {name}=[{values}]."
+    if first.startswith("In 'preset/"):
+        return f"this preset does not fit the rest: {str(error).splitlines()[1]}."
     cause = str(error.__cause__).splitlines()[0].rstrip(".") if error.__cause__ else ""
     if first.startswith("Error merging override "):
         return _wrong_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)

@@ -71,6 +71,22 @@ class ActorCriticConfig(OffPolicyConfig):
 
 
 @dataclass
+class EnsembleConfig(ActorCriticConfig):
+    """What our update step adds to the critics."""
+
+    target_critics: int | None = key(None, "critics, drawn at random, a target is the least of; null: all", low=1)
+    layer_norm_critics: bool = key(False, "normalise the critics' hidden layers")
+
+
+@dataclass
+class DeterministicConfig(EnsembleConfig):
+    """What our update step adds to the algorithms with a deterministic actor, after OpenAI baselines."""
+
+    random_action: float = key(0.0, "probability of a uniform action, beside the noise", low=0, high=1)
+    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
+
+
+@dataclass
 class EntropyConfig:
     """What the maximum-entropy algorithms share."""
 
@@ -79,7 +95,7 @@ class EntropyConfig:
 
 
 @dataclass
-class SACConfig(EntropyConfig, TargetConfig, ActorCriticConfig):
+class SACConfig(EntropyConfig, TargetConfig, EnsembleConfig):
     """Soft actor-critic (Haarnoja et al. 2018)."""
 
 
@@ -99,7 +115,7 @@ class CrossQConfig(EntropyConfig, ActorCriticConfig):
 
 
 @dataclass
-class TD3Config(TargetConfig, ActorCriticConfig):
+class TD3Config(TargetConfig, DeterministicConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
@@ -108,7 +124,7 @@ class TD3Config(TargetConfig, ActorCriticConfig):
 
 
 @dataclass
-class DDPGConfig(TargetConfig, ActorCriticConfig):
+class DDPGConfig(TargetConfig, DeterministicConfig):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), the algorithm of the HER paper's robot tasks."""
 
     n_critics: int = key(1, "Q networks", low=1)
@@ -172,11 +188,19 @@ class HerConfig:
     goal_selection_strategy: str = key("future", "where goals come from", choices=tuple(KEY_TO_GOAL_STRATEGY))
     goal_mix: dict[str, float] = key({}, "weights of the strategies in a mix, and of `original`; empty: the default")
     n_steps: int = key(1, "steps a return sums up", low=1)
-    # td_error waits for an update step that hands its errors back to the buffer.
-    priority: str = key("uniform", "which transitions are drawn", choices=("uniform", "energy"))
+    priority: str = key("uniform", "which transitions are drawn", choices=("uniform", "energy", "td_error"))
     relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = key(True, "carry over reward that no goal explains, such as a crash penalty")
     copy_info_dict: bool = key(False, "hand each step's info to compute_reward")
+
+
+@dataclass
+class EngineConfig:
+    """The update step: the project's own or Stable-Baselines3's, which do the same at different speed."""
+
+    name: str = key("rlher", "whose update step", choices=("rlher", "sb3"))
+    compile: str = key("auto", "torch.compile; auto: where the run is long enough", choices=("auto", "on", "off"))
+    precision: str = key("float32", "of the losses; weights stay float32", choices=("float32", "bf16"))
 
 
 @dataclass
@@ -204,12 +228,13 @@ class TrainConfig:
     algo: OffPolicyConfig = field(default_factory=OffPolicyConfig, metadata={"text": "algorithm"})
     env: EnvConfig = field(default_factory=EnvConfig, metadata={"text": "environment"})
     her: HerConfig = field(default_factory=HerConfig, metadata={"text": "hindsight"})
+    engine: EngineConfig = field(default_factory=EngineConfig, metadata={"text": "update step"})
     seed: int = key(0, "seed of everything random", low=0)
     total_timesteps: int = key(100_000, "environment steps, all environments counted", low=1)
     n_envs: int = key(1, "environments stepped together", low=1)
     vec_env: str = key("auto", "one process or many; auto: many from two on", choices=("auto", "dummy", "subproc"))
     device: str = key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = key(None, "torch threads; null: one for small batches, else all cores", low=1)
+    threads: int | None = key(None, "torch threads; null: measured", low=1)
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
     eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
     recipe: str | None = key(None, "hyperparameters of the pair: a name or a YAML file; null: those in hyperparams/")

@@ -26,7 +26,19 @@ SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_stra
 
 DEFAULT_BY = ("algo", "her")
 
-ASIDE = ("seed", "logs", "device", "threads", "vec_env", "progress", "tensorboard", "json", "total_timesteps", "recipe")
+ASIDE = (
+    "seed",
+    "logs",
+    "device",
+    "threads",
+    "vec_env",
+    "progress",
+    "tensorboard",
+    "json",
+    "total_timesteps",
+    "recipe",
+    "engine.compile",
+)
 """Keys that make no other experiment of a run: those of its place and length. Those of evaluation are others."""
 
 

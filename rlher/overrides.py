@@ -25,7 +25,7 @@ HYDRA_FLAGS = {
     "-cn": "--config-name",
     "-i": "--info",
 }
-GROUPS = ("algo", "env", "her")
+GROUPS = ("algo", "env", "her", "engine", "preset")
 
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
@@ -193,6 +193,7 @@ def _flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def literal(value: Any) -> str:
+    """Write a value as one would type it on the command line."""
     if isinstance(value, list):
         return f"[{','.join(literal(entry) for entry in value)}]"
     if isinstance(value, bool) or value is None:

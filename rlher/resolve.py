@@ -1,12 +1,12 @@
 """What a config leaves open, and what people get wrong in it, resolved before a run and said aloud."""
 
-import os
 from dataclasses import replace
 
+from rlher.algos.compilation import decide
+from rlher.algos.threads import fastest
 from rlher.config import TrainConfig
 
 DRY_RUN_STEPS = 400
-LARGE_BATCH = 1024  # from here on a second thread gains more than it costs in hand-over
 
 
 def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -36,14 +36,30 @@ def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         )  # SB3's 1 would mean fewer updates the more environments (#704)
         if gradient_steps > 1:
             notes.append(f"gradient_steps {gradient_steps}: one update per stored transition")
-    threads = config.threads or (os.cpu_count() or 1 if algo.batch_size >= LARGE_BATCH else 1)
+    compiling, sentence = _compiling(config, learning_starts, gradient_steps)
+    if sentence:
+        notes.append(sentence)
+    threads = config.threads
+    if threads is None:
+        threads, sentence = fastest(algo.batch_size, algo.net_arch)
+        notes.append(sentence)
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     return replace(
         config,
         algo=replace(algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
         eval=replace(config.eval, freq=freq),
+        engine=replace(config.engine, compile=compiling),
         threads=threads,
     ), notes
+
+
+def _compiling(config: TrainConfig, learning_starts: int, gradient_steps: int) -> tuple[str, str]:
+    """Decide ``engine.compile``, and say it."""
+    if config.engine.name == "sb3":
+        return "off", "update step of Stable-Baselines3"
+    rounds = (config.total_timesteps - learning_starts) // (config.algo.train_freq * config.n_envs)
+    compiling, sentence = decide(config.engine.compile, rounds * gradient_steps)
+    return "on" if compiling else "off", sentence
 
 
 def _shortened(config: TrainConfig) -> TrainConfig:

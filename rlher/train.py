@@ -48,7 +48,7 @@ def train(config: TrainConfig) -> int:
     envs, normalizer = _environments(config)
     try:
         require_fit(config.algo.name, envs.action_space)
-        model = build_model(config.algo, config.her, config.env, envs, config.seed, config.device)
+        model = build_model(config.algo, config.her, config.env, envs, config.seed, config.device, config.engine)
         if config.init_from:
             checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
         run = runs.create(config)

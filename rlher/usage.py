@@ -24,7 +24,7 @@ def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:
     for flag, (_, default, text) in flags(verb).items():
         shown = flag if isinstance(default, bool) else f"{flag} {'...' if default in (None, []) else default}"
         lines.append(f"  {shown:<28} {text}")
-    if groups := [group for group in GROUPS if group in names]:
+    if groups := [group for group in GROUPS if group in names or (group == "preset" and "algo" in names)]:
         lines += ["", "groups (`rlher list algos|envs|strategies` says more):"]
         lines += [f"  {group}={'|'.join(options(group))}" for group in groups]
         if "algo" in names:

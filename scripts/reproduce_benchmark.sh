@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The runs behind the README's table: three seeds of each, two at a time, their small files kept in logs/benchmark/.
+# The runs behind the README's table: three seeds of each unless it says more, two at a time, their small files kept in
+# logs/benchmark/.
 #   scripts/reproduce_benchmark.sh [folder] [jobs] [pattern of names]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +10,7 @@ pattern=${3:-.}
 logs=$(mktemp -d)
 export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 
-# name | overrides
+# name | overrides | seeds, where not 0 1 2
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
@@ -25,6 +26,13 @@ bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
 parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3
 parking-classic-sac-ent1|algo=sac env=parking-classic algo.ent_coef=auto
 parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3
+reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
+reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
+bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0 1 2 3 4
+bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3 total_timesteps=6000|0 1 2 3 4
+bits15-dqn-per|algo=dqn env=BitFlipping-v0 her.priority=td_error total_timesteps=6000
+reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
+reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
 RUNS
 
 # A run's folder, less what is large: models, TensorBoard and SB3's own log.
@@ -39,7 +47,7 @@ one() {
 }
 export -f one
 
-while IFS='|' read -r name overrides; do
-    for seed in 0 1 2; do printf '%s\0%s\0%s\0%s\0' "$name" "$seed" "$overrides" "$into"; done
+while IFS='|' read -r name overrides seeds; do
+    for seed in ${seeds:-0 1 2}; do printf '%s\0%s\0%s\0%s\0' "$name" "$seed" "$overrides" "$into"; done
 done < <(grep -E -- "$pattern" "$logs/todo") | xargs -0 -n 4 -P "$jobs" bash -c 'one "$@"' _
 .venv/bin/python scripts/benchmark_table.py "$into"

@@ -1,4 +1,4 @@
-"""Bounded target values, for every algorithm with a target network."""
+"""Bounded target values, for every algorithm with a target network; ours are in tests/algos/test_faithful.py."""
 
 import pytest
 import torch as th
@@ -6,7 +6,7 @@ import torch as th
 from rlher.algos import ALGORITHMS
 from rlher.algos.build import build_model
 from rlher.algos.target_bounds import resolve
-from rlher.config import ALGO_SCHEMAS, BitFlippingConfig, HerConfig
+from rlher.config import ALGO_SCHEMAS, BitFlippingConfig, EngineConfig, HerConfig
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import UserError
 
@@ -35,14 +35,14 @@ def test_nonsense_is_told(wanted) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, algorithm in ALGORITHMS.items() if algorithm.target])
-def test_every_target_network_is_bounded(name: str) -> None:
+def test_every_target_network_of_sb3_is_bounded(name: str) -> None:
     continuous = ALGORITHMS[name].actions == "continuous"
     env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=continuous, reward_range=[-1.0, 0.0])
     algo = ALGO_SCHEMAS[name](
         name=name, net_arch=[8], learning_starts=5, gradient_steps=1, target_q_bounds=[-0.01, 0.01]
     )  # type: ignore[call-arg]
     envs = make_goal_envs(env)
-    model = build_model(algo, HerConfig(), env, envs, 0, "cpu")
+    model = build_model(algo, HerConfig(), env, envs, 0, "cpu", EngineConfig(name="sb3"))
     model.learn(20)
     target = getattr(model, ALGORITHMS[name].target)
     for parameter in target.parameters():  # far outside the bounds, so that an unbounded output would show

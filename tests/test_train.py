@@ -395,6 +395,9 @@ def test_the_normaliser_travels_with_the_model(rlher, finished: Path) -> None:
     [
         "her.n_steps=3",
         "her.priority=energy",
+        "her.priority=td_error",
+        "engine=sb3",
+        "engine.precision=bf16",
         "her=mix",
         "her.goal_mix={future:0.7,original:0.3}",
         "her=sb3",
@@ -405,6 +408,42 @@ def test_the_normaliser_travels_with_the_model(rlher, finished: Path) -> None:
 def test_replay_options_train(rlher, option: str) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, option, "total_timesteps=100")
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("algo", ["sac", "tqc", "td3", "ddpg"])
+def test_many_updates_a_step_train(rlher, tmp_path: Path, algo: str) -> None:
+    run = ("train", f"algo={algo}", *BITS, "env.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=60")
+    done = rlher(*run, "her.n_sampled_goal=2")
+    assert done.code == 0, done.err
+    folder = tmp_path / f"logs/{algo}/BitFlipping-v0_1"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["algo"]["gradient_steps"] == 20
+    assert config["her"]["n_sampled_goal"] == 2, "the command line wins over a preset"
+    assert _last_row(folder)["updates"] == str(20 * 19), "the last evaluation comes before the last round"
+    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
+
+
+@pytest.mark.parametrize("option", ["her.priority=td_error", "algo.target_critics=2", "engine.precision=bf16"])
+def test_what_only_our_update_step_can_do_is_refused_elsewhere(rlher, option: str) -> None:
+    done = rlher("train", "algo=sac", *BITS, "env.continuous=true", *TINY, "engine=sb3", option)
+    assert done.code == 2
+    assert option in done.err
+    assert "engine=sb3" in done.err
+
+
+def test_a_preset_that_does_not_fit_is_told(rlher) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "+preset=high_utd")
+    assert done.code == 2
+    assert "n_critics" in done.err
+
+
+def test_the_run_folder_says_whose_update_step_ran(rlher, tmp_path: Path) -> None:
+    for number, (words, name) in enumerate([((), "rlher"), (("engine=sb3",), "sb3")], start=1):
+        done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=60", *words)
+        assert done.code == 0, done.err
+        config = yaml.safe_load((tmp_path / f"logs/dqn/BitFlipping-v0_{number}/config.yaml").read_text())
+        assert config["engine"] == {"name": name, "compile": "off", "precision": "float32"}
+        assert ("not compiled" in done.err) == (name == "rlher")
 
 
 def test_a_wrong_mix_is_told(rlher) -> None:

@@ -14,8 +14,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from rlher.algos import target_bounds
+from rlher.algos.options import Options
+from rlher.algos.policies import with_layer_norm
 from rlher.algos.registry import ALGORITHMS
-from rlher.config import EnvConfig, HerConfig, OffPolicyConfig
+from rlher.algos.update import OwnUpdate
+from rlher.config import EngineConfig, EnvConfig, HerConfig, OffPolicyConfig
 from rlher.errors import UserError, closest
 from rlher.her import HerReplayBuffer
 
@@ -31,7 +34,17 @@ POLICY_KEYS = (
     "n_critics",
     "n_quantiles",
 )  # these go to the policy, every other key to the algorithm
-OWN_KEYS = ("name", "activation", "learning_rate_schedule", "action_noise", "target_q_bounds", "kwargs")
+OPTION_KEYS = ("target_critics", "random_action", "action_l2")  # and these to our update step
+OWN_KEYS = (
+    "name",
+    "activation",
+    "learning_rate_schedule",
+    "action_noise",
+    "target_q_bounds",
+    "layer_norm_critics",
+    "kwargs",
+    *OPTION_KEYS,
+)
 
 
 def require_fit(name: str, action_space: spaces.Space) -> None:
@@ -52,15 +65,24 @@ def require_fit(name: str, action_space: spaces.Space) -> None:
 
 
 def build_model(
-    algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, venv: VecEnv, seed: int, device: str
+    algo: OffPolicyConfig,
+    her: HerConfig,
+    env: EnvConfig,
+    venv: VecEnv,
+    seed: int,
+    device: str,
+    engine: EngineConfig | None = None,
 ) -> OffPolicyAlgorithm:
     """Build the model of a training run.
 
     :param algo: its ``learning_starts`` and ``gradient_steps`` already resolved to numbers.
     :param env: the environment's properties, already probed where the config left them open.
     :param venv: where it acts; goal environments.
-    :raises UserError: a value the algorithm's constructor refuses.
+    :param engine: whose update step, its ``compile`` already resolved; None: the defaults.
+    :raises UserError: a value the algorithm's constructor refuses, or something only our update step can do.
     """
+    engine = engine or EngineConfig()
+    kind = ALGORITHMS[algo.name].load(engine.name)
     bounds = target_bounds.resolve(getattr(algo, "target_q_bounds", None), env.reward_range, algo.gamma)
     buffer: dict[str, Any] = dict(
         n_sampled_goal=her.n_sampled_goal,
@@ -76,19 +98,41 @@ def build_model(
         success_reward=env.success_reward,
         seed=seed,
     )
-    model = _construct(algo, venv, seed, device, replay_buffer_class=HerReplayBuffer, replay_buffer_kwargs=buffer)
+    given: dict[str, Any] = dict(replay_buffer_class=HerReplayBuffer, replay_buffer_kwargs=buffer)
+    if issubclass(kind, OwnUpdate):
+        own = {name: getattr(algo, name) for name in OPTION_KEYS if hasattr(algo, name)}
+        given["options"] = Options(
+            target_bounds=bounds, compile=engine.compile == "on", precision=engine.precision, **own
+        )
+        return _construct(kind, algo, venv, seed, device, **given)
+    _require_nothing_own(algo, her, engine)
+    model = _construct(kind, algo, venv, seed, device, **given)
     target = ALGORITHMS[algo.name].target
     if bounds is not None and target is not None:
         target_bounds.bound(getattr(model, target), bounds)
     return model
 
 
+def _require_nothing_own(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig) -> None:
+    """Refuse what Stable-Baselines3's update step cannot do."""
+    wanted = {f"algo.{name}": getattr(algo, name) for name in OPTION_KEYS if getattr(algo, name, None)}
+    if her.priority == "td_error":
+        wanted["her.priority"] = her.priority
+    if engine.precision != "float32":
+        wanted["engine.precision"] = engine.precision
+    for name, value in wanted.items():
+        whose = "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
+        raise UserError(f"{name}={value} needs our own update step, which {whose} does not run.")
+
+
 def build_policy(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
     """Build a model to act with, not to train: its replay buffer holds a single transition."""
-    return _construct(algo, venv, seed=0, device=device, buffer_size=1)
+    return _construct(ALGORITHMS[algo.name].load(), algo, venv, seed=0, device=device, buffer_size=1)
 
 
-def _construct(algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **given: Any) -> OffPolicyAlgorithm:
+def _construct(
+    kind: type[OffPolicyAlgorithm], algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **given: Any
+) -> OffPolicyAlgorithm:
     options = {item.name: getattr(algo, item.name) for item in fields(algo)}
     arguments = {name: value for name, value in options.items() if name not in POLICY_KEYS + OWN_KEYS}
     policy = {name: options[name] for name in POLICY_KEYS if name in options}
@@ -105,8 +149,11 @@ def _construct(algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **gi
         raise UserError("n-step returns are the replay buffer's here: set her.n_steps, not algo.kwargs.n_steps.")
     policy |= extra.pop("policy_kwargs", {})
     arguments |= {"policy_kwargs": policy, "seed": seed, "device": device} | given | extra
+    policy_class = kind.policy_aliases["MultiInputPolicy"]
+    if getattr(algo, "layer_norm_critics", False):
+        policy_class = with_layer_norm(policy_class)
     try:
-        return ALGORITHMS[algo.name].load()("MultiInputPolicy", venv, **arguments)
+        return kind(policy_class, venv, **arguments)
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise UserError(f"{algo.name} cannot be built: {error}") from error
 

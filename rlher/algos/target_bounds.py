@@ -53,8 +53,8 @@ def resolve(wanted: Any, reward_range: list[float | None] | None, gamma: float) 
 def bound(network: nn.Module, bounds: Bounds) -> None:
     """Clamp everything ``network`` returns, a tensor or a tuple of them, to ``bounds``.
 
-    Every SB3 algorithm reads its target network through ``__call__``, so a forward hook reaches all of them. Hooks are
-    no part of a saved model.
+    For Stable-Baselines3's own update step: every algorithm there reads its target network through ``__call__``, so a
+    forward hook reaches all of them. Hooks are no part of a saved model.
     """
     low, high = bounds
 

@@ -1,0 +1,41 @@
+"""What our algorithms can do beyond Stable-Baselines3's."""
+
+from dataclasses import dataclass
+
+PRECISIONS = ("float32", "bf16")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the update step; the defaults are Stable-Baselines3's behaviour.
+
+    They are no part of a saved model: pass them to ``load(path, options=...)`` again.
+
+    :param target_bounds: lowest and highest value of the target network, either may be None. OpenAI baselines' HER
+        clips so (``clip_return``); bounded Q in Hiraoka 2023 (arXiv:2312.05787).
+    :param target_critics: how many critics, drawn anew for each update, the target is the least of; the actor then
+        follows the mean of all critics. None: all of them, as SB3. (REDQ, Chen et al. 2021, arXiv:2101.05982)
+    :param random_action: share of exploring actions that are drawn uniformly, beside the action noise (OpenAI
+        baselines' ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
+    :param action_l2: weight of the mean squared action in the actor's loss (same source); actions span [-1, 1].
+    :param compile: run the losses through ``torch.compile``.
+    :param precision: ``bf16`` computes the losses under autocast, weights stay float32.
+    :raises ValueError: a value out of its range.
+    """
+
+    target_bounds: tuple[float | None, float | None] | None = None
+    target_critics: int | None = None
+    random_action: float = 0.0
+    action_l2: float = 0.0
+    compile: bool = False
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.random_action <= 1:
+            raise ValueError(f"random_action={self.random_action} must lie between 0 and 1.")
+        if self.action_l2 < 0:
+            raise ValueError(f"action_l2={self.action_l2} must be at least 0.")
+        if self.target_critics is not None and self.target_critics < 1:
+            raise ValueError(f"target_critics={self.target_critics} must be at least 1.")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision={self.precision!r} is not one of {', '.join(PRECISIONS)}.")

@@ -1,0 +1,30 @@
+"""Truncated quantile critics."""
+
+import sb3_contrib
+import torch as th
+
+from rlher.algos.actor_critic import Draws
+from rlher.algos.entropy import MaximumEntropy
+from rlher.algos.quantiles import quantile_huber
+from rlher.algos.update import Batch
+
+
+class TQC(MaximumEntropy, sb3_contrib.TQC):
+    """Truncated quantile critics (Kuznetsov et al. 2020, arXiv:2005.04269), as ``sb3_contrib.TQC`` with our update."""
+
+    def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
+        """Quantile regression towards the pooled quantiles of the target critics, less the greatest ones."""
+        _, noise, ent_coef, *subset = draws
+        with th.no_grad():
+            actions, log_prob = self.explore(batch.next_obs, noise)
+            quantiles = self.next_values(batch, actions, tuple(subset))
+            kept = len(quantiles) * (quantiles.shape[2] - self.top_quantiles_to_drop_per_net)
+            pooled = quantiles.transpose(0, 1).flatten(1).sort(dim=1).values[:, :kept]
+            target = batch.rewards + batch.discounts * (pooled - ent_coef * log_prob)
+        quantiles = self.values(batch)
+        losses = quantile_huber(quantiles, target.expand(len(quantiles), *target.shape))
+        return batch.mean(losses), (quantiles.mean(dim=2, keepdim=True) - target.mean(dim=1, keepdim=True))
+
+    def actor_value(self, values: th.Tensor) -> th.Tensor:
+        """Return the mean over quantiles and critics."""
+        return values.mean(dim=(0, 2)).unsqueeze(1)

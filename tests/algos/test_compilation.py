@@ -1,0 +1,83 @@
+"""Compiling: the same numbers, decided by what it pays, and no harm where it cannot be had."""
+
+import pytest
+import torch as th
+from torch._inductor import config
+
+from rlher.algos import compilation
+from rlher.algos.options import Options
+from tests.algos.models import ours, theirs, train, weights
+from tests.algos.test_faithful import require_same
+
+
+def test_a_function_that_cannot_be_compiled_runs_as_it_is(monkeypatch, capsys) -> None:
+    calls = []
+
+    def compiler(function, **kwargs):
+        def fail(*arguments):
+            calls.append("compiled")
+            raise RuntimeError("no compiler\nand much more")
+
+        return fail
+
+    monkeypatch.setattr(th, "compile", compiler)
+    double = compilation.compiled(lambda x: 2 * x)
+    assert [double(3), double(4)] == [6, 8]
+    assert calls == ["compiled"], "it is tried once"
+    assert capsys.readouterr().err == "rlher: not compiled, RuntimeError: no compiler\n"
+
+
+def test_an_error_of_the_function_itself_goes_on_up(monkeypatch) -> None:
+    monkeypatch.setattr(th, "compile", lambda function, **kwargs: function)
+    with pytest.raises(ZeroDivisionError):
+        compilation.compiled(lambda x: 1 / x)(0)
+
+
+@pytest.mark.parametrize("name", ["sac", "dqn"])
+def test_without_a_compiler_the_update_is_sb3s_still(capsys, name) -> None:
+    mine, other = ours(name, options=Options(compile=True)), theirs(name)
+    with config.patch({"cpp.cxx": ("/nowhere/g++",), "force_disable_caches": True}):
+        for model in (mine, other):
+            train(model, 2)
+    require_same(mine, other)
+    assert "not compiled" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("name", ["tqc", "dqn"])
+def test_compiled_updates_are_sb3s(capsys, name) -> None:
+    mine, other = ours(name, options=Options(compile=True)), theirs(name)
+    for model in (mine, other):
+        train(model, 20)
+    require_same(mine, other)
+    assert "not compiled" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wanted", "updates", "compiler", "decision", "said"),
+    [
+        ("off", 10**9, "g++", False, "not compiled"),
+        ("auto", 10, "g++", False, "10 updates would not pay"),
+        ("auto", 10**9, "g++", True, "g++"),
+        ("auto", 10**9, None, False, "no C++ compiler"),
+        ("on", 10, "g++", True, "g++"),
+        ("on", 10, None, False, "no C++ compiler"),
+    ],
+)
+def test_decision(monkeypatch, wanted, updates, compiler, decision, said) -> None:
+    monkeypatch.setattr(compilation, "find_compiler", lambda: compiler)
+    found, sentence = compilation.decide(wanted, updates)
+    assert found is decision
+    assert said in sentence
+
+
+def test_low_precision_moves_the_weights_alike_and_keeps_them_float32() -> None:
+    exact, rough = (ours("sac", options=Options(precision=precision)) for precision in ("float32", "bf16"))
+    before = {key: value.clone() for key, value in weights(exact).items()}
+    for model in (exact, rough):
+        train(model, 20)
+    moved = th.cat([(value - before[key]).flatten() for key, value in weights(exact).items()])
+    moved_roughly = th.cat([(value - before[key]).flatten() for key, value in weights(rough).items()])
+    assert moved_roughly.dtype == th.float32
+    assert not th.equal(moved, moved_roughly)
+    assert th.cosine_similarity(moved, moved_roughly, dim=0) > 0.9

@@ -1,0 +1,92 @@
+"""With options off our update step does what SB3's does, to the rounding of float32."""
+
+import pytest
+import torch as th
+
+from rlher.algos import ALGORITHMS, target_bounds
+from rlher.algos.options import Options
+from tests.algos.models import THEIRS, ours, theirs, train, weights
+
+CASES = {
+    "sac": [{}, {"ent_coef": 0.1}, {"target_update_interval": 3}, {"policy_kwargs": {"n_critics": 1}}],
+    "td3": [{}, {"policy_delay": 3, "target_policy_noise": 0.5}, {"policy_kwargs": {"n_critics": 3}}],
+    "ddpg": [{}],
+    "tqc": [{}, {"ent_coef": 0.1, "policy_kwargs": {"n_quantiles": 7}}, {"policy_kwargs": {"n_critics": 1}}],
+    "dqn": [{}, {"max_grad_norm": 0.01}],
+    "qrdqn": [{}, {"max_grad_norm": 0.01, "policy_kwargs": {"n_quantiles": 7}}],
+}
+ROUNDING = 2e-6  # seen: 4e-7 at most, of weights around 0.1 that moved by about 0.01
+
+
+def require_same(mine, other) -> None:
+    found, expected = weights(mine), weights(other)
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        assert th.allclose(found[name], value, rtol=0, atol=ROUNDING), name
+
+
+@pytest.mark.parametrize(("name", "options"), [(name, case) for name in THEIRS for case in CASES[name]])
+@pytest.mark.parametrize(
+    ("gradient_steps", "rounds", "buffer"), [(1, 50, {}), (50, 1, {"n_steps": 3})], ids=["one-step", "n-step"]
+)
+def test_fifty_updates_are_sb3s(name, options, gradient_steps, rounds, buffer) -> None:
+    mine, other = (make(name, buffer=buffer, **options) for make in (ours, theirs))
+    before = {key: value.clone() for key, value in weights(mine).items()}
+    for model in (mine, other):
+        train(model, gradient_steps, rounds)
+    require_same(mine, other)
+    moved = [float((weights(mine)[key] - value).abs().max()) for key, value in before.items() if "target" not in key]
+    assert min(moved) > 100 * ROUNDING
+    assert mine._n_updates == other._n_updates == 50
+    logged = {key: value for key, value in other.logger.name_to_value.items() if key.startswith("train/")}
+    assert {key: mine.logger.name_to_value[key] for key in logged} == pytest.approx(logged, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_acting_and_learning_in_a_run_are_sb3s(name) -> None:
+    mine, other = (make(name, learning_starts=20, train_freq=3) for make in (ours, theirs))
+    require_same(mine, other)
+    obs = mine.env.reset()
+    for deterministic in (True, False):
+        for seen in (obs, {key: value[0] for key, value in obs.items()}):
+            actions = []
+            for model in (mine, other):
+                th.manual_seed(0)
+                actions.append(model.predict(seen, deterministic=deterministic)[0])
+            assert actions[0] == pytest.approx(actions[1], abs=1e-6)
+            assert actions[0].shape == actions[1].shape
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_bounded_targets_are_those_of_the_hook_on_sb3s_network(name) -> None:
+    bounds = (-0.05, 0.02)
+    mine, other, free = ours(name, options=Options(target_bounds=bounds)), theirs(name), theirs(name)
+    target_bounds.bound(getattr(other, ALGORITHMS[name].target), bounds)
+    for model in (mine, other, free):
+        train(model, 20)
+    require_same(mine, other)
+    with pytest.raises(AssertionError):
+        require_same(mine, free)
+
+
+@pytest.mark.parametrize("name", ["sac", "td3", "tqc"])
+def test_what_we_have_no_short_way_for_is_left_to_sb3(name) -> None:
+    shared = {"policy_kwargs": {"share_features_extractor": True, "features_extractor_class": Learnt}}
+    mine, other = (make(name, **shared) for make in (ours, theirs))
+    for model in (mine, other):
+        train(model, 5)
+    require_same(mine, other)
+    with pytest.raises(ValueError, match="plain layers"):
+        ours(name, options=Options(target_bounds=(-1.0, 0.0)), **shared)
+
+
+class Learnt(th.nn.Module):
+    """A features extractor with weights."""
+
+    def __init__(self, space) -> None:
+        super().__init__()
+        self.features_dim = 6
+        self.layer = th.nn.Linear(sum(part.shape[0] for part in space.spaces.values()), 6)
+
+    def forward(self, obs):
+        return self.layer(th.cat(list(obs.values()), dim=1))

@@ -1,0 +1,46 @@
+"""A model saved by ours loads in plain SB3, and the other way round, and goes on learning there as here."""
+
+import io
+
+import pytest
+import torch as th
+
+from rlher.algos import ALGORITHMS
+from tests.algos.models import THEIRS, ours, theirs, train, weights
+from tests.algos.test_faithful import require_same
+
+
+@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("from_ours", [True, False])
+def test_files_go_both_ways(name, from_ours) -> None:
+    own = ALGORITHMS[name].load()
+    saved, reader = (ours(name), THEIRS[name]) if from_ours else (theirs(name), own)
+    train(saved, 5)
+    file = io.BytesIO()
+    saved.save(file)
+    file.seek(0)
+    loaded = reader.load(file, env=saved.env, device="cpu")
+    assert type(loaded) is reader
+    for key, value in weights(saved).items():
+        assert th.equal(weights(loaded)[key], value), key
+    loaded.replay_buffer, loaded._logger = saved.replay_buffer, saved.logger
+    loaded._current_progress_remaining = saved._current_progress_remaining
+    state = saved.replay_buffer.rng.bit_generator.state
+    train(saved, 5)
+    saved.replay_buffer.rng.bit_generator.state = state
+    train(loaded, 5)
+    require_same(loaded, saved)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_the_file_holds_what_sb3s_holds(name) -> None:
+    from stable_baselines3.common.save_util import load_from_zip_file
+
+    contents = []
+    for model in (ours(name), theirs(name)):
+        file = io.BytesIO()
+        model.save(file)
+        file.seek(0)
+        data, parameters, _ = load_from_zip_file(file, device="cpu")
+        contents.append((set(data), {key: list(value) for key, value in parameters.items()}))
+    assert contents[0] == contents[1]
