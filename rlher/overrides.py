@@ -54,7 +54,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             raise UserError(f"{word!r} is neither a flag nor key=value.")
         else:
-            overrides.append(word)
+            overrides.append(word.removeprefix(f"{verb}."))  # optimize.n_seeds=3 is n_seeds=3
     _require_sense(hydra_flags)
     config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
     recipes = [word for word in overrides if _is_recipe(word)]

@@ -144,7 +144,7 @@ def _learn(
         with ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
             model.learn(config.total_timesteps, callback=[evaluations, progress])
 
-    with _stoppable():
+    with stoppable():
         try:
             _attempt(learn, model, result)
         finally:  # also where the exception is a bug of ours and goes on up
@@ -215,7 +215,7 @@ def _final(
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
+def stoppable() -> Iterator[None]:
     """Let SIGTERM, what a batch system sends before it kills, stop a run as Ctrl-C does."""
 
     def stop(number: int, frame: Any) -> None:
