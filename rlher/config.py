@@ -225,7 +225,7 @@ class OptimizeConfig(TrainConfig):
     """`rlher optimize`: a training run's keys, for every trial, and those of the search."""
 
     n_trials: int = key(100, "trials of the study in all, whoever runs them", low=1)
-    space: str = key("her", "what is tuned: her, her_wide, algo, full, several joined by +, or a YAML file")
+    search_space: str = key("her", "(or space) her, her_wide, algo, full, several joined by +, or a YAML file")
     objective: str = key("success", "what is maximised; multi: success and steps", choices=("success", "auc", "multi"))
     n_seeds: int = key(2, "training runs a trial, one seed each", low=1)
     sampler: str = key("tpe", "how trials are proposed", choices=("tpe", "random", "cmaes"))

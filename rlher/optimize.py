@@ -39,7 +39,7 @@ def optimize(config: OptimizeConfig) -> int:
     :raises EnvironmentFault: no trial came to an end, or workers die as fast as they are started.
     """
     _require_sense(config)
-    tuned = space.load(config.space, recipe_of(config))
+    tuned = space.load(config.search_space, recipe_of(config))
     with prepare(recipe_of(config)):  # what cannot be trained stops here
         pass
     name = config.study_name or _default_name(config)
@@ -78,7 +78,7 @@ def _require_sense(config: OptimizeConfig) -> None:
 
 
 def _default_name(config: OptimizeConfig) -> str:
-    parts = (config.algo.name, config.env.name or config.env.id, Path(config.space).stem)
+    parts = (config.algo.name, config.env.name or config.env.id, Path(config.search_space).stem)
     return re.sub(r"[^\w.-]+", "-", "-".join(parts))
 
 

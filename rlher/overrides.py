@@ -26,6 +26,8 @@ HYDRA_FLAGS = {
     "-i": "--info",
 }
 GROUPS = ("algo", "env", "her")
+# conf/space is a folder, so Hydra would take space=... for one of its groups; ours may also be joined or a path.
+SHORT = {"space=": "search_space=", "--space": "--search-space"}
 
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
@@ -41,7 +43,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     """
     hydra_flags: list[str] = []
     overrides: list[str] = []
-    words = iter(argv)
+    words = iter(re.sub(r"^(space=|--space(?=$|=))", lambda found: SHORT[found[1]], word) for word in argv)
     for word in words:
         if word in HYDRA_SWITCHES:
             hydra_flags.append(word)

@@ -1,6 +1,7 @@
 """Where workers run: processes of this machine, or tasks of a Ray cluster."""
 
 import os
+import signal
 import sys
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
@@ -29,7 +30,10 @@ class Worker(Protocol):
         """Tell, once it does not, whether it died instead of ending."""
 
     def stop(self) -> None:
-        """Ask it to stop, and see to it."""
+        """Ask it to stop."""
+
+    def join(self) -> None:
+        """Wait until it has stopped, and see to it."""
 
 
 class Launcher(Protocol):
@@ -43,7 +47,7 @@ class LocalWorker:
     """A process of this machine. It is spawned, because a fork of a process that ran torch may hang."""
 
     def __init__(self, order: Order) -> None:
-        self._process: BaseProcess = get_context("spawn").Process(target=_work, args=(order,), daemon=True)
+        self._process: BaseProcess = get_context("spawn").Process(target=_work, args=(order,))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
 
@@ -56,13 +60,17 @@ class LocalWorker:
         return self._process.exitcode != 0
 
     def stop(self) -> None:
-        """Send SIGTERM, on which a run in training ends as with Ctrl-C, and SIGKILL where that does not help."""
+        """Send SIGTERM, on which a run in training ends as with Ctrl-C and its trial is queued again."""
         self._process.terminate()
+
+    def join(self) -> None:
+        """Wait until it has stopped; send SIGKILL where it does not."""
         self._process.join(STOP_SECONDS)
         self._process.kill()
 
 
 def _work(order: Order) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which then stops its workers
     _log_to(order.folder / "workers")
     try:
         worker.run(order)
@@ -113,6 +121,9 @@ class RayWorker:
     def stop(self) -> None:
         """Cancel the task."""
         self._ray.cancel(self._task, force=True)
+
+    def join(self) -> None:
+        """Leave it to Ray."""
 
 
 class Ray:

@@ -18,7 +18,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from rlher.config import ALGO_SCHEMAS, TrainConfig, keys, to_object
 from rlher.errors import UserError, closest
-from rlher.her.goals import DEFAULT_MIX
+from rlher.her.goals import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
 
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
@@ -89,7 +89,7 @@ def _read(name: str) -> dict[str, Any]:
     try:
         tree = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # plain YAML takes 1e-4 for a word
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise UserError(f"cannot read the space {name}: {error}") from error
+        raise UserError(f"cannot read the space {name}: {' '.join(str(error).split())}") from error
     if not isinstance(tree, dict):
         raise UserError(f"{name} is not a space: it must be a mapping of keys to ranges.")
     parents = [_read(parent) for parent in tree.pop("defaults", [])]
@@ -148,7 +148,8 @@ def _range(
 
 def _require_key(key: str, config: TrainConfig, space: str) -> None:
     known = [name for name in [*keys(TrainConfig), *keys(type(config.algo), "algo.")] if name.startswith(TUNABLE)]
-    if key in known or key.startswith(MIX):
+    known += [MIX + name for name in (*KEY_TO_GOAL_STRATEGY, ORIGINAL) if name != "mix"]
+    if key in known:
         return
     elsewhere = [name for name, schema in ALGO_SCHEMAS.items() if key in keys(schema, "algo.")]
     if elsewhere:

@@ -48,6 +48,8 @@ def supervise(study: Study, order: Order, workers: int, launcher: Launcher, show
     finally:
         for worker in team:
             worker.stop()
+        for worker in team:
+            worker.join()
 
 
 def _judge(order: Order, dead: set[str]) -> Callable[[str], bool]:

@@ -1,7 +1,7 @@
 """What one trial does: train its seeds with the real trainer, report to the pruner, keep what came of it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from rlher.tuning.study import BASELINE
 
 FRESH_SEEDS = 1000  # this far above the seeds of the search
 RECIPE = -1  # number of the candidate that is the recipe as it was
-
-Objective = Callable[[Trial], float | tuple[float, float]]
 
 
 class RunFailed(Exception):

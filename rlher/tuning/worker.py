@@ -2,7 +2,7 @@
 
 import multiprocessing
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,9 @@ from optuna.trial import Trial, TrialState
 from rlher.config import OptimizeConfig
 from rlher.tuning.storage import open_storage
 from rlher.tuning.study import SURPLUS, WORKER, is_surplus, queue_again, unclaimed
-from rlher.tuning.trial import Objective
 from rlher.tuning.worker_id import worker_id
 
+Objective = Callable[[Trial], float | Sequence[float]]
 REASON = "reason"
 EVALUATIONS = 20  # of a run, where eval.freq is left open
 STARTUP_TRIALS = 5
