@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import optuna
 import pandas as pd
 import pytest
 import yaml
-from optuna.study import Study, StudyDirection
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher import overrides, stats
@@ -31,7 +30,8 @@ from rlher.tuning.study import counted, free, is_surplus, open_study, queue_agai
 from rlher.tuning.supervise import supervise
 from rlher.tuning.worker import REASON, Order, load
 from tests.conftest import TINY, Outcome
-from tests.objectives import Quadratic
+from tests.postgres import Postgres, binaries
+from tests.workers import new_study, quietly, require_total, wait_for
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=120", "eval.freq=40")
 SMALL = (*BITS, "n_seeds=1", "rerun_best=1", "rerun_seeds=2")
@@ -194,31 +194,6 @@ def test_five_perfect_seeds_do_not_prove_perfection() -> None:
 
 
 # --------------------------------------------------------------------------------------------- one study, many workers
-
-
-def new_study(folder: Path, storage: str | None = None, heartbeat: int = 60, **options: object) -> tuple[Study, Order]:
-    config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
-    opened = open_storage(storage, folder, heartbeat, queue_again)
-    study, _ = open_study(opened, "quadratic", [StudyDirection.MAXIMIZE], {"n": 1}, [{"x": 3.0}])
-    return study, Order(config, "quadratic", 8, Quadratic(folder, **options), folder, (0,))  # type: ignore[arg-type]
-
-
-def quietly() -> None:
-    pass
-
-
-def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-def require_total(study: Study, total: int) -> None:
-    trials = counted(study)
-    assert len(trials) == total
-    assert all(trial.state is TrialState.COMPLETE for trial in trials)
-    assert trials[0].params == {"x": 3.0}, "trial 0 is the recipe"
 
 
 def test_two_workers_respect_the_total(tmp_path: Path) -> None:
@@ -480,8 +455,6 @@ def test_seed_sweep_with_joblib(tmp_path: Path) -> None:
 
 @pytest.fixture
 def postgres():
-    from tests.postgres import Postgres, binaries
-
     if (found := binaries()) is None:
         assert "CI" not in os.environ, "CI installs PostgreSQL"
         pytest.skip("no PostgreSQL server here: apt-get install postgresql")
@@ -519,6 +492,32 @@ def test_postgresql_heartbeat_frees_a_dead_machines_trial(postgres, tmp_path: Pa
     supervise(study, order, 1, Local(), quietly)
     require_total(study, 8)
     assert study.trials[1].state is TrialState.FAIL
+
+
+def test_a_ray_node_is_killed(tmp_path: Path) -> None:
+    """Two nodes and PostgreSQL, in network and process namespaces that end all that began in them."""
+    pytest.importorskip("ray")
+    if binaries() is None:
+        pytest.skip("no PostgreSQL server here: apt-get install postgresql")
+    apart = ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("unshare is not permitted here")
+    words = [
+        "bash",
+        "-c",
+        'ip link set lo up && exec "$@"',
+        "-",
+        sys.executable,
+        "-m",
+        "tests.ray_cluster",
+        str(tmp_path),
+    ]
+    # Loopback is all there is in there, and Ray would leave its token in the home folder.
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    root = Path(__file__).parent.parent
+    done = subprocess.run([*apart, *words], capture_output=True, text=True, cwd=root, env=environment, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 trials done, 1 lost on the dead node" in done.stdout
 
 
 def test_postgresql_password_is_stored_nowhere(postgres, tmp_path: Path) -> None:

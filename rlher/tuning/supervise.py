@@ -39,7 +39,7 @@ def supervise(study: Study, order: Order, workers: int, launcher: Launcher, show
                 raise EnvironmentFault(f"workers die as fast as they are started; {order.folder}/workers says why.")
             show()
             open_trials = unclaimed(study, order.total)
-            if not team and not open_trials and done >= len(counted(study)):
+            if not open_trials and done >= len(counted(study)):
                 return
             for _ in range(min(workers - len(team), open_trials)):
                 team.append(launcher.start(replace(order, entropy=(*order.entropy, started))))
