@@ -21,6 +21,10 @@ class Diverged(EnvironmentFault):
     """Training went to infinity; told like a fault of the environment, because what was learnt before is kept."""
 
 
+class Stopped(Exception):
+    """Raised by who watches the evaluations, to end a run that is not worth its steps."""
+
+
 class Evaluate(BaseCallback):
     """Evaluate every ``freq`` steps, keep the rows of ``evaluations.csv``, and the best model.
 

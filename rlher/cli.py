@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlher import COMMAND, __version__
-from rlher.errors import EnvironmentFault, UserError, closest
+from rlher.errors import EnvironmentFault, UserError, closest, redacted
 
 VERBS: dict[str, str] = {
     "train": "train an agent and keep everything in a run folder",
+    "optimize": "search for a better recipe, and say how sure it is",
     "evaluate": "measure a run's success rate",
     "enjoy": "watch a run's agent, in a window or as a video",
     "plot": "draw learning curves of the runs there are",
@@ -29,6 +30,7 @@ EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
+    "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
     "rlher enjoy",
     "rlher plot --by algo,her.n_sampled_goal",
@@ -52,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sentence = explain(error)
         if sentence is None or "HYDRA_FULL_ERROR" in os.environ:
             raise
-        print(f"rlher: {sentence}", file=sys.stderr)
+        print(f"rlher: {redacted(sentence)}", file=sys.stderr)
         return getattr(error, "exit_code", 2)
 
 
@@ -102,7 +104,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             if os.getpid() != dispatcher:  # a launcher's worker process, whose list of codes nobody reads
                 raise
             # Told here and not raised, so that of several jobs the others still run.
-            print(f"rlher: {error}", file=sys.stderr)
+            print(f"rlher: {redacted(str(error))}", file=sys.stderr)
             codes.append(error.exit_code)
 
     codes: list[int] = []
@@ -111,9 +113,10 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     program = sys.argv
     # Hydra would print an error its own way and exit with 1; with the first set it raises, and the sentence is ours.
     # The second is what a run folder keeps: sys.argv is Hydra's by then, and a launcher's worker has another one.
-    with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: shlex.join(["rlher", *typed])}):
+    with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: redacted(shlex.join(["rlher", *typed]))}):
         try:
-            sys.argv = [program[0], *argv]
+            shown = "--cfg" in argv or "-c" in argv
+            sys.argv = [program[0], *(redacted(word) if shown else word for word in argv)]
             hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
         except (FileExistsError, NotADirectoryError, PermissionError) as error:  # Hydra's own folder of a sweep
             raise UserError(f"cannot write {error.filename}: {error.strerror}.") from error

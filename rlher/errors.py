@@ -1,6 +1,7 @@
 """The two kinds of failure that are told to a person in a sentence instead of a traceback."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -25,3 +26,9 @@ def closest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.lower(), spelling, n=1, cutoff=0.85)
     near = near or difflib.get_close_matches(name.lower(), spelling, n=3, cutoff=0.5)
     return f" (did you mean {' or '.join(repr(spelling[match]) for match in near)}?)" if near else ""
+
+
+def redacted(text: str) -> str:
+    """Put ``***`` in place of every password of a database address in ``text``."""
+    text = re.sub(r"(://[^:/@\s]*):[^\s]*@", r"\1:***@", text)
+    return re.sub(r"([?&]password=)[^&\s'\"]+", r"\1***", text)

@@ -26,6 +26,8 @@ HYDRA_FLAGS = {
     "-i": "--info",
 }
 GROUPS = ("algo", "env", "her", "engine", "preset")
+# conf/space is a folder, so Hydra would take space=... for one of its groups; ours may also be joined or a path.
+SHORT = {"space=": "search_space=", "--space": "--search-space"}
 
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
@@ -46,7 +48,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     hydra_flags: list[str] = []
     overrides: list[str] = []
     places: list[str] = []
-    words = iter(argv)
+    words = iter(re.sub(r"^(space=|--space(?=$|=))", lambda found: SHORT[found[1]], word) for word in argv)
     for word in words:
         if word in HYDRA_SWITCHES:
             hydra_flags.append(word)
@@ -61,7 +63,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             near = f" (did you mean {flag} or {word}=...?)" if flag in flags(verb) else ""
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
-            overrides.append(word)
+            overrides.append(word.removeprefix(f"{verb}."))  # optimize.n_seeds=3 is n_seeds=3
     if len(places) > 1 and positional(verb) == "run":
         raise UserError(f"`rlher {verb}` takes one run, not {len(places)}.")
     if places:

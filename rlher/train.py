@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch as th
@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlher import checkpoint, runs
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
-from rlher.callbacks import Evaluate, ProgressBar, all_finite
+from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
 from rlher.config import EnvConfig, TrainConfig
 from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
@@ -32,11 +32,51 @@ from rlher.runs import Run
 FINAL_SEEDS = 1_000_000  # this far above the seeds that models are chosen by
 
 
+@dataclass(frozen=True)
+class Ready:
+    """Everything a run needs, built and checked; nothing of it is written down yet.
+
+    :param config: with every open value decided.
+    :param notes: what was decided and found, a sentence each.
+    """
+
+    config: TrainConfig
+    model: OffPolicyAlgorithm
+    normalizer: GoalNormalize | None
+    notes: list[str]
+
+
 def train(config: TrainConfig) -> int:
     """Train, evaluate and keep everything in a run folder.
 
     :return: exit code: 0, 1 where the environment broke down in mid-run, 130 after Ctrl-C.
     :raises UserError: the config asks for something that cannot be done; nothing was started.
+    """
+    return report(*fit(config))
+
+
+def fit(
+    config: TrainConfig, on_evaluation: Callable[[list[dict[str, Any]]], None] | None = None, final: bool = True
+) -> tuple[Run, dict[str, Any]]:
+    """Train as :func:`train` does, but hand back the run and its result instead of printing them.
+
+    :param on_evaluation: called with all rows of ``evaluations.csv`` after each evaluation; it may raise
+        :class:`Stopped`, which ends the run with the status ``"stopped"``.
+    :param final: play the last evaluation, on starts no model was chosen by.
+    :raises UserError: as :func:`train`.
+    """
+    started = time.monotonic()
+    with prepare(config) as ready:
+        run = runs.create(ready.config)
+        announce(run, ready.notes)
+        return run, _learn(run, ready, started, on_evaluation or (lambda rows: None), final)
+
+
+@contextmanager
+def prepare(config: TrainConfig) -> Iterator[Ready]:
+    """Check a config and build its environments and model, closed again when the block ends.
+
+    :raises UserError: as :func:`train`.
     """
     _require_sense(config)
     env = describe(config.env)
@@ -44,16 +84,13 @@ def train(config: TrainConfig) -> int:
     probed = _probed(config.env, env)
     config, notes = resolve(replace(config, env=env))
     th.set_num_threads(config.threads or 1)
-    started = time.monotonic()
     envs, normalizer = _environments(config)
     try:
         require_fit(config.algo.name, envs.action_space)
         model = build_model(config.algo, config.her, config.env, envs, config.seed, config.device, config.engine)
         if config.init_from:
             checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
-        run = runs.create(config)
-        announce(run, [*warnings, *probed, *notes, *model_notes(config, str(model.device))])
-        return _learn(run, model, normalizer, started)
+        yield Ready(config, model, normalizer, [*warnings, *probed, *notes, *model_notes(config, str(model.device))])
     finally:
         envs.close()
 
@@ -81,17 +118,23 @@ def _environments(config: TrainConfig) -> tuple[VecEnv, GoalNormalize | None]:
     return normalizer, normalizer
 
 
-def _learn(run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, started: float) -> int:
-    config = run.config
+def _learn(
+    run: Run, ready: Ready, started: float, on_evaluation: Callable[[list[dict[str, Any]]], None], final: bool
+) -> dict[str, Any]:
+    config, model, normalizer = run.config, ready.model, ready.normalizer
     eval_env = make_env(config.env)
 
     def measure(episodes: int, seed: int) -> Evaluation:
         return evaluate_policy(eval_env, policy_of(model, normalizer), episodes, seed)
 
+    def keep_rows(rows: list[dict[str, Any]]) -> None:
+        run.write_evaluations(rows)
+        on_evaluation(rows)
+
     evaluations = Evaluate(
         lambda: measure(config.eval.episodes, config.eval.seed),
         config.eval.freq or config.total_timesteps,
-        run.write_evaluations,
+        keep_rows,
         lambda: checkpoint.save(run.model("best"), model, normalizer),
     )
     model.set_logger(configure(str(run.folder), ["csv", "tensorboard"] if config.tensorboard else ["csv"]))
@@ -101,16 +144,16 @@ def _learn(run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None
         with ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
             model.learn(config.total_timesteps, callback=[evaluations, progress])
 
-    with _stoppable():
+    with stoppable():
         try:
             _attempt(learn, model, result)
         finally:  # also where the exception is a bug of ours and goes on up
             _keep(run, model, normalizer, result, started)
-        if result["status"] == "finished":
+        if final and result["status"] == "finished":
             _attempt(lambda: result.update(_final(run, model, normalizer, evaluations, measure)), model, result)
             _keep_result(run, result, started)
     eval_env.close()
-    return report(run, result)
+    return result
 
 
 def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[str, Any]) -> None:
@@ -120,6 +163,8 @@ def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[s
         work()
     except KeyboardInterrupt:
         result["status"] = "interrupted"
+    except Stopped:
+        result["status"] = "stopped"
     except EnvironmentFault as error:
         result["error"] = str(error)
     except Exception as error:
@@ -170,7 +215,7 @@ def _final(
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
+def stoppable() -> Iterator[None]:
     """Let SIGTERM, what a batch system sends before it kills, stop a run as Ctrl-C does."""
 
     def stop(number: int, frame: Any) -> None:

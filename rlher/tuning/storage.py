@@ -1,0 +1,114 @@
+"""Where a study lives: a journal file or a database, opened so that it survives what clusters do to it."""
+
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy.exc
+from optuna.exceptions import StorageInternalError
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from sqlalchemy.engine import URL, make_url
+
+from rlher.errors import UserError, redacted
+
+PATIENCE = 600.0
+"""Seconds a running study waits for a database that went away."""
+CONNECT_SECONDS = 10
+DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql"}
+# What optuna's cache in front of a database calls, and the two of the heartbeat.
+CALLS = (
+    "create_new_study",
+    "delete_study",
+    "set_study_user_attr",
+    "set_study_system_attr",
+    "get_study_id_from_name",
+    "get_study_name_from_id",
+    "get_study_directions",
+    "get_study_user_attrs",
+    "get_study_system_attrs",
+    "get_all_studies",
+    "_create_new_trial",
+    "_set_trial_param",
+    "get_trial_id_from_study_id_trial_number",
+    "_get_best_trial_id",
+    "set_trial_state_values",
+    "set_trial_intermediate_value",
+    "set_trial_user_attr",
+    "set_trial_system_attr",
+    "get_trial",
+    "_get_trials",
+    "record_heartbeat",
+    "_get_stale_trial_ids",
+)
+
+
+def patient(call: Callable) -> Callable:
+    """Repeat a database call until the server is back, for :data:`PATIENCE` seconds at most."""
+
+    @functools.wraps(call)
+    def repeat(*args: Any, **kwargs: Any) -> Any:
+        deadline, pause = time.monotonic() + PATIENCE, 0.2
+        while True:
+            try:
+                return call(*args, **kwargs)
+            except (StorageInternalError, sqlalchemy.exc.DBAPIError) as error:
+                if not _went_away(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, 5.0)
+
+    return repeat
+
+
+def _went_away(error: Exception) -> bool:
+    causes = (error, error.__cause__)
+    return any(isinstance(cause, sqlalchemy.exc.OperationalError | sqlalchemy.exc.InterfaceError) for cause in causes)
+
+
+class PatientStorage(RDBStorage):
+    """Optuna's database storage, for studies that outlive a restart of the database."""
+
+
+for _name in CALLS:
+    setattr(PatientStorage, _name, patient(getattr(RDBStorage, _name)))
+
+
+def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Callable) -> BaseStorage:
+    """Open the journal in ``folder``, or the database named by a URL.
+
+    :param heartbeat: seconds between signs of life in a database; a journal has none.
+    :param on_stale: called with study and trial when a trial's worker gave none for twice that long.
+    :raises UserError: the URL cannot be read, its driver is missing, or the server cannot be reached.
+    """
+    if storage is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(JournalFileBackend(str(folder / "journal.log")))
+    url = _url(storage)
+    options: dict[str, Any] = {"pool_pre_ping": True}
+    if url.get_backend_name() in DRIVERS:
+        options["connect_args"] = {"connect_timeout": CONNECT_SECONDS}
+    try:
+        return PatientStorage(
+            url.render_as_string(hide_password=False),
+            engine_kwargs=options,
+            heartbeat_interval=heartbeat,
+            heartbeat_stale_trial_callback=on_stale,
+        )
+    except ImportError as error:
+        extra = f"pip install 'rlher[{url.get_backend_name()}]'"
+        raise UserError(f"the driver of {url.drivername} is not installed: {extra} brings one.") from error
+    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
+        reason = redacted(str(getattr(error, "orig", None) or error).strip().splitlines()[0])
+        raise UserError(f"cannot use the storage {url.render_as_string()}: {reason}") from error
+
+
+def _url(storage: str) -> URL:
+    try:
+        url = make_url(storage)
+    except sqlalchemy.exc.ArgumentError:
+        example = "sqlite:///study.db or postgresql://user@host/database"
+        raise UserError(f"storage {redacted(storage)!r} is no database address, such as {example}.") from None
+    return url.set(drivername=f"{url.drivername}+{DRIVERS[url.drivername]}") if url.drivername in DRIVERS else url
