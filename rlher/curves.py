@@ -248,18 +248,37 @@ def _differing(curves: Sequence[Curve]) -> list[str]:
 def _split(pool: Sequence[Curve], differing: Sequence[str]) -> dict[str, list[Curve]]:
     parts: dict[str, list[Curve]] = defaultdict(list)
     telling = _telling(pool, differing)
-    for curve in pool:
-        parts[_listed([f"{key.rpartition('.')[2]}={curve.config.get(key)}" for key in telling])].append(curve)
+    for index, curve in enumerate(pool):
+        parts[_listed([f"{name}={values[index]}" for name, values in telling.items()])].append(curve)
     return parts
 
 
-def _telling(pool: Sequence[Curve], differing: Sequence[str]) -> list[str]:
-    """Return the keys that suffice to tell the runs apart, those that somebody typed before those that followed."""
-    kept: dict[tuple[int, ...], str] = {}
-    for key in sorted(differing, key=lambda key: not any(f"{key}=" in curve.typed for curve in pool)):
-        values = [repr(curve.config.get(key)) for curve in pool]
-        kept.setdefault(tuple(values.index(value) for value in values), key)
-    return list(kept.values())
+def _telling(pool: Sequence[Curve], differing: Sequence[str]) -> dict[str, list[str]]:
+    """Return what suffices to tell the runs apart, by name a value a run.
+
+    What somebody typed comes before what followed from it: ``her=sb3`` before the two keys that it sets.
+    """
+    found = {key: [str(curve.config.get(key)) for curve in pool] for key in differing}
+    typed = {key: values for key, values in found.items() if any(f"{key}=" in curve.typed for curve in pool)}
+    groups = {key.partition(".")[0] for key in differing}
+    chosen = {group: [_typed_group(group, curve.typed) for curve in pool] for group in sorted(groups - {"env"})}
+    known = {_partition(values) for values in found.values()}
+    chosen = {group: values for group, values in chosen.items() if _partition(values) in known}
+    kept: dict[tuple[int, ...], tuple[str, list[str]]] = {}
+    for key, values in [*typed.items(), *chosen.items(), *found.items()]:
+        kept.setdefault(_partition(values), (key.rpartition(".")[2], values))
+    return dict(kept.values())
+
+
+def _typed_group(group: str, command: str) -> str:
+    """Return the file of a config group that was asked for: ``sb3`` of ``her=sb3``."""
+    typed = re.findall(rf"(?:^|\s){group}=(\S+)", command)
+    return typed[-1] if typed else "default"
+
+
+def _partition(values: Sequence[str]) -> tuple[int, ...]:
+    """Say which of the values are the same."""
+    return tuple(values.index(value) for value in values)
 
 
 def _listed(words: Sequence[str], most: int = 3) -> str:

@@ -85,6 +85,13 @@ def test_keys_that_go_together_are_told_by_the_one_that_was_typed(make_run: Make
     assert set(grouped(tmp_path)) == {"sac, future, n_bits=15", "sac, future, n_bits=30"}
 
 
+def test_a_config_group_that_was_typed_names_what_it_sets(make_run: Make, tmp_path: Path) -> None:
+    make_run("ours")
+    folder = make_run("theirs", her={"relabel_done": "keep", "keep_goal_independent_reward": False})
+    (folder / "command.txt").write_text("rlher train algo=sac her=sb3\n")
+    assert set(grouped(tmp_path)) == {"sac, future, her=default", "sac, future, her=sb3"}
+
+
 def test_length_and_evaluation_are_no_other_experiment(make_run: Make, tmp_path: Path) -> None:
     make_run("a", 0)
     make_run("b", 1, freq=70, rows=5, eval={"freq": 70}, threads=2)

@@ -54,7 +54,7 @@ def compiled(function: Callable) -> Callable:
 
 def _compile(function: Callable) -> Callable:
     config = th._dynamo.config
-    if hasattr(config, "trace_autograd_ops"):  # torch >= 2.11: one graph, the gradients in it
+    if hasattr(config, "trace_autograd_ops"):  # newer torch: one graph, the gradients in it
         config.trace_autograd_ops = True
     return th.compile(function, dynamic=False)
 
@@ -66,9 +66,9 @@ def _reason(error: Exception) -> str:
 
 def find_compiler() -> str | None:
     """Return the C++ compiler that ``torch.compile`` would call, None where there is none."""
-    from torch._inductor.cpp_builder import get_cpp_compiler
-
     try:
+        from torch._inductor.cpp_builder import get_cpp_compiler
+
         return get_cpp_compiler()
-    except Exception:  # InvalidCxxCompiler, whose place in torch has changed more than once
+    except Exception:  # InvalidCxxCompiler, or a torch that keeps it elsewhere
         return None

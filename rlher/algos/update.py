@@ -117,7 +117,7 @@ class OwnUpdate(OffPolicyAlgorithm):
                 self.replay_buffer.update_priorities(samples.indices, _per_transition(errors))  # type: ignore[union-attr]
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
-            self.logger.record(f"train/{name}", float(np.mean([value.item() for value in values])))
+            self.logger.record(f"train/{name}", sum(value.item() for value in values) / len(values))
 
     def _batch(self, samples: Any) -> Batch:
         discounts = self.gamma if samples.discounts is None else samples.discounts

@@ -1,6 +1,8 @@
 """A model saved by ours loads in plain SB3, and the other way round, and goes on learning there as here."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 import torch as th
@@ -44,3 +46,13 @@ def test_the_file_holds_what_sb3s_holds(name) -> None:
         data, parameters, _ = load_from_zip_file(file, device="cpu")
         contents.append((set(data), {key: list(value) for key, value in parameters.items()}))
     assert contents[0] == contents[1]
+
+
+def test_the_classes_are_at_hand_and_cost_nothing_until_asked_for() -> None:
+    listing = (
+        "import sys, rlher.algos; assert 'torch' not in sys.modules; from rlher.algos import SAC; print(SAC.__mro__)"
+    )
+    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    assert "stable_baselines3.sac.sac.SAC" in done.stdout
+    with pytest.raises(ImportError):
+        from rlher.algos import PPO  # noqa: F401
