@@ -1,9 +1,9 @@
 """Measure the tuner: trials an hour with one and two workers, and its own share of a trial.
 
-`python scripts/bench_optimize.py [--trials 12] [--steps 2000] [--rounds 2]` runs the same random search on BitFlipping-v0 in
-turn with one worker and with two, without pruning, and prints a JSON line a search and the medians. An hour's trials are
-counted from the first trial's start to the last one's end, so the few seconds in which workers import torch are left out,
-and given besides as `start_seconds`. The machine must be idle: two workers need two cores.
+`python scripts/bench_optimize.py [--trials 12] [--steps 2000] [--rounds 2]` runs the same random search on
+BitFlipping-v0 in turn with one worker and with two, without pruning, and prints a JSON line a search and the medians.
+An hour's trials are counted from the first trial's start to the last one's end, so the few seconds in which workers
+import torch are left out, and given besides as `start_seconds`. The machine must be idle: two workers need two cores.
 """
 
 import argparse
