@@ -28,6 +28,8 @@ from rlher.tuning.launch import Local
 from rlher.tuning.storage import open_storage
 from rlher.tuning.study import counted, free, is_surplus, open_study, queue_again, unclaimed
 from rlher.tuning.supervise import supervise
+from rlher.tuning.trial import Search, recipe_of, suggest
+from rlher.tuning.verdict import best_first, score_of
 from rlher.tuning.worker import REASON, Order, load
 from tests.conftest import TINY, Outcome
 from tests.postgres import Postgres, binaries
@@ -50,8 +52,6 @@ def test_every_space_fits_every_algorithm(name: str, algo: str) -> None:
     found = space.load(name, config)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.enqueue_trial(space.start(found, config))
-    from rlher.tuning.trial import suggest
-
     first, second = study.ask(), study.ask()
     own = {key: suggest(first, key, each) for key, each in found.items()}
     trained = space.merged(config, own)
@@ -390,24 +390,48 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert [trial.state for trial in counted(study)] == [TrialState.WAITING], "its trial is queued again"
 
 
-def test_pruning_never_cuts_trial_0(tmp_path: Path) -> None:
-    from rlher.tuning.trial import Search
-
+def small_search(folder: Path, n_seeds: int) -> tuple[Search, dict]:
+    """Return the objective of a tiny search in this process, and the parameters of its trial 0."""
     config = OptimizeConfig(
         algo=DQNConfig(name="dqn", batch_size=16, net_arch=[16], learning_starts=40),
         env=bits_config(),
         total_timesteps=120,
-        n_seeds=2,
+        n_seeds=n_seeds,
         eval=EvalConfig(freq=40, episodes=2),
     )
-    found = space.load("her", TrainConfig(algo=config.algo))
+    found = space.load("her", recipe_of(config))
+    return Search(config, found, folder), space.start(found, recipe_of(config))
+
+
+def test_pruning_never_cuts_trial_0(tmp_path: Path) -> None:
+    search, start = small_search(tmp_path, n_seeds=2)
     study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=2.0))
-    study.enqueue_trial(space.start(found, TrainConfig(algo=config.algo)), user_attrs={"baseline": True})
-    study.optimize(Search(config, found, tmp_path), n_trials=2)
+    study.enqueue_trial(start, user_attrs={"baseline": True})
+    study.optimize(search, n_trials=2)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE, TrialState.PRUNED]
     first, second = study.trials
     assert (len(first.intermediate_values), len(second.intermediate_values)) == (6, 1)
     assert {"success", "auc", "steps", "mean_reward", "seconds"} <= set(first.user_attrs)
+
+
+def test_a_repeated_proposal_is_trained_on_other_seeds(tmp_path: Path) -> None:
+    search, start = small_search(tmp_path, n_seeds=2)
+    study = optuna.create_study(direction="maximize")
+    study.enqueue_trial(start, user_attrs={"baseline": True})
+    study.enqueue_trial(start)
+    study.optimize(search, n_trials=2)
+    seeds = [yaml.safe_load(path.read_text())["seed"] for path in tmp_path.rglob("config.yaml")]
+    assert sorted(seeds) == [0, 1, 2, 3]
+    assert [trial.number for trial in best_first(study, "success")] == [0], "and counts as one"
+
+
+def test_two_objectives(tmp_path: Path) -> None:
+    search, _ = small_search(tmp_path, n_seeds=1)
+    search = replace(search, config=replace(search.config, objective="multi"))
+    study = optuna.create_study(directions=["maximize", "minimize"])
+    study.optimize(search, n_trials=1)
+    score_found = score_of(study.trials[0])
+    assert study.trials[0].values == [score_found.success, score_found.steps]
 
 
 def bits_config():

@@ -24,7 +24,7 @@ def plots(study: Study, folder: Path) -> list[Path]:
     found: dict[str, Callable[[], None]] = {}
     if len(trials) >= 2:
         found["history"] = lambda: _optuna(draw.plot_optimization_history, study)
-        found["slice"] = lambda: _optuna(draw.plot_slice, study)
+        found["slice"] = lambda: _slice(study)
         if len({_target(trial) for trial in trials}) > 1 and len(trials) > 3:
             found["importances"] = lambda: _optuna(draw.plot_param_importances, study)
     if any({STRATEGY, GOALS} <= set(trial.params) for trial in trials):
@@ -46,6 +46,14 @@ def _target(trial: FrozenTrial) -> float:
 
 def _optuna(paint: Callable, study: Study) -> None:
     paint(study, target=_target, target_name="success") if len(study.directions) > 1 else paint(study)
+
+
+def _slice(study: Study) -> None:
+    _optuna(draw.plot_slice, study)
+    figure = plt.gcf()
+    figure.set_size_inches(max(2.5 * len(figure.axes), 6.4), 4.8)
+    for axes in figure.axes:
+        axes.tick_params(axis="x", labelrotation=45)
 
 
 def _heat_map(trials: list[FrozenTrial]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from optuna.trial import Trial
+from optuna.trial import Trial, TrialState
 
 from rlher.callbacks import Stopped
 from rlher.config import OptimizeConfig, TrainConfig
@@ -53,8 +53,9 @@ class Search:
         watch = Watch(trial, self.config.objective)
         scores: list[Score] = []
         started = time.perf_counter()
-        for index in range(self.config.n_seeds):
-            run, _ = _fit(self.config, params, index, self.folder / str(trial.number), watch, final=False)
+        first = _repeats(trial) * self.config.n_seeds
+        for seed in range(first, first + self.config.n_seeds):
+            run, _ = _fit(self.config, params, seed, self.folder / str(trial.number), watch, final=False)
             for name in MODELS:  # a hundred trials' models are gigabytes; those of the re-run are kept
                 run.model(name).unlink(missing_ok=True)
             scores.append(score(watch.rows))
@@ -127,6 +128,12 @@ def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
         return trial.suggest_categorical(name, distribution.choices)
     ask = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
     return ask(name, distribution.low, distribution.high, log=distribution.log)  # type: ignore[attr-defined]
+
+
+def _repeats(trial: Trial) -> int:
+    """Count the trials before this one that have its parameters: on their seeds there is nothing left to learn."""
+    before = trial.study.get_trials(deepcopy=False)[: trial.number]
+    return sum(each.params == trial.params and each.state is not TrialState.FAIL for each in before)
 
 
 def _fit(

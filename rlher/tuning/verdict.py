@@ -1,5 +1,6 @@
 """The verdict: the best trials and the recipe they started from, run again on fresh seeds and compared."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher import stats
 from rlher.config import OptimizeConfig
-from rlher.tuning.score import Score
+from rlher.tuning.score import Score, mean
 from rlher.tuning.study import BASELINE, counted
 from rlher.tuning.trial import RECIPE
 
@@ -51,23 +52,26 @@ def complete(study: Study) -> list[FrozenTrial]:
 
 
 def best_first(study: Study, objective: str) -> list[FrozenTrial]:
-    """Sort the complete trials: by area where that is what was maximised, else by success, ties by steps and return."""
+    """Sort what was tried: by area where that is what was maximised, else by success, ties by steps and return.
 
-    def rank(trial: FrozenTrial) -> tuple[float, ...]:
-        score = score_of(trial)
-        return (score.auc, *score.rank) if objective == "auc" else score.rank
+    Trials with the same parameters, which had different seeds, count as one: the first, with the mean of their scores.
+    """
+    same: dict[str, list[FrozenTrial]] = {}
+    for trial in complete(study):
+        same.setdefault(json.dumps(trial.params, sort_keys=True), []).append(trial)
 
-    return sorted(complete(study), key=rank, reverse=True)
+    def rank(trials: list[FrozenTrial]) -> tuple[float, ...]:
+        together = mean([score_of(trial) for trial in trials])
+        return (together.auc, *together.rank) if objective == "auc" else together.rank
+
+    return [trials[0] for trials in sorted(same.values(), key=rank, reverse=True)]
 
 
 def candidates(study: Study, config: OptimizeConfig) -> dict[int, dict[str, Any]]:
-    """Choose what is run again: the best trials with parameters of their own, and the recipe."""
-    baseline = [trial.params for trial in counted(study) if BASELINE in trial.user_attrs]
-    chosen: dict[int, dict[str, Any]] = {}
-    for trial in best_first(study, config.objective):
-        if trial.params not in [*baseline, *chosen.values()] and len(chosen) < config.rerun_best:
-            chosen[trial.number] = trial.params
-    return {RECIPE: {}, **chosen}
+    """Choose what is run again: the best trials, and the recipe."""
+    recipe = [trial.params for trial in counted(study) if BASELINE in trial.user_attrs]
+    better = [trial for trial in best_first(study, config.objective) if trial.params not in recipe]
+    return {RECIPE: {}, **{trial.number: trial.params for trial in better[: config.rerun_best]}}
 
 
 def plan(chosen: Mapping[int, Any], seeds: int) -> list[dict[str, int]]:
