@@ -16,7 +16,7 @@ from rlher.config import OptimizeConfig
 from rlher.errors import EnvironmentFault, UserError
 from rlher.train import prepare, stoppable
 from rlher.tuning import recipe, space
-from rlher.tuning.launch import launcher
+from rlher.tuning.launch import Launcher, launcher
 from rlher.tuning.progress import Progress, reason
 from rlher.tuning.report import hand_back
 from rlher.tuning.storage import open_storage
@@ -43,22 +43,24 @@ def optimize(config: OptimizeConfig) -> int:
     with prepare(recipe_of(config)):  # what cannot be trained stops here
         pass
     name = config.study_name or _default_name(config)
-    folder = (Path(config.logs) / "optuna" / name).resolve()
+    folder = Path(config.logs) / "optuna" / name
+    here = folder.resolve()  # a Ray worker has another working folder
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    hands = launcher(config)
     storage = open_storage(config.storage, folder, config.heartbeat, queue_again)
     study, created = _open(storage, name, config, tuned)
     order = Order(
-        config, name, config.n_trials, Search(config, tuned, folder / "trials"), folder, _entropy(config.seed, created)
+        config, name, config.n_trials, Search(config, tuned, here / "trials"), here, _entropy(config.seed, created)
     )
     try:
         with stoppable():
-            _run(study, order, f"{name}, search")
+            _run(study, order, hands, f"{name}, search")
             _require_success(study)
             chosen = candidates(study, config)
             reruns = _queue(storage, f"{name}-rerun", plan(chosen, config.rerun_seeds))
-            rerun = Rerun(config, chosen, folder / "reruns")
+            rerun = Rerun(config, chosen, here / "reruns")
             again = replace(order, study_name=reruns.study_name, total=len(counted(reruns)), objective=rerun)
-            _run(reruns, again, f"{name}, best trials again")
+            _run(reruns, again, hands, f"{name}, best trials again")
     except KeyboardInterrupt:
         done = sum(trial.state.is_finished() for trial in counted(study))
         told = f"stopped with {done} of {config.n_trials} trials done. The same command goes on from there."
@@ -108,10 +110,10 @@ def _queue(storage: BaseStorage, name: str, runs: list[dict[str, int]]) -> Study
     return study
 
 
-def _run(study: Study, order: Order, title: str) -> None:
+def _run(study: Study, order: Order, hands: Launcher, title: str) -> None:
     config = order.config
     with Progress(study, title, order.total, config.progress) as progress:
-        supervise(study, order, config.workers, launcher(config), progress)
+        supervise(study, order, config.workers, hands, progress)
 
 
 def _require_success(study: Study) -> None:

@@ -140,7 +140,9 @@ class Ray:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             options: dict[str, Any] = (
-                {} if config.ray_address else {"include_dashboard": False, "num_cpus": config.workers}
+                {}
+                if config.ray_address
+                else {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
             )
             ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
         except (ConnectionError, ValueError, RuntimeError) as error:

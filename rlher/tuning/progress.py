@@ -15,7 +15,7 @@ from rich.table import Table
 from rlher.tuning.study import counted
 from rlher.tuning.worker import REASON
 
-SHOWN = ("success", "steps", "mean_reward")
+SHOWN = ("success", "90 % at", "return")
 STATES = {
     TrialState.COMPLETE: "done",
     TrialState.PRUNED: "pruned",

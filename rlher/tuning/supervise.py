@@ -13,7 +13,7 @@ from rlher.tuning.worker import Order
 from rlher.tuning.worker_id import is_gone
 
 POLL_SECONDS = 1.0
-MAX_DEATHS = 3  # workers that die in a row without a trial done between: something is wrong with all of them
+MAX_DEATHS = 10  # workers that die in a row without a trial done between: something is wrong with all of them
 
 
 def supervise(study: Study, order: Order, workers: int, launcher: Launcher, show: Callable[[], None]) -> None:
