@@ -121,9 +121,12 @@ def read(places: Sequence[str], logs: str) -> tuple[list[Curve], list[str]]:
 
 
 def _run_folders(place: Path) -> Iterator[Path]:
-    """Walk down to folders that hold a ``config.yaml``, in the order people count in: 2 before 10."""
+    """Walk down to folders that hold a ``config.yaml``, in the order people count in: 2 before 10.
+
+    A tuner's hundred trials are looked at only where somebody asks for them.
+    """
     for folder, below, files in os.walk(place):
-        below.sort(key=_natural)
+        below[:] = sorted((name for name in below if name != "optuna"), key=_natural)
         if "config.yaml" in files:
             below.clear()
             yield Path(folder)

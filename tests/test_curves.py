@@ -119,6 +119,12 @@ def test_runs_are_read_in_the_order_people_count(make_run: Make, tmp_path: Path)
     assert [curve.folder.name for curve in found] == ["Some-v0_1", "Some-v0_9", "Some-v0_10"]
 
 
+def test_a_tuners_trials_are_read_where_asked_for(make_run: Make, three_seeds, tmp_path: Path) -> None:
+    make_run("optuna/study/trials/0/sac/Some-v0_1", algo={"learning_rate": 0.1})
+    assert grouped(tmp_path) == {"sac, future": 3}
+    assert len(curves.read([str(tmp_path / "logs" / "optuna" / "study")], "logs")[0]) == 1
+
+
 def test_the_grid_ends_where_the_shortest_run_does(make_run: Make, tmp_path: Path) -> None:
     make_run("a", 0, 0.1, freq=100, rows=10)
     make_run("b", 1, 0.1, freq=150, rows=3)
