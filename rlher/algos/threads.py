@@ -1,12 +1,15 @@
 """How many threads torch is to compute with."""
 
 import time
+from statistics import median
 
 import torch as th
 from torch import nn
 
 MOST = th.get_num_threads()  # what torch began with: a run of a sweep may have set another number since
-ENOUGH = 0.8  # of one thread's time must more threads come down to; the rest of a step has use for the other cores, too
+ENOUGH = 0.65
+"""Of one thread's time must more threads come down to: threads that wait for each other on a busy machine cost far more
+than they gain on an idle one, and the rest of a step has use for the other cores."""
 
 
 def fastest(batch_size: int, net_arch: list[int]) -> tuple[int, str]:
@@ -26,17 +29,20 @@ def fastest(batch_size: int, net_arch: list[int]) -> tuple[int, str]:
 
 
 def _time(threads: int, batch_size: int, net_arch: list[int]) -> float:
-    """Return the seconds of a forward and a backward pass, the least of several."""
+    """Return the seconds of a forward and a backward pass, the median of several.
+
+    The least would overlook what else the machine is doing.
+    """
     th.set_num_threads(threads)
     widths = [net_arch[0] if net_arch else 1, *net_arch]
     weights = [th.full((out, into), 0.01, requires_grad=True) for into, out in zip(widths, net_arch, strict=False)]
-    best = float("inf")
-    for _ in range(10):
+    seconds = []
+    for _ in range(21):
         started = time.perf_counter()
         x = th.ones(batch_size, widths[0])
         for weight in weights:
             x = nn.functional.relu(nn.functional.linear(x, weight))
         if weights:
             th.autograd.grad(x.sum(), weights)
-        best = min(best, time.perf_counter() - started)
-    return best
+        seconds.append(time.perf_counter() - started)
+    return median(seconds)
