@@ -8,6 +8,7 @@ import pandas as pd
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.ticker import NullFormatter
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.visualization import matplotlib as draw
@@ -54,6 +55,7 @@ def _slice(study: Study) -> None:
     figure.set_size_inches(max(2.5 * len(figure.axes), 6.4), 4.8)
     for axes in figure.axes:
         axes.tick_params(axis="x", labelrotation=45)
+        axes.xaxis.set_minor_formatter(NullFormatter())  # of a logarithmic axis: they would lie on each other
 
 
 def _heat_map(trials: list[FrozenTrial]) -> None:

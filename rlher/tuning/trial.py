@@ -59,7 +59,7 @@ class Search:
             for name in MODELS:  # a hundred trials' models are gigabytes; those of the re-run are kept
                 run.model(name).unlink(missing_ok=True)
             scores.append(score(watch.rows))
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started - watch.seconds
         _keep(trial, mean(scores), seconds)
         episodes = len(scores) * last_of(len(watch.rows)) * self.config.eval.episodes
         return value(self.config.objective, mean(scores), self.config.total_timesteps, episodes)
@@ -104,6 +104,8 @@ class Watch:
     def __init__(self, trial: Trial, objective: str | None) -> None:
         self.rows: list[Row] = []
         """Of the run that is under way, or was last."""
+        self.seconds = 0.0
+        """Spent on reports, which are the tuner's and not training's."""
         self._trial, self._objective, self._step = trial, objective, 0
         # The gain is measured over the recipe, so its trial is never cut short; and Optuna prunes one objective only.
         self._prunes = objective in ("success", "auc") and BASELINE not in trial.user_attrs
@@ -116,9 +118,12 @@ class Watch:
         self.rows = list(rows)
         if self._objective not in ("success", "auc"):
             return
+        started = time.perf_counter()
         self._trial.report(rows[-1]["success_rate"] if self._objective == "success" else score(rows).auc, self._step)
         self._step += 1
-        if self._prunes and self._trial.should_prune():
+        hopeless = self._prunes and self._trial.should_prune()
+        self.seconds += time.perf_counter() - started
+        if hopeless:
             raise Stopped
 
 
