@@ -9,6 +9,7 @@ from typing import Any
 from rlher import COMMAND
 from rlher.algos import target_bounds
 from rlher.config import TrainConfig
+from rlher.envs.vec import in_processes
 from rlher.errors import EnvironmentFault
 from rlher.evaluation import sentence
 from rlher.runs import Run
@@ -24,6 +25,11 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
+    if config.env.step_timeout and not in_processes(config.n_envs, config.vec_env):
+        notes.append(
+            f"env.step_timeout={config.env.step_timeout:g} cannot be kept: a step in this process can only be waited "
+            "for; vec_env=subproc gives the environment one of its own"
+        )
     return notes
 
 

@@ -1,6 +1,12 @@
 """Small goal environments, each broken in one way, registered on import as a user's module would."""
 
+import ctypes
+import multiprocessing
 import os
+import random
+import signal
+import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -67,6 +73,39 @@ class RaisesInInit(LineEnv):
 class Dies(LineEnv):
     def step(self, action):
         os._exit(7)
+
+
+DEEDS = {
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "segfault": lambda: ctypes.string_at(0),
+    "exit": lambda: os._exit(7),
+    "hang": lambda: time.sleep(1000),
+}
+
+
+class Mortal(LineEnv):
+    """Does itself in, in a process of its own only: when a test plays it to see whether it is sound it lives.
+
+    :param how: a key of ``DEEDS``.
+    :param marks: folder in which every death leaves a file, so that there are ``times`` of them.
+    :param at: step of an episode.
+    :param chance: probability of death at that step; ``at=0`` is any step.
+    """
+
+    def __init__(self, how: str, marks: str, times: int = 1, at: int = 3, chance: float = 1.0) -> None:
+        super().__init__()
+        self.deed, self.marks, self.times, self.at, self.chance = DEEDS[how], Path(marks), times, at, chance
+
+    def step(self, action):
+        here = multiprocessing.parent_process() is not None and self.at in (0, self.steps + 1)
+        if here and random.random() < self.chance:
+            for number in range(self.times):
+                try:
+                    (self.marks / str(number)).touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                self.deed()
+        return super().step(action)
 
 
 class NaNReward(LineEnv):
