@@ -23,6 +23,7 @@ from rlher.envs.probe import describe
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import EnvironmentFault, UserError
 from rlher.evaluation import Evaluation, evaluate_policy
+from rlher.memory import require_room
 from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
@@ -87,10 +88,13 @@ def prepare(config: TrainConfig) -> Iterator[Ready]:
     envs, normalizer = _environments(config)
     try:
         require_fit(config.algo.name, envs.action_space)
+        room = require_room(config, envs)
         model = build_model(config.algo, config.her, config.env, envs, config.seed, config.device, config.engine)
         if config.init_from:
             checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
-        yield Ready(config, model, normalizer, [*warnings, *probed, *notes, *model_notes(config, str(model.device))])
+        yield Ready(
+            config, model, normalizer, [*warnings, *probed, *notes, *model_notes(config, str(model.device)), room]
+        )
     finally:
         envs.close()
 
