@@ -15,6 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.errors import EnvironmentFault
 from rlher.evaluation import Evaluation
+from rlher.files import spared
 
 
 class Diverged(EnvironmentFault):
@@ -83,8 +84,9 @@ class Evaluate(BaseCallback):
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
         self.logger.dump(self.num_timesteps)
         if self.best is None or _rank(row) > _rank(self.best):
-            self.best = row
-            self._on_best()
+            with spared("the best model"):
+                self._on_best()
+                self.best = row
         self._on_row(self.rows)
 
 

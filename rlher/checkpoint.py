@@ -26,14 +26,15 @@ SETTING = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
 
 def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Write the model where plain SB3 can load it too, its normaliser's statistics in the same file."""
+    content = io.BytesIO()  # because torch, writing to a full disk, does not say so in an OSError
+    model.save(content)
+    if normalizer is not None:
+        arrays = io.BytesIO()
+        np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
+        with zipfile.ZipFile(content, "a") as archive:
+            archive.writestr(NORMALIZER, arrays.getvalue())
     with replacing(path) as temporary:
-        with temporary.open("wb") as file:
-            model.save(file)
-        if normalizer is not None:
-            arrays = io.BytesIO()
-            np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
-            with zipfile.ZipFile(temporary, "a") as archive:
-                archive.writestr(NORMALIZER, arrays.getvalue())
+        temporary.write_bytes(content.getbuffer())
 
 
 @contextmanager

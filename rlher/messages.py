@@ -12,7 +12,7 @@ from rlher.config import TrainConfig
 from rlher.envs.vec import in_processes
 from rlher.errors import EnvironmentFault
 from rlher.evaluation import sentence
-from rlher.runs import Run
+from rlher.runs import MODELS, Run
 
 
 def model_notes(config: TrainConfig, device: str) -> list[str]:
@@ -71,6 +71,8 @@ def report(run: Run, result: dict[str, Any]) -> int:
             print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
         return 0
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
+    if not any(run.model(name).exists() for name in MODELS):
+        kept = f"No model of it is kept in {folder}"
     rest = max(run.config.total_timesteps - result["timesteps"], 1)
     go_on = f"`rlher evaluate {folder}` measures it; `{_again(run, rest)}` starts a new run from its weights."
     if result["status"] == "interrupted":

@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError
+from rlher.errors import UserError, cause
 from rlher.files import write_json, write_text
 
 PACKAGES = (
@@ -87,7 +87,7 @@ def create(config: TrainConfig) -> Run:
         write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
     except OSError as error:
-        raise UserError(f"cannot write the run folder in {parent}: {error.strerror}.") from error
+        raise UserError(f"cannot write the run folder in {parent}: {cause(error)}.") from error
     return run
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch as th
-from stable_baselines3.common.logger import configure
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -21,8 +20,10 @@ from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
 from rlher.envs.vec import make_goal_envs
-from rlher.errors import EnvironmentFault, UserError
+from rlher.errors import EnvironmentFault, UserError, cause
 from rlher.evaluation import Evaluation, evaluate_policy
+from rlher.files import spared
+from rlher.logger import make_logger
 from rlher.memory import require_room
 from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
@@ -132,7 +133,8 @@ def _learn(
         return evaluate_policy(eval_env, policy_of(model, normalizer), episodes, seed)
 
     def keep_rows(rows: list[dict[str, Any]]) -> None:
-        run.write_evaluations(rows)
+        with spared("evaluations.csv"):
+            run.write_evaluations(rows)
         on_evaluation(rows)
 
     evaluations = Evaluate(
@@ -141,7 +143,7 @@ def _learn(
         keep_rows,
         lambda: checkpoint.save(run.model("best"), model, normalizer),
     )
-    model.set_logger(configure(str(run.folder), ["csv", "tensorboard"] if config.tensorboard else ["csv"]))
+    model.set_logger(make_logger(run.folder, config.tensorboard))
     result: dict[str, Any] = {"status": "failed", "error": None, "checkpoint": "last"}
 
     def learn() -> None:
@@ -171,6 +173,8 @@ def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[s
         result["status"] = "stopped"
     except EnvironmentFault as error:
         result["error"] = str(error)
+    except OSError as error:
+        result["error"] = f"{error.filename or 'a file'}: {cause(error)}"
     except Exception as error:
         result["error"] = f"{type(error).__name__}: {error}"
         if all_finite(model):
@@ -185,7 +189,8 @@ def _keep(
     """Write the last model and how the run ended, before anything else can go wrong."""
     result["timesteps"] = model.num_timesteps
     if all_finite(model):
-        checkpoint.save(run.model("last"), model, normalizer)
+        with _noting(result, "the last model"):
+            checkpoint.save(run.model("last"), model, normalizer)
     else:
         result["error"] = (
             f"training diverged: weights are no longer finite after {model.num_timesteps:,} steps, so only the best "
@@ -197,7 +202,18 @@ def _keep(
 
 def _keep_result(run: Run, result: dict[str, Any], started: float) -> None:
     result["wall_seconds"] = round(time.monotonic() - started, 1)
-    run.write_result(result)
+    with _noting(result, "result.json"):
+        run.write_result(result)
+
+
+@contextmanager
+def _noting(result: dict[str, Any], name: str) -> Iterator[None]:
+    """Let a run whose last files cannot be written be a failed one, and not end in a traceback."""
+    try:
+        yield
+    except OSError as error:
+        before = f"{result['error'].rstrip('.')}; then " if result["error"] else ""
+        result |= {"status": "failed", "error": f"{before}{name} could not be written ({cause(error)})."}
 
 
 def _final(
