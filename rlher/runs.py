@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from importlib import metadata
@@ -187,10 +188,13 @@ def _newest(logs: Path) -> Path:
 def _newest_or_none(logs: Path) -> Path | None:
     """Return the run whose model was written last, or that was begun last where none has a model yet.
 
-    A dry run is not meant to be looked at, so only where there is nothing else.
+    A dry run is not meant to be looked at, so only where there is nothing else. Nor is a file written last whose time
+    has not come yet: the clock was put back since.
     """
     models = [model for name in MODELS.values() for model in logs.glob(f"*/*/{name}")]
-    marks = sorted(models or logs.glob("*/*/config.yaml"), key=_modified, reverse=True)
+    now = time.time()
+    times = {mark: _modified(mark) for mark in models or logs.glob("*/*/config.yaml")}
+    marks = sorted(times, key=lambda mark: (times[mark] <= now, times[mark]), reverse=True)
     return next((mark.parent for mark in marks if not _is_dry(mark.parent)), marks[0].parent if marks else None)
 
 

@@ -1,6 +1,8 @@
+import contextlib
 import logging
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +36,20 @@ def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_pa
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, options: str) -> Iterator[None]:
+    """Put a small file system of its own in place of a folder; where that is not permitted the test is skipped."""
+    try:
+        mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        subprocess.run(mount, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 TINY = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlher.envs.bit_flipping import BitFlippingEnv
-from tests.conftest import TINY
+from tests.conftest import TINY, mounted
 
 RUN = (
     "train",
@@ -30,15 +30,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of half a megabyte, where one may be mounted."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=500k", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with mounted(folder, "size=500k"):
+        yield folder
 
 
 def fill(disk: Path) -> None:
