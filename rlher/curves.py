@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from numpy.typing import NDArray
 
-from rlher.config import ALGO_SCHEMAS, OffPolicyConfig, TrainConfig
+from rlher.config import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
 from rlher.errors import UserError, closest
+from rlher.files import read_yaml
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """What people type for the keys they group by most."""
@@ -72,13 +72,14 @@ class Curve:
 
     def final(self, column: str) -> float:
         """Return the final evaluation's number, or the last evaluation's where the run has no final one."""
-        found = self.result.get(column)
-        return float(self.rows[column].iloc[-1] if found is None else found)
+        found = _number(self.result.get(column))
+        return float(self.rows[column].iloc[-1]) if found is None else found
 
     @property
     def final_episodes(self) -> int:
         """Episodes that :meth:`final` is over."""
-        return int(self.result.get("episodes") or self.config["eval.episodes"])
+        found = _number(self.result.get("episodes")) or _number(self.config.get("eval.episodes"))
+        return int(found or EvalConfig.episodes)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def read(places: Sequence[str], logs: str) -> tuple[list[Curve], list[str]]:
         for folder in _run_folders(Path(place)):
             try:
                 curves.append(_read_run(folder))
-            except (OSError, ValueError, yaml.YAMLError) as error:
+            except (OSError, ValueError) as error:
                 passed.append(f"{folder}: {str(error).splitlines()[0].rstrip('.')}")
     curves = list({curve.folder.resolve(): curve for curve in curves}.values())
     if not curves:
@@ -141,9 +142,9 @@ def _natural(name: str) -> list[str | int]:
 
 def _read_run(folder: Path) -> Curve:
     try:
-        values = yaml.safe_load((folder / "config.yaml").read_text())
-    except UnicodeDecodeError as error:
-        raise ValueError("its config.yaml is damaged") from error
+        values = read_yaml(folder / "config.yaml")
+    except ValueError as error:
+        raise ValueError(f"its config.yaml is damaged: {error}") from error
     if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
         raise ValueError("its config.yaml is not one of rlher's")
     if values.get("dry_run"):
@@ -152,11 +153,12 @@ def _read_run(folder: Path) -> Curve:
         raise ValueError("not evaluated yet")
     try:
         rows = pd.read_csv(folder / "evaluations.csv")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        rows = rows.apply(pd.to_numeric, errors="coerce")
+    except (ValueError, OverflowError) as error:  # ValueError: empty, ragged, no UTF-8
         raise ValueError("its evaluations.csv is empty or damaged") from error
     if not {"timesteps", "success_rate"} <= set(rows):
         raise ValueError("its evaluations.csv has not the columns timesteps and success_rate")
-    rows = rows.apply(pd.to_numeric, errors="coerce").dropna(subset="timesteps")
+    rows = rows.dropna(subset="timesteps")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
     if rows.empty:
         raise ValueError("not evaluated yet")
@@ -181,9 +183,15 @@ def _read_text(path: Path) -> str:
 def _read_result(path: Path) -> dict[str, Any]:
     try:
         result = json.loads(path.read_text())
-    except (OSError, ValueError):  # not finished, or being replaced
+    except (OSError, ValueError, RecursionError):  # not finished, or damaged
         return {}
     return result if isinstance(result, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+    """Return what a file has where a number should be, None where it is none."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return float(value) if plain else None
 
 
 def _dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

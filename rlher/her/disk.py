@@ -7,8 +7,11 @@ are written whole. Files are written beside and renamed into place, the manifest
 leaves the one before it whole.
 """
 
+import contextlib
 import json
 import os
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +75,7 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
 
     :return: the ``extra`` and the ``priorities`` it was saved with.
     :raises ValueError: the folder holds no buffer, or one of other shapes or number of environments.
+    :raises Exception: a file is damaged; see :func:`told`.
     """
     folder = Path(folder)
     manifest = _read(folder)
@@ -82,17 +86,40 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
         raise ValueError(f"{folder} holds a replay buffer of {found} environments, not {storage.n_envs}.")
     storage.mark = manifest["mark"]
     for part in manifest["parts"]:
-        with np.load(folder / part["file"], allow_pickle=False) as arrays:
+        with _arrays(folder / part["file"]) as arrays:
             for env, was in enumerate(manifest["envs"]):
                 _play_back(storage, env, arrays, was["total"] - was["count"])
     for ring, was in zip(storage.rings, manifest["envs"], strict=True):
+        if was["count"] and ring.total != was["total"]:
+            raise ValueError(f"{folder} is damaged: it holds other transitions than it says.")
         ring.total = max(ring.total, was["total"])
         if not was["running"]:
             ring.end_episode()
     if manifest["priorities"] is None:
         return manifest["extra"], {}
-    with np.load(folder / manifest["priorities"], allow_pickle=False) as arrays:
+    with _arrays(folder / manifest["priorities"]) as arrays:
         return manifest["extra"], dict(arrays)
+
+
+@contextlib.contextmanager
+def _arrays(path: Path) -> Iterator[Any]:
+    """Open an archive of arrays as NumPy's ``savez`` writes them: as they are, so that none is larger than its file."""
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError(f"{path} is damaged: it is compressed.")
+    with np.load(path, allow_pickle=False) as arrays:
+        yield arrays
+
+
+@contextlib.contextmanager
+def told(folder: str | os.PathLike) -> Iterator[None]:
+    """Let whatever reading a damaged folder raises be a ``ValueError`` that says so."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:  # of JSON, NumPy, zip and our own arithmetic on what they return
+        raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
@@ -150,6 +177,9 @@ def _play_back(storage: Storage, env: int, arrays: Any, oldest: int) -> None:
     rows, achieved, goals, pieces = (arrays[f"{name}{env}"] for name in ("rows", "achieved", "goals", "pieces"))
     if rows.dtype != storage.rows.dtype or achieved.shape[1:] != storage.achieved.shape[1:]:
         raise ValueError("The replay buffer was saved with other observation or action spaces.")
+    whole = len(rows) == len(achieved) == len(goals) == pieces[:, 0].sum() + len(pieces)
+    if not whole or (pieces[:, 0] < 1).any():
+        raise ValueError("The replay buffer is damaged: its parts do not fit together.")
     at, number, ring = 0, int(arrays[f"start{env}"]), storage.rings[env]
     for steps, goes_on in pieces.tolist():
         gone = max(0, oldest - number)

@@ -165,13 +165,19 @@ class TDError(_Ranked):
         return leaves | {name: np.array(number) for name, number in numbers.items()}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take them back, the newest where less is held; with another ``alpha`` every transition counts as new."""
+        """Take them back, the newest where less is held; with another ``alpha`` every transition counts as new.
+
+        :raises ValueError: they do not belong to what is stored.
+        """
         if float(state.get("alpha", np.nan)) != self.alpha:
             return
         self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
         self._follow(self.greatest)
         for env, ring in enumerate(self.storage.rings):
-            self.tree.set(ring.newest(ring.count), state[f"env{env}"][len(state[f"env{env}"]) - ring.count :])
+            values = state[f"env{env}"][len(state[f"env{env}"]) - ring.count :]
+            if values.shape != (ring.count,) or not (np.isfinite(values) & (values > 0)).all():
+                raise ValueError("The priorities are damaged: they do not fit the transitions.")
+            self.tree.set(ring.newest(ring.count), values)
 
 
 class Energy(_Ranked):
