@@ -395,7 +395,7 @@ def _odd_member(rng: Random, content: bytes) -> bytes:
     elif kind == "tensors":
         members[name] = _tensors(rng)
     elif kind == "bomb":
-        members[name] = bytes(3 * 10**8)
+        members[name] = bytes(5 * 10**7)
     elif kind == "name":
         members[rng.choice(("../../hacked", "/tmp/hacked", " ", "a" * 3000, "policy.pth/x"))] = members.pop(name)
     elif members[name][:2] == b"PK":

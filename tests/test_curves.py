@@ -229,6 +229,7 @@ HOSTILE: dict[str, tuple[dict[str, bytes], str]] = {
     "header alone": ({"evaluations.csv": b"timesteps,success_rate\n"}, "not evaluated yet"),
     "empty rows": ({"evaluations.csv": b""}, "empty or damaged"),
     "foreign rows": ({"evaluations.csv": b"a,b\n1,2\n"}, "columns timesteps and success_rate"),
+    "a number beyond all numbers": ({"evaluations.csv": b"timesteps,success_rate\n" + b"9" * 400}, "empty or damaged"),
     "binary rows": ({"evaluations.csv": bytes(range(256))}, "empty or damaged"),
     "a dry run": ({"config.yaml": b"{algo: {}, env: {}, her: {}, dry_run: true}"}, "a dry run"),
 }
@@ -246,6 +247,16 @@ def test_a_hostile_folder_is_told_and_the_rest_drawn(rlher, make_run: Make, thre
         assert done.code == 0, done.err
         assert sentence in done.err
     assert set(pd.read_csv("a.csv").seeds) == {3}
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"success_rate": {}, "episodes": "many"}', '{"episodes": NaN}', "3"])
+def test_an_odd_result_is_passed_over_for_the_last_evaluation(rlher, make_run: Make, text: str) -> None:
+    folder = make_run("odd")
+    (folder / "result.json").unlink()
+    without = rlher("compare")
+    (folder / "result.json").write_text(text)
+    assert rlher("compare") == without
+    assert without.code == 0
 
 
 def test_a_run_being_written_is_drawn_as_far_as_it_is(rlher, make_run: Make) -> None:
