@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rlher.config import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
-from rlher.errors import UserError, closest
+from rlher.errors import UserError, closest, first_line
 from rlher.files import read_yaml
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
@@ -115,7 +115,7 @@ def read(places: Sequence[str], logs: str) -> tuple[list[Curve], list[str]]:
             try:
                 curves.append(_read_run(folder))
             except (OSError, ValueError) as error:
-                passed.append(f"{folder}: {str(error).splitlines()[0].rstrip('.')}")
+                passed.append(f"{folder}: {first_line(error)}")
     curves = list({curve.folder.resolve(): curve for curve in curves}.values())
     if not curves:
         why = f" ({'; '.join(passed)})" if passed else ""
