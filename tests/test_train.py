@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,8 +190,12 @@ def _last_evaluation(run: Path) -> float:
 
 
 def _last_row(run: Path) -> dict[str, str]:
+    return _rows(run)[-1]
+
+
+def _rows(run: Path) -> list[dict[str, str]]:
     with (run / "evaluations.csv").open() as file:
-        return list(csv.DictReader(file))[-1]
+        return list(csv.DictReader(file))
 
 
 def break_in_training(monkeypatch: pytest.MonkeyPatch, folder: Path, what: Callable[[tuple], tuple]) -> None:
@@ -232,6 +237,27 @@ def test_an_environment_that_breaks_down_keeps_what_was_learnt(rlher, monkeypatc
     assert "Traceback" not in done.err
     assert (folder / "last_model.zip").exists()
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
+
+
+def test_a_clock_put_back_in_mid_run_changes_nothing(rlher, monkeypatch, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/dqn/BitFlipping-v0_2"
+    run = ("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=40")
+    assert rlher(*run).code == 0
+    clock, clock_ns = time.time, time.time_ns
+
+    def put_back(outcome: tuple) -> tuple:
+        monkeypatch.setattr(time, "time", lambda: clock() - 86_400)
+        monkeypatch.setattr(time, "time_ns", lambda: clock_ns() - 86_400 * 10**9)
+        return outcome
+
+    break_in_training(monkeypatch, folder, put_back)
+    done = rlher(*run)
+    assert done.code == 0, done.err
+    one, two = (_rows(tmp_path / f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2))
+    seconds = [float(row.pop("wall_seconds")) for row in two]
+    assert 0 < seconds[0] < seconds[-1] < 60
+    assert [{**row, "wall_seconds": ""} for row in one] == [{**row, "wall_seconds": ""} for row in two]
+    assert 0 < json.loads((folder / "result.json").read_text())["wall_seconds"] < 60
 
 
 @pytest.mark.parametrize("algo", ["ddpg", "sac"])
