@@ -63,6 +63,17 @@ def limited(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in a folder, as contextlib.chdir of Python 3.11 has it."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
 def hold(act: Callable[[], int | None], what: str) -> str:
     """Do something and see that it ends as it should; return what it said."""
     out, err = io.StringIO(), io.StringIO()
@@ -111,7 +122,7 @@ class Workspace:
     def make(cls, folder: Path) -> "Workspace":
         made = cls(folder)
         run = "logs/dqn/BitFlipping-v0_1"
-        with contextlib.chdir(folder):
+        with inside(folder):
             hold(lambda: cli.main([*TRAIN, "tensorboard=false"]), "training")
             _write_others()
         evaluate = command("evaluate", run, "--episodes", "1", "--json")
@@ -143,7 +154,7 @@ class Workspace:
         before = snapshot(self.folder, file.parent)
         new_runs = set((self.folder / "logs/dqn").iterdir())
         try:
-            with contextlib.chdir(self.folder):
+            with inside(self.folder):
                 said = hold(reader, path)
             for made in set((self.folder / "logs/dqn").iterdir()) - new_runs:
                 shutil.rmtree(made)
@@ -491,7 +502,7 @@ def try_command_line(words: list[str], folder: Path) -> str:
     """Compose the config that the words ask for, but do nothing with it."""
     before = snapshot(folder, None)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.chdir(folder))
+        stack.enter_context(inside(folder))
         for verb in VERBS:
             module = importlib.import_module(f"rlher.{verb}")
             stack.enter_context(mock.patch.object(module, verb, return_value=0))

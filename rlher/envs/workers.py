@@ -21,14 +21,14 @@ BUILDING = 300.0
 """Seconds in which a fresh process must have imported and built its environment."""
 
 GRACE = 0.5
-"""Seconds that an answer is waited for beyond its time: Ctrl-Z stops the clock of nobody but us."""
+"""Seconds that an answer is waited for beyond its time, which may have run out while Ctrl-Z held all of us."""
 
 CLOSING = 5.0
 """Seconds in which processes must have ended that were asked to."""
 
 
 class Gone(Exception):
-    """A process died or hangs; the message says how, as in "the process of environment 3 ..."."""
+    """A process died or hangs; the message says how, in words that follow "the process"."""
 
 
 class Workers(SubprocVecEnv):
@@ -233,4 +233,4 @@ def _end(process: Any, patience: float) -> None:
     process.join(patience)
     if process.exitcode is None:
         process.kill()
-        process.join()
+        process.join(CLOSING)  # and not for ever: what waits for a disk that is gone cannot even be killed
