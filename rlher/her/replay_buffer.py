@@ -281,25 +281,34 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def save(self, folder: str | os.PathLike) -> int:
         """Save to a folder of plain arrays, writing only what is new since the last save there.
 
-        Priorities by TD error are kept, and written whole each time.
+        Priorities are kept, and written whole each time. The very same draws follow a load as followed the save.
 
         :return: bytes written.
         :raises ValueError: ``copy_info_dict`` is on, and infos may be anything.
         """
         if self.copy_info_dict:
             raise ValueError("A buffer with copy_info_dict=True can only be pickled: infos may be anything.")
-        extra = {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
-        return disk.save(self.storage, folder, extra, self.priority.state())
+        extra = {
+            "pos": self.pos,
+            "full": self.full,
+            "rng": self.rng.bit_generator.state,
+            "hindsight": self.hindsight.state(),
+        }
+        # What is not settled yet is written again by the next save, when it is.
+        settles = self.n_sampled_goal > 0 and self.hindsight.settles
+        settled = (self.hindsight.settled or [0] * self.n_envs) if settles else None
+        return disk.save(self.storage, folder, settled, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Forget everything stored, and take what a folder holds. Running episodes go on.
 
-        :raises ValueError: the folder holds no buffer, or one of other spaces.
+        :raises ValueError: the folder holds no buffer, a damaged one, or one of other spaces.
         """
         self.reset()
         extra, priorities = disk.load(self.storage, folder)
         self.pos, self.full = min(extra["pos"], self.buffer_size - 1), extra["full"]
         self.rng.bit_generator.state = extra["rng"]
+        self.hindsight.restore(extra["hindsight"])
         self.priority.restore(priorities)
 
     def __getstate__(self) -> dict[str, Any]:
