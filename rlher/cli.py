@@ -30,6 +30,7 @@ EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
+    "rlher train --resume logs/tqc/parking-v0_1",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
     "rlher enjoy",
@@ -77,6 +78,8 @@ def _dispatch(argv: list[str]) -> int:
     if "-h" in rest or "--help" in rest:
         print(usage.help_text(verb, VERBS[verb], rest))
         return 0
+    if verb == "train" and overrides.resumes(rest):  # the run's own config, nothing for Hydra to compose
+        return importlib.import_module("rlher.resume").main(rest)
     return _run_hydra(verb, overrides.to_hydra(verb, rest), argv)
 
 

@@ -222,6 +222,14 @@ class EvalConfig:
 
 
 @dataclass
+class CheckpointConfig:
+    """What a run that was killed, or stopped, is resumed from."""
+
+    every: int | None = key(10_000, "steps between checkpoints, at which running episodes are cut; null: none", low=1)
+    minutes: float | None = key(10.0, "minutes after which one is written in between, cutting nothing", low=0)
+
+
+@dataclass
 class TrainConfig:
     """`rlher train`."""
 
@@ -237,8 +245,10 @@ class TrainConfig:
     threads: int | None = key(None, "torch threads; null: measured", low=1)
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
     eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata={"text": "checkpoints"})
     recipe: str | None = key(None, "hyperparameters of the pair: a name or a YAML file; null: those in hyperparams/")
     init_from: str | None = key(None, "run folder whose last model is the starting point")
+    resume: str | None = key(None, "run folder to go on with, or latest; it has its own config")
     logs: str = key("logs", "folder of all runs")
     dry_run: bool = key(False, "a few hundred steps, to see that everything fits")
     progress: bool = key(True, "progress bar, where stderr is a terminal")

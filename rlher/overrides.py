@@ -5,7 +5,7 @@ of their own. Hydra 1.3 wants its own flags before all overrides; here they may 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from itertools import pairwise
@@ -74,6 +74,11 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     typed = [each for word in overrides if word not in recipes for each in _expand(word, config_dirs)]
     # A recipe file comes first, so that whatever was typed wins over it.
     return hydra_flags + [each for word in recipes for each in _recipe_overrides(word, typed)] + typed
+
+
+def resumes(argv: Sequence[str]) -> bool:
+    """Tell whether a command line of ``rlher train`` asks to go on with a run."""
+    return any(word.partition("=")[0] in ("--resume", "resume") for word in argv)
 
 
 def positional(verb: str) -> str | None:

@@ -1,17 +1,22 @@
 """The run folder: one training run, everything about it, and reading it back.
 
 ``logs/<algo>/<env>_<n>/`` holds ``config.yaml`` (resolved), ``command.txt``, ``meta.json``, ``evaluations.csv``,
-``result.json``, ``best_model.zip``, ``last_model.zip``, and SB3's ``progress.csv`` and TensorBoard files.
+``result.json``, ``best_model.zip``, ``last_model.zip``, ``checkpoints/``, and SB3's ``progress.csv`` and TensorBoard
+files.
 """
 
 import csv
+import fcntl
 import io
+import json
 import os
 import platform
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from importlib import metadata
@@ -56,6 +61,11 @@ class Run:
         """Return the path of the ``"best"`` or ``"last"`` model."""
         return self.folder / MODELS[which]
 
+    @property
+    def checkpoints(self) -> Path:
+        """Return the folder of its checkpoints, which may not exist."""
+        return self.folder / "checkpoints"
+
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows."""
         text = io.StringIO()
@@ -82,13 +92,36 @@ def create(config: TrainConfig) -> Run:
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, name)
         run = Run(folder, config)
-        # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
-        write_text(folder / "config.yaml", yaml.dump(asdict(config), sort_keys=False, Dumper=_PlainDumper))
+        write_config(run)
         write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
     except OSError as error:
         raise UserError(f"cannot write the run folder in {parent}: {error.strerror}.") from error
     return run
+
+
+def write_config(run: Run) -> None:
+    """Replace ``config.yaml``."""
+    # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
+    write_text(run.folder / "config.yaml", yaml.dump(asdict(run.config), sort_keys=False, Dumper=_PlainDumper))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep every other process from training in a run folder within the block.
+
+    :raises UserError: another one does.
+    """
+    with (folder / ".lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise UserError(f"{folder} is being trained right now, by process {file.read().strip()}.") from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -176,6 +209,27 @@ def find(run: str | None, logs: str) -> Run:
         near = f" The newest here is {newest}." if (newest := _newest_or_none(Path(logs))) else ""
         raise UserError(f"there is no run folder {folder}.{near}")
     return Run(folder, _read_config(folder / "config.yaml"))
+
+
+def latest_unfinished(logs: str) -> Run:
+    """Open the run that was begun last of those that are not finished; the newest one where all are.
+
+    :raises UserError: there is none at all.
+    """
+    begun = sorted(Path(logs).glob("*/*/config.yaml"), key=_modified, reverse=True)
+    for mark in begun:
+        if not _is_dry(mark.parent) and read_json(mark.parent / "result.json").get("status") != "finished":
+            return find(str(mark.parent), logs)
+    return find(None, logs)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a file of a run folder says; nothing where it is missing or damaged."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _newest(logs: Path) -> Path:

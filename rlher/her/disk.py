@@ -1,7 +1,7 @@
 """The storage on disk: plain arrays without pickle, of which a save writes only what is new.
 
 A folder holds ``buffer.json`` and numbered parts, one per save. A part holds, for each environment, the rows of the
-transitions added since the part before, and where in the storage they lie: what is loaded is laid out as what was saved,
+transitions added since the part before, and where in the storage they lie: what is loaded lies as what was saved,
 so the same draws and the same evictions follow, bit for bit. A storage of another capacity is filled from one of the
 saved capacity. Priorities, which change all the time, are written whole. Files are written beside and renamed into
 place, the manifest last: a save that is cut off leaves the one before it whole.

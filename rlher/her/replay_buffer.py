@@ -268,6 +268,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
+    def refresh_env(self) -> None:
+        """Take ``compute_reward`` from the environment anew, because the one it was taken from is closed."""
+        if self._reward is not None and self._reward.of_env:
+            self._reward = None
+
     def _reward_function(self) -> RewardFunction:
         if self._reward is None:
             if self.env is None:
