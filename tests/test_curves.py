@@ -1,5 +1,6 @@
 """`rlher plot` and `rlher compare` on run folders of every condition."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from matplotlib.figure import Figure
 
-from rlher import compare, curves, plot
+from rlher import comparison, curves, plot
 
 Make = Callable[..., Path]
 
@@ -129,7 +130,8 @@ def test_the_grid_ends_where_the_shortest_run_does(make_run: Make, tmp_path: Pat
     make_run("a", 0, 0.1, freq=100, rows=10)
     make_run("b", 1, 0.1, freq=150, rows=3)
     found, _ = curves.read([], str(tmp_path / "logs"))
-    grid, values = curves.common_grid(found, "timesteps", "success_rate")
+    seeds = [(curve.rows.timesteps.to_numpy(), curve.rows.success_rate.to_numpy()) for curve in found]
+    grid, values = curves.common_grid(seeds)
     assert grid.tolist() == [150, 200, 300, 400, 450]
     assert values[0].tolist() == pytest.approx([0.15, 0.2, 0.3, 0.4, 0.45])
     assert values[1].tolist() == pytest.approx([0.1, 0.1 + 0.1 / 3, 0.2, 0.2 + 0.2 / 3, 0.3])
@@ -143,10 +145,12 @@ def test_a_picture_has_a_line_a_group_and_a_thin_one_a_seed(make_run: Make, thre
     make_run("tqc/Other-v0_1", 0, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
     found, _ = curves.read([], str(tmp_path / "logs"))
     figure = Figure()
-    drawn = plot.draw(figure, curves.group(found)[0], "timesteps", "success_rate")
+    lines = plot.averages(curves.group(found)[0], "timesteps", "success_rate")
+    plot.draw(figure, lines, "timesteps", "success_rate")
     assert lines_of(figure) == [["sac, future (3 seeds)", "tqc, future (1 seed)"], ["tqc, future (1 seed)"]]
     assert [len(panel.lines) for panel in figure.axes] == [3 + 1 + 1, 1]
     assert [len(panel.collections) for panel in figure.axes] == [1, 0], "a band where there are seeds to resample"
+    drawn = plot.numbers(lines)
     three = drawn[drawn.seeds == 3]
     assert three.iqm.tolist() == pytest.approx((0.09 * np.arange(1, 11)).tolist())
     assert (three.low <= three.iqm).all()
@@ -189,7 +193,8 @@ def test_many_rows_take_seconds(make_run: Make, tmp_path: Path) -> None:
         make_run(f"long{seed}", seed, 0.0001, rows=10_000)
     found, _ = curves.read([], str(tmp_path / "logs"))
     before = time.process_time()
-    plot.draw(Figure(), curves.group(found)[0], "timesteps", "success_rate")
+    lines = plot.averages(curves.group(found)[0], "timesteps", "success_rate")
+    plot.draw(Figure(), lines, "timesteps", "success_rate")
     assert time.process_time() - before < 20
 
 
@@ -283,12 +288,41 @@ def test_compare_two_folders(rlher, make_run: Make) -> None:
 
 
 def test_few_seeds_make_no_claim(rlher, make_run: Make) -> None:
-    make_run("one", 0)
-    make_run("two", 1, 0.05)
+    make_run("one/1", 0)
+    make_run("two/1", 1, 0.05)
     done = rlher("compare", "logs/one", "logs/two")
     assert "no claim can be made about Some-v0, one; Some-v0, two" in done.err
     assert "[" not in done.out, "an interval"
     assert "Probability" not in done.out
+
+
+def test_runs_named_one_by_one_are_grouped(rlher, three_seeds) -> None:
+    done = rlher("compare", *map(str, three_seeds))
+    assert done.code == 0, done.err
+    assert "| Some-v0 | sac, future | 3 |" in done.out
+
+
+def test_a_folder_without_a_run_is_told_and_the_rest_compared(rlher, make_run: Make, three_seeds) -> None:
+    Path("logs/empty").mkdir()
+    done = rlher("compare", "logs/empty", "logs/sac")
+    assert done.code == 0
+    assert "rlher: logs/empty: no run in it" in done.err
+    assert "| Some-v0 | sac | 3 |" in done.out
+    done = rlher("compare", "logs/empty", "logs/empty/")
+    assert done.code == 2
+    assert "no run with an evaluation under logs/empty" in done.err
+
+
+def test_csv_has_the_numbers(rlher, make_run: Make) -> None:
+    for seed in range(3):
+        make_run(f"good/{seed}", seed, 0.1)
+        make_run(f"bad/{seed}", seed, 0.04 + 0.01 * seed)
+    first, second, third = rlher("compare", "logs/good", "logs/bad", "--format", "csv").out.split("\n\n")
+    summary = pd.read_csv(io.StringIO(first)).set_index("agent")
+    assert summary.success_rate.tolist() == pytest.approx([1, 0.5])
+    assert summary.loc["bad", ["steps_to_50", "never_50", "steps_to_90", "never_90"]].tolist() == [1000, 1, np.inf, 3]
+    assert pd.read_csv(io.StringIO(second)).probability.tolist() == [1]
+    assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
 
 
 @pytest.mark.parametrize(("form", "sign"), [("csv", "env,agent,seeds"), ("latex", r"\begin{tabular}")])
@@ -302,4 +336,4 @@ def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> No
     folder = make_run("running", rows=4)
     (folder / "result.json").unlink()
     (curve,) = curves.read([str(folder)], "logs")[0]
-    assert compare.finals_of(curves.Group("Some-v0", "", [curve])).tolist() == [0.4]
+    assert comparison.finals_of(curves.Group("Some-v0", "", [curve])).tolist() == [0.4]
