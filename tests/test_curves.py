@@ -1,4 +1,4 @@
-"""`rlher plot` and `rlher compare` on run folders of every condition."""
+"""`rlher plot`, `rlher compare` and `rlher report` on run folders of every condition."""
 
 import io
 from pathlib import Path
@@ -201,6 +201,12 @@ HOSTILE: dict[str, tuple[dict[str, bytes], str]] = {
     "just begun": ({}, "not evaluated yet"),
     "header alone": ({"evaluations.csv": b"timesteps,success_rate\n"}, "not evaluated yet"),
     "empty rows": ({"evaluations.csv": b""}, "empty or damaged"),
+    "rates in per cent": ({"evaluations.csv": b"timesteps,success_rate\n100,55\n"}, "not from 0 to 1"),
+    "rates that are none": ({"evaluations.csv": b"timesteps,success_rate\n100,nan\n"}, "not evaluated yet"),
+    "a config in itself": (
+        {"config.yaml": b"{algo: &a {b: *a}, env: {}, her: {}}", "evaluations.csv": b"timesteps,success_rate\n1,1\n"},
+        "recursion",
+    ),
     "foreign rows": ({"evaluations.csv": b"a,b\n1,2\n"}, "columns timesteps and success_rate"),
     "binary rows": ({"evaluations.csv": bytes(range(256))}, "empty or damaged"),
     "a dry run": ({"config.yaml": b"{algo: {}, env: {}, her: {}, dry_run: true}"}, "a dry run"),
@@ -214,11 +220,12 @@ def test_a_hostile_folder_is_told_and_the_rest_drawn(rlher, make_run: Make, thre
     (folder / "evaluations.csv").unlink()
     for file, content in files.items():
         (folder / file).write_bytes(content)
-    for words in (("plot", "--output", "a.png", "--csv", "a.csv"), ("compare",)):
+    for words in (("plot", "--output", "a.png", "--csv", "a.csv"), ("compare",), ("report", "--output", "a.html")):
         done = rlher(*words)
         assert done.code == 0, done.err
         assert sentence in done.err
     assert set(pd.read_csv("a.csv").seeds) == {3}
+    assert "sac, future (3 seeds)" in Path("a.html").read_text()
 
 
 def test_a_run_being_written_is_drawn_as_far_as_it_is(rlher, make_run: Make) -> None:
