@@ -69,7 +69,7 @@ def _row(group: Group) -> dict[str, object]:
     finals = finals_of(group)
     low, high = _interval(group, finals) if len(finals) >= ENOUGH else (np.nan, np.nan)
     crashes = np.array([curve.final("crash_rate") for curve in group.curves])
-    reached = {level: np.array([curves.steps_to(curve, level / 100) for curve in group.curves]) for level in (50, 90)}
+    reached = {level: np.array([curve.steps_to(level / 100) for curve in group.curves]) for level in (50, 90)}
     return {
         "env": group.env,
         "agent": group.label,

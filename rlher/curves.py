@@ -7,7 +7,7 @@ one; what cannot be read is passed over with a sentence.
 import math
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
-from numpy.typing import NDArray
 
-from rlher import stats
 from rlher.config import ALGO_SCHEMAS, OffPolicyConfig, TrainConfig
 from rlher.errors import UserError, closest
 from rlher.files import read_json, read_text
@@ -81,6 +79,11 @@ class Curve:
         last = self.rows[column].dropna().tolist() if column in self.rows else []
         return float(last[-1]) if last else math.nan
 
+    def steps_to(self, level: float) -> float:
+        """Return the steps of the first evaluation at or above a success rate, infinity where there was none."""
+        reached = self.rows.loc[self.rows["success_rate"] >= level, "timesteps"]
+        return float(reached.iloc[0]) if len(reached) else math.inf
+
     @property
     def final_episodes(self) -> int:
         """Episodes that :meth:`final` is over, at least one."""
@@ -102,26 +105,6 @@ class Group:
     env: str
     label: str
     curves: list[Curve]
-
-
-@dataclass(frozen=True)
-class Average:
-    """A group as one line.
-
-    :param group: whose it is.
-    :param seeds: x and y of each run, as long as the run is; runs without a number in both are left out.
-    :param x: (points,) every x any run was evaluated at, as far as all have come.
-    :param iqm: (points,) interquartile mean of the runs there.
-    :param low: (points,) lower end of its 95 % interval, NaN of a single run.
-    :param high: (points,) upper end.
-    """
-
-    group: Group
-    seeds: list[tuple[NDArray, NDArray]]
-    x: NDArray
-    iqm: NDArray
-    low: NDArray
-    high: NDArray
 
 
 # ------------------------------------------------------------------------------------------------ finding
@@ -287,7 +270,7 @@ def _split(pool: Sequence[Curve], differing: Sequence[str]) -> dict[str, list[Cu
     parts: dict[str, list[Curve]] = defaultdict(list)
     telling = _telling(pool, differing)
     for index, curve in enumerate(pool):
-        parts[_listed([f"{name}={values[index]}" for name, values in telling.items()])].append(curve)
+        parts[", ".join(f"{name}={values[index]}" for name, values in telling.items())].append(curve)
     return parts
 
 
@@ -304,8 +287,9 @@ def _telling(pool: Sequence[Curve], differing: Sequence[str]) -> dict[str, list[
     chosen = {group: values for group, values in chosen.items() if _partition(values) in known}
     kept: dict[tuple[int, ...], tuple[str, list[str]]] = {}
     for key, values in [*typed.items(), *chosen.items(), *found.items()]:
-        kept.setdefault(_partition(values), (key.rpartition(".")[2], values))
-    return dict(kept.values())
+        kept.setdefault(_partition(values), (key, values))
+    short = Counter(_short(key) for key, _ in kept.values())
+    return {_short(key) if short[_short(key)] == 1 else key: values for key, values in kept.values()}
 
 
 def _typed_group(group: str, command: str) -> str:
@@ -326,44 +310,10 @@ def _listed(words: Sequence[str], most: int = 3) -> str:
 def _word(key: str, curve: Curve) -> str:
     """Return a value as a label has it; one that does not say what it is, such as a number, with its key."""
     value = curve.value(key)
-    return str(value) if key in SHORT else f"{key.rpartition('.')[2]}={value}"
+    return str(value) if key in SHORT else f"{_short(key)}={value}"
 
 
-# ---------------------------------------------------------------------------------------------- averaging
-
-
-def average(group: Group, x: str, y: str) -> Average:
-    """Average the runs of a group over one column of their evaluations.
-
-    :param x: column that the line is over.
-    :param y: column that it is of.
-    """
-    usable = [curve for curve in group.curves if {x, y} <= set(curve.rows) and len(curve.rows[[x, y]].dropna())]
-    seeds = [
-        (rows[x].to_numpy(float), rows[y].to_numpy(float)) for rows in (curve.rows[[x, y]].dropna() for curve in usable)
-    ]
-    grid, values = common_grid(seeds)
-    middle = stats.iqm(values) if len(grid) else grid
-    low, high = stats.interval([values]) or (middle * np.nan, middle * np.nan) if len(grid) else (grid, grid)
-    return Average(group, seeds, grid, middle, low, high)
-
-
-def common_grid(seeds: Sequence[tuple[NDArray, NDArray]]) -> tuple[NDArray, NDArray]:
-    """Return every x any run was evaluated at, as far as all have come, and each run's y there, between evaluations
-    on a straight line.
-
-    :param seeds: x and y of each run.
-    :return: (points,) x, and (runs, points) y; no points where the runs have no x in common.
-    """
-    if not seeds:
-        return np.empty(0), np.empty((0, 0))
-    low, high = max(x.min() for x, _ in seeds), min(x.max() for x, _ in seeds)
-    grid = np.unique(np.concatenate([x for x, _ in seeds]))
-    grid = grid[(grid >= low) & (grid <= high)]
-    return grid, np.array([np.interp(grid, x, y) for x, y in seeds]).reshape(len(seeds), len(grid))
-
-
-def steps_to(curve: Curve, level: float) -> float:
-    """Return the steps of the first evaluation at or above a success rate, infinity where there was none."""
-    reached = curve.rows.loc[curve.rows["success_rate"] >= level, "timesteps"]
-    return float(reached.iloc[0]) if len(reached) else float("inf")
+def _short(key: str) -> str:
+    """Return the last part of a key; of ``engine.name`` the first, which says more."""
+    section, _, name = key.rpartition(".")
+    return section if name == "name" else name

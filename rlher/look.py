@@ -11,6 +11,7 @@ RATES = ("success_rate", "reached_rate", "crash_rate")
 
 AXES = {
     "timesteps": "environment steps",
+    "wall_seconds": "wall-clock time, s",
     "updates": "gradient updates",
     "success_rate": "evaluation success rate",
     "reached_rate": "rate of episodes that reached the goal at any step",

@@ -1,6 +1,7 @@
 """`rlher plot`: learning curves of the runs there are."""
 
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rlher import curves, look
+from rlher.averages import Average, average, remarks
 from rlher.config import PlotConfig
-from rlher.curves import Average, Group
+from rlher.curves import Group
 from rlher.display import has_display
 from rlher.errors import UserError, closest
 from rlher.files import wanted
 
 KINDS = (".png", ".pdf", ".svg")
 COLUMNS = 3  # panels side by side
+LABEL = 58  # letters a line of a legend, which is as wide as its panel
 X = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
 TIMES = ((2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
@@ -39,7 +42,7 @@ def plot(config: PlotConfig) -> int:
     lines = averages(groups, X[config.x], config.y)
     figure = _window() if config.show else Figure()
     draw(figure, lines, X[config.x], config.y)
-    for note in [*notes, *more]:
+    for note in [*notes, *more, *remarks(lines)]:
         print(f"rlher: {note}", file=sys.stderr)
     for name in config.output or [str(Path(config.logs) / f"{config.y}.{kind}") for kind in ("png", "pdf")]:
         with wanted(Path(name)) as temporary:
@@ -73,7 +76,7 @@ def averages(groups: Sequence[Group], x: str, y: str) -> list[Average]:
             raise UserError(
                 f"no run has a column {column!r}{closest(column, known)}. There are: {', '.join(sorted(known))}."
             )
-    lines = [line for group in groups if (line := curves.average(group, x, y)).seeds]
+    lines = [line for group in groups if (line := average(group, x, y)).seeds]
     if not lines:
         raise UserError(f"no run has a number in both its columns {x} and {y}.")
     return lines
@@ -90,7 +93,7 @@ def draw(figure: Figure, lines: Sequence[Average], x: str, y: str) -> None:
     envs = list(dict.fromkeys(line.group.env for line in lines))
     columns = 2 if len(envs) == 4 else min(len(envs), COLUMNS)
     rows = -(-len(envs) // columns)
-    most = max(sum(line.group.env == env for line in lines) for env in envs)
+    most = max(sum(_label(line).count("\n") + 1 for line in lines if line.group.env == env) for env in envs)
     height = 3.4 + 0.22 * most  # the legend is below its panel, and never over a curve
     figure.set_layout_engine("constrained")
     figure.set_size_inches(max(4.6 * columns, 6), height * rows)
@@ -109,14 +112,17 @@ def draw(figure: Figure, lines: Sequence[Average], x: str, y: str) -> None:
 def draw_line(panel: Axes, line: Average, scale: float, index: int) -> None:
     """Draw each run thinly and, as far as all runs of the group have come, their interquartile mean and its band."""
     color, dashes = look.color(index), look.dashes(index)
-    label = f"{line.group.label} ({look.seeds(len(line.seeds))})"
     if len(line.seeds) > 1:
         for x, y in line.seeds:
             panel.plot(x / scale, y, color=color, linewidth=0.6, alpha=0.5)
         panel.fill_between(line.x / scale, line.low, line.high, color=color, alpha=0.15, linewidth=0)
     style: Any = (0, dashes) if dashes else "-"
     marker = "o" if len(line.x) == 1 else None
-    panel.plot(line.x / scale, line.iqm, label=label, color=color, linewidth=2, linestyle=style, marker=marker)
+    panel.plot(line.x / scale, line.iqm, label=_label(line), color=color, linewidth=2, linestyle=style, marker=marker)
+
+
+def _label(line: Average) -> str:
+    return textwrap.fill(f"{line.group.label} ({look.seeds(len(line.seeds))})", LABEL)
 
 
 def numbers(lines: Iterable[Average]) -> pd.DataFrame:

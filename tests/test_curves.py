@@ -1,6 +1,7 @@
 """`rlher plot`, `rlher compare` and `rlher report` on run folders of every condition."""
 
 import io
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from rlher import comparison, curves, plot
+from rlher import averages, comparison, curves, plot
 from tests.conftest import Make
 
 
@@ -52,6 +53,30 @@ def test_keys_that_go_together_are_told_by_the_one_that_was_typed(make_run: Make
         folder = make_run(f"bits{bits}", env={"max_episode_steps": bits, "n_bits": bits})
         (folder / "command.txt").write_text(f"rlher train env.n_bits={bits}\n")
     assert set(grouped(tmp_path)) == {"sac, future, n_bits=15", "sac, future, n_bits=30"}
+
+
+def test_every_key_that_tells_runs_apart_splits_them_and_is_told(make_run: Make, tmp_path: Path) -> None:
+    keys = [("learning_rate", 0.1), ("gamma", 0.9), ("tau", 0.5), ("batch_size", 8)]
+    for index in range(2 ** len(keys)):
+        chosen = {key: value for bit, (key, value) in enumerate(keys) if index >> bit & 1}
+        make_run(f"run{index}", index, algo=chosen)
+    groups = grouped(tmp_path)
+    assert len(groups) == 16
+    assert set(groups.values()) == {1}
+    assert "sac, future, batch_size=8, gamma=0.9, learning_rate=0.1, tau=0.5" in groups
+
+
+def test_two_keys_of_one_name_are_told_apart(make_run: Make, tmp_path: Path) -> None:
+    for index, engine in enumerate(("rlher", "sb3")):
+        for n_steps in (1, 3):
+            make_run(
+                f"{engine}{n_steps}", index, engine={"name": engine}, algo={"n_steps": 3}, her={"n_steps": n_steps}
+            )
+    assert set(grouped(tmp_path)) == {
+        f"sac, future, engine={engine}, n_steps={n_steps}" for engine in ("rlher", "sb3") for n_steps in (1, 3)
+    }
+    make_run("other", 0, engine={"name": "rlher"}, algo={"n_steps": 5}, her={"n_steps": 1})
+    assert "sac, future, algo.n_steps=5, engine=rlher, her.n_steps=1" in grouped(tmp_path)
 
 
 def test_a_config_group_that_was_typed_names_what_it_sets(make_run: Make, tmp_path: Path) -> None:
@@ -99,7 +124,7 @@ def test_the_grid_ends_where_the_shortest_run_does(make_run: Make, tmp_path: Pat
     make_run("b", 1, 0.1, freq=150, rows=3)
     found, _ = curves.read([], str(tmp_path / "logs"))
     seeds = [(curve.rows.timesteps.to_numpy(), curve.rows.success_rate.to_numpy()) for curve in found]
-    grid, values = curves.common_grid(seeds)
+    grid, values = averages.common_grid(seeds)
     assert grid.tolist() == [150, 200, 300, 400, 450]
     assert values[0].tolist() == pytest.approx([0.15, 0.2, 0.3, 0.4, 0.45])
     assert values[1].tolist() == pytest.approx([0.1, 0.1 + 0.1 / 3, 0.2, 0.2 + 0.2 / 3, 0.3])
@@ -154,16 +179,20 @@ def test_a_single_evaluation_is_a_point(rlher, make_run: Make) -> None:
     assert rlher("plot", "--output", "a.png").code == 0
 
 
-def test_many_rows_take_seconds(make_run: Make, tmp_path: Path) -> None:
-    import time
-
+def test_many_rows_take_seconds_and_are_averaged(rlher, make_run: Make) -> None:
     for seed in range(5):
-        make_run(f"long{seed}", seed, 0.0001, rows=10_000)
-    found, _ = curves.read([], str(tmp_path / "logs"))
+        rows = 10_000 - 7 * seed
+        noise = np.random.default_rng(seed).uniform(-0.2, 0.2, rows)
+        frame = pd.read_csv(make_run(f"long{seed}", seed, 0.0001, rows=rows) / "evaluations.csv")
+        frame["success_rate"] = (0.2 + 0.6 * frame.timesteps / 1e6 + noise).clip(0, 1)
+        frame.to_csv(f"logs/long{seed}/evaluations.csv", index=False)
     before = time.process_time()
-    lines = plot.averages(curves.group(found)[0], "timesteps", "success_rate")
-    plot.draw(Figure(), lines, "timesteps", "success_rate")
-    assert time.process_time() - before < 20
+    done = rlher("plot", "--csv", "a.csv")
+    assert time.process_time() - before < 10
+    assert "rlher: Some-v0, sac, future: a point is the mean of 20 evaluations" in done.err
+    drawn = pd.read_csv("a.csv")
+    assert len(drawn) <= 500
+    assert np.abs(drawn.iqm - (0.2 + 0.6 * drawn.x / 1e6)).max() < 0.06, "the noise is averaged away"
 
 
 @pytest.mark.parametrize(

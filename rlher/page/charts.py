@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher import comparison, curves, look
-from rlher.curves import Average, Group
+from rlher import comparison, look
+from rlher.averages import Average, average
+from rlher.curves import Group
 
 Chart = dict[str, Any]
 """``title``, ``x`` and ``y`` (names of the axes), ``percent`` (which are in per cent) and ``lines``.
@@ -16,15 +17,21 @@ A line has ``label``, ``color``, ``dashes``, ``x``, ``y``, ``low`` and ``high`` 
 ``seeds``, [x, y] of each."""
 
 
-def learning_curves(groups: Sequence[Group]) -> list[Chart]:
-    """Return a chart an environment: success rate over environment steps, as `rlher plot` draws it."""
-    x, y = "timesteps", "success_rate"
-    lines = [curves.average(group, x, y) for group in groups]
+X, Y = "timesteps", "success_rate"
+
+
+def averages(groups: Sequence[Group]) -> list[Average]:
+    """Average what the curves are of: success rate over environment steps."""
+    return [average(group, X, Y) for group in groups]
+
+
+def learning_curves(lines: Sequence[Average]) -> list[Chart]:
+    """Return a chart an environment, as `rlher plot` draws it."""
     charts = []
-    for env in dict.fromkeys(group.env for group in groups):
+    for env in dict.fromkeys(line.group.env for line in lines):
         mine = [line for line in lines if line.group.env == env]
         drawn = [_curve(line, index) for index, line in enumerate(mine)]
-        charts.append(_chart(env, (look.AXES[x], look.AXES[y]), "y", drawn))
+        charts.append(_chart(env, (look.AXES[X], look.AXES[Y]), "y", drawn))
     return charts
 
 

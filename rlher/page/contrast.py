@@ -26,10 +26,20 @@ class Key:
 
 
 def configuration(groups: Sequence[Group]) -> list[Key]:
-    """Return every key of the runs' configuration: first those that make another experiment of a run and differ, then
-    those that differ otherwise (seed, place, length), then the rest."""
-    keys = _keys([[curve.config for curve in group.curves] for group in groups])
-    return sorted(keys, key=lambda key: (not key.differs, key.differs and not matters(key.name)))
+    """Return the runs' configuration: first the keys that differ and make another experiment of a run, then those that
+    differ otherwise (seed, length), then the rest. Where a run lay, ``logs``, is left out."""
+    runs = [
+        [{key: curve.config[key] for key in curve.config if key != "logs"} for curve in group.curves]
+        for group in groups
+    ]
+    keys = _keys(runs)
+    sections = list(dict.fromkeys(key.name.partition(".")[0] for key in keys))
+
+    def order(key: Key) -> tuple[bool, bool, int]:
+        aside = key.differs and not matters(key.name)
+        return not key.differs, aside, sections.index(key.name.partition(".")[0])
+
+    return sorted(keys, key=order)
 
 
 def environment(groups: Sequence[Group]) -> list[Key]:

@@ -11,6 +11,7 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined
 
 from rlher import COMMAND, __version__, comparison
+from rlher.averages import remarks
 from rlher.curves import Group
 from rlher.page import charts, contrast, embed
 from rlher.page.study import StudyPage
@@ -34,16 +35,18 @@ class Content:
 
 
 def render(content: Content) -> tuple[str, list[str]]:
-    """Return the page as HTML, and a sentence about each clip that was left out of it."""
+    """Return the page as HTML, and a sentence about each clip that was left out and each line that was thinned."""
     runs = [curve for group in content.groups for curve in group.curves]
-    clips, left_out = embed.clips(curve.folder for curve in runs)
+    clips, notes = embed.clips(curve.folder for curve in runs)
+    lines = charts.averages(content.groups)
+    notes += remarks(lines)
     script, style = (resources.files(__package__).joinpath(name).read_text("utf-8") for name in ("page.js", "page.css"))
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(resources.files(__package__).joinpath("page.html").read_text("utf-8"))
     several = len({group.env for group in content.groups}) > 1
     page = template.render(
         title=content.title,
-        notes=[*content.notes, *left_out],
+        notes=[*content.notes, *notes],
         version=__version__,
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         command=os.environ.get(COMMAND, ""),
@@ -53,7 +56,7 @@ def render(content: Content) -> tuple[str, list[str]]:
         runs=runs,
         groups=content.groups,
         names=[f"{group.env}, {group.label}" if several else group.label for group in content.groups],
-        charts=charts.learning_curves(content.groups),
+        charts=charts.learning_curves(lines),
         profiles=charts.profiles(content.groups),
         caveats=comparison.caveats(content.groups),
         tables=tables(content.groups),
@@ -62,7 +65,7 @@ def render(content: Content) -> tuple[str, list[str]]:
         configuration=contrast.configuration(content.groups),
         environment=contrast.environment(content.groups),
     )
-    return page, left_out
+    return page, notes
 
 
 def _policy(script: str, style: str) -> str:
