@@ -34,8 +34,10 @@ def arms(places: Sequence[str], logs: str, by: Sequence[str]) -> tuple[list[Grou
     for place, label in zip(places, _labels(places), strict=True):
         found, passed = curves.read_below(place)
         notes += passed or ([] if found else [f"{place}: no run in it"])
+        found = curves.without_repeats(found, notes)
         for env in dict.fromkeys(curve.env for curve in found):
             groups.append(Group(env, label, [curve for curve in found if curve.env == env]))
+            notes += curves.pooled(groups[-1])
     if not groups:
         raise UserError(f"there is no run with an evaluation under {', '.join(places)} ({'; '.join(notes)}).")
     return groups, notes

@@ -229,13 +229,13 @@ def group(curves: Sequence[Curve], by: Sequence[str] = ()) -> tuple[list[Group],
             known = {name for curve in curves for name in curve.config} | set(SHORT)
             raise UserError(f"no run has a key {key!r}{closest(key, known)}.")
     pools: dict[tuple[str, ...], list[Curve]] = defaultdict(list)
-    for curve in _without_repeats(curves, notes):
+    for curve in without_repeats(curves, notes):
         pools[(curve.env, *(_word(key, curve) for key in by or DEFAULT_BY))].append(curve)
     groups = []
     for (env, *words), pool in pools.items():
         label, differing = ", ".join(words), _differing(pool)
-        if by and differing:
-            notes.append(f"{env}, {label}: pools runs that differ in {_listed(differing)}")
+        if by:
+            notes += pooled(Group(env, label, pool))
         if by or not differing:
             groups.append(Group(env, label, pool))
         else:
@@ -243,8 +243,17 @@ def group(curves: Sequence[Curve], by: Sequence[str] = ()) -> tuple[list[Group],
     return groups, notes
 
 
-def _without_repeats(curves: Sequence[Curve], notes: list[str]) -> list[Curve]:
-    """Keep, of runs with one config and seed, the one that went furthest: a copy is not another sample."""
+def pooled(group: Group) -> list[str]:
+    """Say in what the runs of a group differ beside their seeds: a sentence, or none."""
+    differing = _differing(group.curves)
+    return [f"{group.env}, {group.label}: pools runs that differ in {_listed(differing)}"] if differing else []
+
+
+def without_repeats(curves: Sequence[Curve], notes: list[str]) -> list[Curve]:
+    """Keep, of runs with one config and seed, the one that went furthest: a copy is not another sample.
+
+    :param notes: to which a sentence is added about each that is left out.
+    """
     kept: dict[str, Curve] = {}
     for curve in curves:
         same = repr([(key, value) for key, value in sorted(curve.config.items()) if key == "seed" or matters(key)])

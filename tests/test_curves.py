@@ -317,6 +317,16 @@ def test_a_folder_without_a_run_is_told_and_the_rest_compared(rlher, make_run: M
     assert "no run with an evaluation under logs/empty" in done.err
 
 
+def test_a_folder_that_pools_is_told_and_a_copy_is_no_seed(rlher, make_run: Make, three_seeds) -> None:
+    make_run("sac/other", 3, algo={"learning_rate": 0.1})
+    make_run("sac/copy", 2)
+    make_run("tqc/one", 0)
+    done = rlher("compare", "logs/sac", "logs/tqc")
+    assert "Some-v0, sac: pools runs that differ in algo.learning_rate" in done.err
+    assert "left out, it repeats" in done.err
+    assert "| Some-v0 | sac | 4 |" in done.out
+
+
 def test_csv_has_the_numbers(rlher, make_run: Make) -> None:
     for seed in range(3):
         make_run(f"good/{seed}", seed, 0.1)

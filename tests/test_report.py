@@ -150,6 +150,7 @@ def test_clips_are_on_the_page_as_far_as_there_is_room(rlher, make_run: Make, mo
     write_video(folder / "clips" / "best_100.mp4", frames, 10)
     write_video(folder / "enjoy.gif", frames, 10)
     (folder / "enjoy.mp4").write_bytes(b"\0" * 100)
+    os.mkfifo(folder / "clips" / "pipe.mp4")
     (folder / "clips" / "stranger.txt").write_text("no clip")
     done = rlher("report")
     clips = section(read(), "clips")
@@ -163,7 +164,7 @@ def test_clips_are_on_the_page_as_far_as_there_is_room(rlher, make_run: Make, mo
     assert "best_100.mp4: left out, its 0 MB are more than 0" in rlher("report").err
     monkeypatch.setattr(embed, "CLIP_BYTES", 10**6)
     monkeypatch.setattr(embed, "PAGE_BYTES", (folder / "enjoy.gif").stat().st_size)
-    assert "best_100.mp4: left out, the page has" in rlher("report").err
+    assert "best_100.mp4: left out, the page has 0 MB of clips already" in rlher("report").err
     assert "enjoy.gif" in section(read(), "clips")
 
 
@@ -196,6 +197,13 @@ def test_a_study_beside_runs_and_its_own_best_ones(rlher, two_agents: list[str],
     assert "gamma" in section(read(), "configuration").split("<details>")[0]
 
 
+def test_a_study_that_has_only_begun(rlher) -> None:
+    Path("study").mkdir()
+    Path("study/journal.log").touch()
+    assert rlher("report", "study", "--output", "a.html").code == 0
+    assert "study: no verdict yet" in read("a.html")
+
+
 @pytest.mark.parametrize(
     ("file", "content", "told"),
     [
@@ -204,6 +212,7 @@ def test_a_study_beside_runs_and_its_own_best_ones(rlher, two_agents: list[str],
         ("verdict.json", "[1", "no verdict yet"),
         ("trials.csv", 'a,b\n1,2,3\n"', "trials.csv: "),
         ("trials.csv", "", "trials.csv: "),
+        ("trials.csv", "a,b\n1\n", "All 1 trials"),
         ("strategies.png", "no picture", "strategies.png: left out, it is damaged"),
     ],
 )

@@ -20,10 +20,12 @@ class Embedded:
     """A file inside the page.
 
     :param path: where it was.
+    :param size: its bytes.
     :param uri: its content, ``data:video/mp4;base64,...``.
     """
 
     path: Path
+    size: int
     uri: str
 
     @property
@@ -32,9 +34,10 @@ class Embedded:
         return self.uri.startswith("data:video/")
 
 
-def embed(path: Path) -> Embedded:
+def embed(path: Path, room: int) -> Embedded:
     """Read a picture or clip.
 
+    :param room: bytes that the page can still take.
     :raises ValueError: it is too large, unreadable, or not what its name says.
     """
     kind, offset, magic = TYPES[path.suffix.lower()]
@@ -42,31 +45,31 @@ def embed(path: Path) -> Embedded:
         size = path.stat().st_size
         if size > CLIP_BYTES:
             raise ValueError(f"{path}: left out, its {size / 1e6:.0f} MB are more than {CLIP_BYTES / 1e6:.0f}")
-        content = path.read_bytes()
+        if size > room:
+            raise ValueError(f"{path}: left out, the page has {(PAGE_BYTES - room) / 1e6:.0f} MB of clips already")
+        content = path.read_bytes() if path.is_file() else b""
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
     if content[offset : offset + len(magic)] != magic:
         raise ValueError(f"{path}: left out, it is damaged or not finished")
-    return Embedded(path, f"data:{kind};base64,{base64.b64encode(content).decode()}")
+    return Embedded(path, len(content), f"data:{kind};base64,{base64.b64encode(content).decode()}")
 
 
-def clips(folders: Iterable[Path]) -> tuple[list[Embedded], list[str]]:
-    """Embed the clips of some run folders, as many as a page should carry.
+def embed_all(paths: Iterable[Path]) -> tuple[list[Embedded], list[str]]:
+    """Embed pictures or clips, as many as a page should carry.
 
-    :return: the clips, and a sentence about each that was left out.
+    :return: them, and a sentence about each that was left out.
     """
     found: list[Embedded] = []
     notes: list[str] = []
-    room = PAGE_BYTES
-    for path in (path for folder in folders for pattern in CLIPS for path in sorted(folder.glob(pattern))):
-        if not path.is_file():
-            continue
-        if path.stat().st_size > room:
-            notes.append(f"{path}: left out, the page has {PAGE_BYTES / 1e6:.0f} MB of clips already")
-            continue
+    for path in paths:
         try:
-            found.append(embed(path))
-            room -= path.stat().st_size
+            found.append(embed(path, PAGE_BYTES - sum(each.size for each in found)))
         except ValueError as error:
             notes.append(str(error))
     return found, notes
+
+
+def clips(folder: Path) -> list[Path]:
+    """List the clips of a run folder."""
+    return [path for pattern in CLIPS for path in sorted(folder.glob(pattern))]

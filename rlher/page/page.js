@@ -51,7 +51,7 @@
       this.shown = data.lines.map(() => true);
       const ends = (line) => [line.x, ...line.seeds.map(([x]) => x)].map((x) => x[x.length - 1] ?? 0);
       const xs = data.lines.flatMap(ends);
-      this.whole = { x: [0, 1.01 * Math.max(...xs)], y: [-0.02, 1.02] };
+      this.whole = { x: [0, 1.01 * Math.max(...xs) || 1], y: [-0.02, 1.02] };
       this.view = this.whole;
       this.legend(figure);
       this.frame(figure, id);

@@ -37,7 +37,7 @@ class Content:
 def render(content: Content) -> tuple[str, list[str]]:
     """Return the page as HTML, and a sentence about each clip that was left out and each line that was thinned."""
     runs = [curve for group in content.groups for curve in group.curves]
-    clips, notes = embed.clips(curve.folder for curve in runs)
+    clips, notes = embed.embed_all(path for curve in runs for path in embed.clips(curve.folder))
     lines = charts.averages(content.groups)
     notes += remarks(lines)
     script, style = (resources.files(__package__).joinpath(name).read_text("utf-8") for name in ("page.js", "page.css"))

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from rlher.files import read_json, read_text
-from rlher.page.embed import Embedded, embed
+from rlher.page.embed import Embedded, embed_all
 from rlher.tables import percent
 
-MARKS = ("verdict.json", "trials.csv")
+MARKS = ("verdict.json", "trials.csv", "journal.log")
 RERUNS = "reruns"
 """Where a study keeps its best trials' run folders."""
 
@@ -49,7 +49,7 @@ def is_study(folder: Path) -> bool:
 
 def read_study(folder: Path) -> StudyPage:
     """Read a study's folder; what is damaged is passed over with a sentence."""
-    notes: list[str] = []
+    pictures, notes = embed_all(sorted(folder.glob("*.png")))
     verdict = read_json(folder / "verdict.json")
     return StudyPage(
         folder,
@@ -59,7 +59,7 @@ def read_study(folder: Path) -> StudyPage:
         best=read_text(folder / "best.yaml"),
         command=read_text(folder / "command.txt").strip(),
         trials=_trials(folder / "trials.csv", notes),
-        pictures=_pictures(folder, notes),
+        pictures=pictures,
         notes=notes,
     )
 
@@ -93,7 +93,7 @@ def _candidate(each: dict[str, Any]) -> dict[str, str]:
 
 def _trials(path: Path, notes: list[str]) -> pd.DataFrame:
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        table = pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
         told = [column for column in table if column != "worker" and table[column].any()]
         return table[told].map(_shortened)
     except FileNotFoundError:
@@ -109,13 +109,3 @@ def _shortened(text: str) -> str:
         return text if text.isdigit() else f"{float(text):.4g}"
     except ValueError:
         return text
-
-
-def _pictures(folder: Path, notes: list[str]) -> list[Embedded]:
-    found = []
-    for path in sorted(folder.glob("*.png")):
-        try:
-            found.append(embed(path))
-        except ValueError as error:
-            notes.append(str(error))
-    return found
