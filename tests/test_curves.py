@@ -174,6 +174,29 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert Path("logs/success_rate.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_a_window_where_there_is_a_display(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds) -> None:
+    from matplotlib import pyplot
+
+    shown: list[int] = []
+    monkeypatch.setattr(plot, "has_display", lambda: True)
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.gcf().axes[0].lines)))
+    assert rlher("plot", "--show", "--output", "a.png").code == 0
+    assert shown == [3 + 1]
+    assert Path("a.png").stat().st_size
+
+
+def test_a_run_without_the_column_is_no_seed_of_its_line(rlher, three_seeds: list[Path]) -> None:
+    for folder, column in zip(three_seeds, ("", "crash_rate", "crash_rate"), strict=True):
+        frame = pd.read_csv(folder / "evaluations.csv")
+        frame[column or "other"] = 0.1 if folder != three_seeds[1] else float("nan")
+        frame.to_csv(folder / "evaluations.csv", index=False)
+    assert rlher("plot", "--y", "crash_rate", "--output", "a.png", "--csv", "a.csv").code == 0
+    assert set(pd.read_csv("a.csv").seeds) == {1}
+    done = rlher("plot", str(three_seeds[1]), "--y", "crash_rate", "--output", "b.png")
+    assert done.code == 2
+    assert "no run has a number in both its columns timesteps and crash_rate" in done.err
+
+
 def test_a_single_evaluation_is_a_point(rlher, make_run: Make) -> None:
     make_run("short", rows=1)
     assert rlher("plot", "--output", "a.png").code == 0
