@@ -22,6 +22,7 @@ VERBS: dict[str, str] = {
     "enjoy": "watch a run's agent, in a window or as a video",
     "plot": "draw learning curves of the runs there are",
     "compare": "tabulate runs: success, steps to get there, who is better",
+    "report": "write all of it as one page that can be sent: curves, tables, clips, versions",
     "check": "hold an environment against the goal-env contract",
     "list": "list algos, envs or strategies",
 }
@@ -36,6 +37,7 @@ EXAMPLES = (
     "rlher enjoy",
     "rlher plot --by algo,her.n_sampled_goal",
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
+    "rlher report logs/sac logs/tqc --output report.html",
 )
 
 

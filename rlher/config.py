@@ -311,7 +311,7 @@ class EnjoyConfig(ReplayConfig):
 
 @dataclass
 class CurvesConfig:
-    """What `rlher plot` and `rlher compare` share."""
+    """What `rlher plot`, `rlher compare` and `rlher report` share."""
 
     runs: list[str] = key([], "run folders, or folders of them; none: `logs`")
     logs: str = key("logs", "folder of all runs")
@@ -334,6 +334,15 @@ class CompareConfig(CurvesConfig):
     """`rlher compare`."""
 
     format: str = key("markdown", "of the tables", choices=("markdown", "csv", "latex"))
+
+
+@dataclass
+class ReportConfig(CurvesConfig):
+    """`rlher report`."""
+
+    runs: list[str] = key([], "run folders, folders of them, or a study of `rlher optimize`; none: `logs`")
+    output: str | None = key(None, "page to write, .html; null: <logs>/report.html")
+    title: str | None = key(None, "of the page; null: its environments")
 
 
 @dataclass
@@ -363,6 +372,7 @@ VERB_SCHEMAS: dict[str, type] = {
     "check": CheckConfig,
     "plot": PlotConfig,
     "compare": CompareConfig,
+    "report": ReportConfig,
 }
 
 

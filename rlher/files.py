@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlher.errors import UserError
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -43,3 +45,34 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def wanted(path: Path) -> Iterator[Path]:
+    """Yield as :func:`replacing` does, for a file that somebody asked for by name: its folder is made.
+
+    :raises UserError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text, ``""`` where there is none to read; bytes that are no UTF-8 are marked."""
+    try:
+        return path.read_text(errors="replace") if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a file's JSON object, empty where there is none, or where it is being written."""
+    try:
+        value = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -56,7 +56,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             hydra_flags += [word] if "=" in word else [word, _value_of(word, words)]
         elif word.startswith("--"):
             overrides.append(_flag_to_override(verb, word, words))
-        elif "=" not in word and not word.startswith(("-", "~", "+")) and positional(verb):
+        elif positional(verb) and _is_place(word):
             places.append(quote(word))
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             flag = "--" + word.replace("_", "-")
@@ -79,6 +79,11 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
 def resumes(argv: Sequence[str]) -> bool:
     """Tell whether a command line of ``rlher train`` asks to go on with a run."""
     return any(word.partition("=")[0] in ("--resume", "resume") for word in argv)
+
+
+def _is_place(word: str) -> bool:
+    """Tell a run folder from an override; a folder may be called ``lr=0.1``."""
+    return ("=" not in word or Path(word).is_dir()) and not word.startswith(("-", "~", "+"))
 
 
 def positional(verb: str) -> str | None:

@@ -16,7 +16,7 @@ from rlher import COMMAND, overrides, runs
 from rlher.checkpoints import newest_valid
 from rlher.config import TrainConfig, to_object
 from rlher.errors import UserError, redacted
-from rlher.files import write_json, write_text
+from rlher.files import read_json, write_json, write_text
 from rlher.messages import announce, report
 from rlher.runs import Run
 from rlher.snapshots import timesteps_of
@@ -140,7 +140,7 @@ def _differences(one: dict[str, Any], two: dict[str, Any], prefix: str = "") -> 
 
 def _require_rest(run: Run, config: TrainConfig, done: int) -> None:
     """Refuse to go on where there is nothing to do."""
-    over = runs.read_json(run.folder / "result.json").get("status") == "finished"
+    over = read_json(run.folder / "result.json").get("status") == "finished"
     if over and config.total_timesteps <= run.config.total_timesteps:
         raise UserError(
             f"{run.folder} is finished, with {run.config.total_timesteps:,} steps. For as many more: "
@@ -158,7 +158,7 @@ def _note(run: Run, done: int) -> None:
     runs.write_config(run)
     commands = run.folder / "command.txt"
     write_text(commands, (commands.read_text() if commands.exists() else "") + os.environ.get(COMMAND, "") + "\n")
-    meta = runs.read_json(run.folder / "meta.json")
+    meta = read_json(run.folder / "meta.json")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     meta.setdefault("resumed", []).append({"at": now, "timesteps": done})
     write_json(run.folder / "meta.json", meta)

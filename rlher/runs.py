@@ -8,7 +8,6 @@ files.
 import csv
 import fcntl
 import io
-import json
 import os
 import platform
 import re
@@ -30,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
 from rlher.errors import UserError
-from rlher.files import write_json, write_text
+from rlher.files import read_json, write_json, write_text
 
 PACKAGES = (
     "rlher",
@@ -112,16 +111,16 @@ def locked(folder: Path) -> Iterator[None]:
 
     :raises UserError: another one does.
     """
-    with (folder / ".lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            raise UserError(f"{folder} is being trained right now, by process {file.read().strip()}.") from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise UserError(f"{folder} is being trained right now, by another process.") from None
+    try:
         yield
+    finally:
+        os.close(handle)
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -221,15 +220,6 @@ def latest_unfinished(logs: str) -> Run:
         if not _is_dry(mark.parent) and read_json(mark.parent / "result.json").get("status") != "finished":
             return find(str(mark.parent), logs)
     return find(None, logs)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return what a file of a run folder says; nothing where it is missing or damaged."""
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _newest(logs: Path) -> Path:

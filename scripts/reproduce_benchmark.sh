@@ -52,4 +52,4 @@ export -f one
 while IFS='|' read -r name overrides seeds; do
     for seed in ${seeds:-0 1 2}; do printf '%s\0%s\0%s\0%s\0' "$name" "$seed" "$overrides" "$into"; done
 done < <(grep -E -- "$pattern" "$logs/todo") | xargs -0 -n 4 -P "$jobs" bash -c 'one "$@"' _
-.venv/bin/python scripts/benchmark_table.py "$into"
+.venv/bin/rlher compare "$into"/*
