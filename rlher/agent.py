@@ -36,6 +36,7 @@ def load_agent(run: Run, which: tuple[str, ...], device: str, deterministic: boo
     """
     found = next((name for name in which if run.model(name).exists()), which[0])
     env = make_env(run.config.env, render_mode=render_mode)
+    checkpoint.require_spaces(run.model(found), env)
     venv = DummyVecEnv([lambda: env])
     require_fit(run.config.algo.name, env.action_space)
     normalizer = (

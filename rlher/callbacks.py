@@ -15,6 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.errors import EnvironmentFault
 from rlher.evaluation import Evaluation
+from rlher.files import spared
 
 
 class Diverged(EnvironmentFault):
@@ -57,14 +58,12 @@ class Evaluate(BaseCallback):
 
     def state(self) -> dict[str, Any]:
         """Return the history, as JSON values."""
-        return {"rows": self.rows, "next": self._next, "elapsed": self.elapsed}
+        return {"rows": self.rows, "best": self.best, "next": self._next, "elapsed": self.elapsed}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what :meth:`state` returned."""
-        self.rows, self._next = state["rows"], state["next"]
+        self.rows, self.best, self._next = state["rows"], state["best"], state["next"]
         self._started = time.monotonic() - state["elapsed"]
-        for row in self.rows:
-            self._take_best(row)
 
     def _on_rollout_start(self) -> None:
         self._run_if_due()  # all updates of the steps so far are done
@@ -103,17 +102,17 @@ class Evaluate(BaseCallback):
         self.rows.append(row)
         for name in ("success_rate", "mean_reward", "mean_length"):
             self.logger.record(f"eval/{name}", row[name])
+        self.logger.record("env/restarts", getattr(self.training_env, "restarts", 0))
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
         self.logger.dump(self.model.num_timesteps)
-        if self._take_best(row):
-            self._on_best()
+        if self._is_best(row):
+            with spared("the best model"):
+                self._on_best()
+                self.best = row
         self._on_row(self.rows)
 
-    def _take_best(self, row: dict[str, Any]) -> bool:
-        better = self.best is None or _rank(row) > _rank(self.best)
-        if better:
-            self.best = row
-        return better
+    def _is_best(self, row: dict[str, Any]) -> bool:
+        return self.best is None or _rank(row) > _rank(self.best)
 
 
 def all_finite(model: BaseAlgorithm) -> bool:

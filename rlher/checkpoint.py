@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
+from rlher import spaces
 from rlher.errors import UserError
 from rlher.files import replacing
 from rlher.normalize import GoalNormalize
@@ -26,14 +28,16 @@ SETTING = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
 
 def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Write the model where plain SB3 can load it too, its normaliser's statistics in the same file."""
-    with replacing(path) as temporary:
-        with temporary.open("wb") as file:
-            model.save(file)
+    content = io.BytesIO()  # because torch, writing to a full disk, does not say so in an OSError
+    model.save(content)
+    with zipfile.ZipFile(content, "a") as archive:
+        spaces.write(archive, model)
         if normalizer is not None:
             arrays = io.BytesIO()
             np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
-            with zipfile.ZipFile(temporary, "a") as archive:
-                archive.writestr(NORMALIZER, arrays.getvalue())
+            archive.writestr(NORMALIZER, arrays.getvalue())
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.getbuffer())
 
 
 @contextmanager
@@ -55,12 +59,22 @@ def _told(path: Path) -> Iterator[None]:
         raise UserError(f"{path} holds something other than weights: {str(error).splitlines()[0]}") from error
 
 
+def require_spaces(path: Path, env: gym.Env) -> None:
+    """Hold an environment against the one that a model was trained in, before another model is built for it.
+
+    :raises UserError: its spaces have changed, or the file is missing or damaged.
+    """
+    with _told(path), zipfile.ZipFile(path) as archive:
+        spaces.require_same(archive, env.observation_space, env.action_space)
+
+
 def load_policy(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Put a file's policy weights and statistics into a freshly built model.
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _told(path), zipfile.ZipFile(path) as archive:
+        spaces.require_fit(archive, model)
         model.policy.load_state_dict(_tensors(archive, "policy.pth", model.device))
         _load_normalizer(archive, normalizer)
 
@@ -71,6 +85,7 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _told(path), zipfile.ZipFile(path) as archive:
+        spaces.require_fit(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
         model.set_parameters(parameters, exact_match=True, device=model.device)

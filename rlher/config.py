@@ -168,6 +168,12 @@ class EnvConfig:
     ends_on_success: bool | None = key(None, "whether success terminates the episode")
     success_reward: float | None = key(None, "compute_reward at or above which the goal counts as reached")
     reward_range: list[float | None] | None = key(None, "[low, high] of one step's reward, null where unknown")
+    step_timeout: float | None = key(
+        None, "seconds a step or reset may take in a process of its own; null: 300, 0: any time", low=0
+    )
+    max_restarts: int = key(
+        5, "fresh processes in the place of dead or hanging ones, with no episode finished in between", low=0
+    )
     extra: str | None = key(None, "optional dependency it comes with: pip install rlher[<extra>]")
 
 

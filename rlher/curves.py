@@ -32,6 +32,8 @@ ASIDE = (
     "device",
     "threads",
     "vec_env",
+    "env.step_timeout",
+    "env.max_restarts",
     "progress",
     "tensorboard",
     "json",

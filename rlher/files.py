@@ -3,12 +3,13 @@
 import contextlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlher.errors import UserError
+from rlher.errors import UserError, cause
 
 
 @contextlib.contextmanager
@@ -25,6 +26,18 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def spared(name: str) -> Iterator[None]:
+    """Go on where a file cannot be written that will be written anew later on, and say so.
+
+    :param name: what to call it.
+    """
+    try:
+        yield
+    except OSError as error:
+        print(f"rlher: {name} cannot be written ({cause(error)}); the run goes on without.", file=sys.stderr)
 
 
 def write_text(path: Path, text: str) -> None:

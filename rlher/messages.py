@@ -6,9 +6,10 @@ from typing import Any
 
 from rlher.algos import target_bounds
 from rlher.config import TrainConfig
+from rlher.envs.vec import in_processes
 from rlher.errors import EnvironmentFault
 from rlher.evaluation import sentence
-from rlher.runs import Run
+from rlher.runs import MODELS, Run
 
 
 def model_notes(config: TrainConfig, device: str) -> list[str]:
@@ -21,6 +22,11 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
+    if config.env.step_timeout and not in_processes(config.n_envs, config.vec_env):
+        notes.append(
+            f"env.step_timeout={config.env.step_timeout:g} cannot be kept: a step in this process can only be waited "
+            "for; vec_env=subproc gives the environment one of its own"
+        )
     return notes
 
 
@@ -62,6 +68,8 @@ def report(run: Run, result: dict[str, Any]) -> int:
             print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
         return 0
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
+    if not any(run.model(name).exists() for name in MODELS):
+        kept = f"No model of it is kept in {folder}"
     go_on = f"`rlher evaluate {folder}` measures it; `rlher train --resume {folder}` goes on."
     if result["status"] == "interrupted":
         print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)

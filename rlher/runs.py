@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -28,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError
+from rlher.errors import UserError, cause
 from rlher.files import read_json, write_json, write_text
 
 PACKAGES = (
@@ -95,7 +96,7 @@ def create(config: TrainConfig) -> Run:
         write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
     except OSError as error:
-        raise UserError(f"cannot write the run folder in {parent}: {error.strerror}.") from error
+        raise UserError(f"cannot write the run folder in {parent}: {cause(error)}.") from error
     return run
 
 
@@ -231,10 +232,13 @@ def _newest(logs: Path) -> Path:
 def _newest_or_none(logs: Path) -> Path | None:
     """Return the run whose model was written last, or that was begun last where none has a model yet.
 
-    A dry run is not meant to be looked at, so only where there is nothing else.
+    A dry run is not meant to be looked at, so only where there is nothing else. Nor is a file written last whose time
+    has not come yet: the clock was put back since.
     """
     models = [model for name in MODELS.values() for model in logs.glob(f"*/*/{name}")]
-    marks = sorted(models or logs.glob("*/*/config.yaml"), key=_modified, reverse=True)
+    now = time.time()
+    times = {mark: _modified(mark) for mark in models or logs.glob("*/*/config.yaml")}
+    marks = sorted(times, key=lambda mark: (times[mark] <= now, times[mark]), reverse=True)
     return next((mark.parent for mark in marks if not _is_dry(mark.parent)), marks[0].parent if marks else None)
 
 

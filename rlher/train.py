@@ -21,12 +21,14 @@ from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
 from rlher.envs.repeatable import Repeatable
 from rlher.envs.vec import make_goal_envs
-from rlher.errors import EnvironmentFault, UserError
+from rlher.errors import EnvironmentFault, UserError, cause
 from rlher.evaluation import Evaluation, play_many
+from rlher.files import spared
+from rlher.logger import make_logger
+from rlher.memory import require_room
 from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
-from rlher.progress import logger_in
 from rlher.resolve import resolve
 from rlher.runs import Run
 from rlher.stopping import Stop
@@ -92,12 +94,13 @@ def prepare(config: TrainConfig) -> Iterator[Ready]:
     envs = Repeatable(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
     try:
         require_fit(config.algo.name, envs.action_space)
+        room = require_room(config, envs)
         normalizer = GoalNormalize(envs, clip=config.normalize.clip) if config.normalize.enabled else None
         outer = normalizer or envs
         model = build_model(config.algo, config.her, config.env, outer, config.seed, config.device, config.engine)
         if config.init_from:
             checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
-        notes = [*warnings, *probed, *notes, *model_notes(config, str(model.device))]
+        notes = [*warnings, *probed, *notes, *model_notes(config, str(model.device)), room]
         yield Ready(config, model, envs, normalizer, notes)
     finally:
         envs.close()
@@ -147,7 +150,8 @@ def learn(
         return Evaluation(played)
 
     def keep_rows(rows: list[dict[str, Any]]) -> None:
-        run.write_evaluations(rows)
+        with spared("evaluations.csv"):
+            run.write_evaluations(rows)
         on_evaluation(rows)
 
     evaluations = Evaluate(
@@ -161,7 +165,7 @@ def learn(
     )
     if since is not None:
         checkpoints.restore(since, model)
-    model.set_logger(logger_in(run.folder, config.tensorboard, model.num_timesteps))
+    model.set_logger(make_logger(run.folder, config.tensorboard, model.num_timesteps))
     result: dict[str, Any] = {"status": "failed", "error": None, "checkpoint": "last"}
 
     def rollouts() -> None:
@@ -193,6 +197,8 @@ def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[s
         result["status"] = "stopped"
     except EnvironmentFault as error:
         result["error"] = str(error)
+    except OSError as error:
+        result["error"] = f"{error.filename or 'a file'}: {cause(error)}"
     except Exception as error:
         result["error"] = f"{type(error).__name__}: {error}"
         if all_finite(model):
@@ -207,7 +213,8 @@ def _keep(
     """Write the last model and how the run ended, before anything else can go wrong."""
     result["timesteps"] = model.num_timesteps
     if all_finite(model):
-        checkpoint.save(run.model("last"), model, normalizer)
+        with _noting(result, "the last model"):
+            checkpoint.save(run.model("last"), model, normalizer)
     else:
         result["error"] = (
             f"training diverged: weights are no longer finite after {model.num_timesteps:,} steps, so only the best "
@@ -219,7 +226,18 @@ def _keep(
 
 def _keep_result(run: Run, result: dict[str, Any], started: float) -> None:
     result["wall_seconds"] = round(time.monotonic() - started, 1)
-    run.write_result(result)
+    with _noting(result, "result.json"):
+        run.write_result(result)
+
+
+@contextmanager
+def _noting(result: dict[str, Any], name: str) -> Iterator[None]:
+    """Let a run whose last files cannot be written be a failed one, and not end in a traceback."""
+    try:
+        yield
+    except OSError as error:
+        before = f"{result['error'].rstrip('.')}; then " if result["error"] else ""
+        result |= {"status": "failed", "error": f"{before}{name} could not be written ({cause(error)})."}
 
 
 def _final(

@@ -1,7 +1,9 @@
+import contextlib
 import json
 import logging
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,6 +71,20 @@ def make_run(tmp_path: Path) -> Make:
         return folder
 
     return make
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, options: str) -> Iterator[None]:
+    """Put a small file system of its own in place of a folder; where that is not permitted the test is skipped."""
+    try:
+        mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        subprocess.run(mount, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 TINY = (

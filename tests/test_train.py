@@ -131,6 +131,16 @@ def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.Mon
     assert camera.frames[0].std() > 10, "a blank frame"
 
 
+def test_a_run_whose_environment_has_changed_since_is_told(rlher, finished: Path) -> None:
+    config = finished / "config.yaml"
+    config.write_text(config.read_text().replace("n_bits: 4", "n_bits: 5"))
+    for verb in ("evaluate", "enjoy"):
+        done = rlher(verb, str(finished))
+        assert done.code == 2
+        assert "desired_goal Box(4,)" in done.err
+        assert "desired_goal Box(5,)" in done.err
+
+
 def test_evaluation_repeats_itself(rlher, finished: Path) -> None:
     one, two = (rlher("evaluate", str(finished), "--episodes", "5", "--json").out for _ in range(2))
     assert json.loads(one) == json.loads(two)

@@ -26,6 +26,9 @@ from rlher.her.storage import Batch, Storage
 
 CPU = th.device("cpu")
 
+LOST = "lost_step"
+"""Key of an info that says: the environment broke down in this step, and nobody knows what came of it."""
+
 
 class HerReplayBuffer(SB3HerReplayBuffer):
     """Hindsight experience replay (arXiv:1707.01495), relabelled when sampled, as fast full as empty.
@@ -148,19 +151,22 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param action: (n_envs, …).
         :param reward: (n_envs,).
         :param done: (n_envs,) whether the episode ended.
-        :param infos: one dictionary per environment.
+        :param infos: one dictionary per environment. Where ``infos[i]["lost_step"]`` is set nothing of that
+            environment's step is stored, and its episode ends before it, as by a time-out.
         """
         ended = [index for index, end in enumerate(np.asarray(done).tolist()) if end]
         action = np.asarray(action)
         terminated: NDArray | bool = False
+        lost: list[int] = []
         if ended:
             next_obs = _raw_ends(next_obs, ended, infos)
             terminated = np.zeros(self.n_envs, dtype=bool)
             for index in ended:
                 cut = self.handle_timeout_termination and infos[index].get("TimeLimit.truncated", False)
                 terminated[index] = not cut
+            lost = [index for index in ended if infos[index].get(LOST)]
         kept = infos if self.copy_info_dict else None
-        self.storage.add(obs, next_obs, action, reward, terminated, ended, kept)
+        self.storage.add(obs, next_obs, action, reward, terminated, ended, kept, lost)
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full, self.pos = True, 0

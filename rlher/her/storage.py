@@ -155,6 +155,7 @@ class Storage:
         terminated: NDArray | bool,
         ended: Sequence[int],
         infos: list[dict[str, Any]] | None = None,
+        lost: Sequence[int] = (),
     ) -> None:
         """Store one transition of every environment.
 
@@ -166,6 +167,7 @@ class Storage:
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
         :param ended: numbers of the environments whose episode ended, for whatever reason.
         :param infos: kept for ``compute_reward`` if given.
+        :param lost: those among ``ended`` whose step is not to be stored; their episodes end before it.
         """
         stage = self._stage
         stage.observe(obs)
@@ -192,6 +194,16 @@ class Storage:
         for env in ended:
             self.rings[env].end_episode()
             self._quick = 0
+        for env in lost:
+            self._take_back(env)
+
+    def _take_back(self, env: int) -> None:
+        """Forget the step just stored of an environment, and its episode where that was the only one."""
+        ring = self.rings[env]
+        ring.take_back_step()
+        self.last[ring.episode] = ring.row
+        if ring.row == self.first[ring.episode]:
+            ring.take_back_episode()
 
     @property
     def rings(self) -> list[Ring]:

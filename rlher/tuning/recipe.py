@@ -14,6 +14,8 @@ from rlher.config import ALGO_SCHEMAS, EnvConfig, TrainConfig
 NOT_RECIPE = (
     "seed",
     "vec_env",
+    "env.step_timeout",
+    "env.max_restarts",
     "device",
     "threads",
     "eval.seed",

@@ -45,6 +45,32 @@ def test_it_holds_whole_newest_episodes(capacity, n_envs, lengths, reload_at):
         check_against_log(buffer, player, capacity)
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    capacity=st.integers(1, 12),
+    n_envs=st.integers(1, 3),
+    priority=st.sampled_from(["uniform", "energy", "td_error"]),
+    what=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60),
+)
+def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priority, what):
+    """The other environments' steps are, and what is drawn afterwards was all played."""
+    buffer = make_buffer(capacity * n_envs, n_envs, priority=priority)
+    player = Player(buffer, n_envs)
+    for ending, breaking in what:  # numbers of environments; some there are not
+        player.play([env == ending for env in range(n_envs)], lost=[breaking] if breaking < n_envs else [])
+        found = held(buffer)
+        for env in range(n_envs):
+            count = buffer.storage.rings[env].count
+            mine = [entry for entry in player.log if entry[0] == env]
+            expected = [(entry[3]["achieved_goal"][0], entry[4]["achieved_goal"][0]) for entry in mine]
+            assert found[:count] == expected[len(mine) - count :]
+            assert count == len(mine) or len(mine) >= capacity, "an episode was evicted without need"
+            found = found[count:]
+        if buffer.n_transitions:
+            played = {entry[4]["achieved_goal"][0] for entry in player.log}
+            assert set(buffer.sample(20).next_observations["achieved_goal"][:, 0].tolist()) <= played
+
+
 def check_against_log(buffer, player, capacity):
     found = held(buffer)
     assert len(found) == buffer.n_transitions == buffer.storage.count
