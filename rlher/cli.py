@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "optimize": "search for a better recipe, and say how sure it is",
     "evaluate": "measure a run's success rate",
     "enjoy": "watch a run's agent, in a window or as a video",
+    "export": "write a run's agent as a plain Stable-Baselines3 model, with a script and a model card",
     "plot": "draw learning curves of the runs there are",
     "compare": "tabulate runs: success, steps to get there, who is better",
     "check": "hold an environment against the goal-env contract",
@@ -32,7 +33,8 @@ EXAMPLES = (
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
-    "rlher enjoy",
+    "rlher enjoy --grid 3x2 --video film.mp4",
+    "rlher export logs/tqc/parking-v0_1 --output parking",
     "rlher plot --by algo,her.n_sampled_goal",
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
 )

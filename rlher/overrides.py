@@ -27,7 +27,7 @@ HYDRA_FLAGS = {
 }
 GROUPS = ("algo", "env", "her", "engine", "preset")
 # conf/space is a folder, so Hydra would take space=... for one of its groups; ours may also be joined or a path.
-SHORT = {"space=": "search_space=", "--space": "--search-space"}
+SHORT = {"space=": "search_space=", "--space": "--search-space", "--stochastic": "--no-deterministic"}
 
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
@@ -48,7 +48,9 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     hydra_flags: list[str] = []
     overrides: list[str] = []
     places: list[str] = []
-    words = iter(re.sub(r"^(space=|--space(?=$|=))", lambda found: SHORT[found[1]], word) for word in argv)
+    words = iter(
+        re.sub(r"^(space=|--space(?=$|=)|--stochastic$)", lambda found: SHORT[found[1]], word) for word in argv
+    )
     for word in words:
         if word in HYDRA_SWITCHES:
             hydra_flags.append(word)

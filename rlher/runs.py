@@ -1,7 +1,8 @@
 """The run folder: one training run, everything about it, and reading it back.
 
 ``logs/<algo>/<env>_<n>/`` holds ``config.yaml`` (resolved), ``command.txt``, ``meta.json``, ``evaluations.csv``,
-``result.json``, ``best_model.zip``, ``last_model.zip``, and SB3's ``progress.csv`` and TensorBoard files.
+``result.json``, ``best_model.zip``, ``last_model.zip``, and SB3's ``progress.csv`` and TensorBoard files; where asked
+for, ``models/<steps>.zip`` and ``clips/<steps>.mp4``.
 """
 
 import csv
@@ -24,7 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError
+from rlher.errors import UserError, closest
 from rlher.files import write_json, write_text
 
 PACKAGES = (
@@ -41,6 +42,11 @@ PACKAGES = (
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
+def model_name(which: str) -> str:
+    """Say which model it is: "best model", "model after 1,000 steps"."""
+    return f"{which} model" if which in MODELS else f"model after {int(which):,} steps"
+
+
 @dataclass(frozen=True)
 class Run:
     """A run folder.
@@ -53,8 +59,43 @@ class Run:
     config: TrainConfig
 
     def model(self, which: str) -> Path:
-        """Return the path of the ``"best"`` or ``"last"`` model."""
-        return self.folder / MODELS[which]
+        """Return the path of the ``"best"`` or ``"last"`` model, or of the one kept after so many steps."""
+        return self.folder / MODELS.get(which, f"models/{which}.zip")
+
+    def kept(self) -> list[int]:
+        """List the steps after which a model was kept, see ``eval.keep_models``, in rising order."""
+        return sorted(int(path.stem) for path in self.folder.glob("models/*.zip") if path.stem.isdecimal())
+
+    def choose(self, checkpoint: str, order: tuple[str, ...]) -> str:
+        """Return which model a person means.
+
+        :param checkpoint: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the first of ``order`` there is.
+        :raises UserError: it is none of these, or no model was kept after so many steps.
+        """
+        if checkpoint == "auto":
+            return next((name for name in order if self.model(name).exists()), order[0])
+        if checkpoint in MODELS:
+            return checkpoint
+        if not checkpoint.isdecimal():
+            near = closest(checkpoint, MODELS)
+            raise UserError(f"checkpoint={checkpoint} is neither best, last, auto nor a number of steps{near}.")
+        kept = self.kept()
+        if int(checkpoint) in kept:
+            return str(int(checkpoint))
+        if not kept:
+            raise UserError(
+                f"{self.folder} keeps no model by steps, only {' and '.join(self._there()) or 'none at all'}: "
+                "train with eval.keep_models=true to keep one at each evaluation."
+            )
+        near = " and ".join(
+            f"{steps:,}" for steps in sorted(sorted(kept, key=lambda each: abs(each - int(checkpoint)))[:2])
+        )
+        raise UserError(
+            f"{self.folder} keeps no model after {int(checkpoint):,} steps; nearest: {near} (of {len(kept)})."
+        )
+
+    def _there(self) -> list[str]:
+        return [name for name in MODELS if self.model(name).exists()]
 
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows."""

@@ -17,12 +17,14 @@ from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
 from rlher.config import EnvConfig, TrainConfig
+from rlher.display import before_building
 from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import EnvironmentFault, UserError
 from rlher.evaluation import Evaluation, evaluate_policy
+from rlher.keepsakes import keepsakes
 from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
@@ -108,6 +110,8 @@ def _require_sense(config: TrainConfig) -> None:
     target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
     if config.init_from:
         runs.find(config.init_from, config.logs)
+    if config.record:
+        before_building()
 
 
 def _environments(config: TrainConfig) -> tuple[VecEnv, GoalNormalize | None]:
@@ -142,7 +146,8 @@ def _learn(
 
     def learn() -> None:
         with ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
-            model.learn(config.total_timesteps, callback=[evaluations, progress])
+            keeping = keepsakes(run, evaluations, normalizer)
+            model.learn(config.total_timesteps, callback=[evaluations, progress, *keeping])
 
     with stoppable():
         try:
