@@ -8,6 +8,9 @@ import numpy as np
 
 from rlher.stats import wilson
 
+FINAL_SEEDS = 1_000_000
+"""So far above the seeds that models are chosen by lie those of a run's final evaluation."""
+
 Observation = dict[str, np.ndarray]
 Policy = Callable[[Observation], np.ndarray]
 

@@ -118,7 +118,7 @@ def create(config: TrainConfig) -> Run:
     :raises UserError: the folder cannot be written.
     """
     parent = Path(config.logs) / config.algo.name
-    name = _safe_name(config.env.name or config.env.id)
+    name = safe_name(config.env.name or config.env.id)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, name)
@@ -137,7 +137,7 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def _safe_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """Make a folder name of an environment's id, which may hold slashes and colons."""
     return re.sub(r"[^\w.-]+", "-", name).lstrip(".-") or "env"
 

@@ -23,15 +23,13 @@ from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import EnvironmentFault, UserError
-from rlher.evaluation import Evaluation, evaluate_policy
+from rlher.evaluation import FINAL_SEEDS, Evaluation, evaluate_policy
 from rlher.keepsakes import keepsakes
 from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
 from rlher.resolve import resolve
 from rlher.runs import Run
-
-FINAL_SEEDS = 1_000_000  # this far above the seeds that models are chosen by
 
 
 @dataclass(frozen=True)
