@@ -176,7 +176,7 @@ def _recipe_overrides(word: str, typed: list[str]) -> list[str]:
         raise UserError(f"cannot read the recipe {path}: {error}") from error
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe: it must be a mapping of keys to values.")
-    words = [f"{key}={literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
+    words = [f"{key}={literal(value)}" for key, value in flatten(recipe) if key != "defaults"]
     chosen = [name for word in typed if word.startswith("her=") for name in _keys_of("her", word[4:])]
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     return ["~tuned", f"recipe={quote(str(path))}", *(each for word in kept for each in _expand(word, []))]
@@ -188,10 +188,11 @@ def _keys_of(group: str, name: str) -> list[str]:
     return [f"{group}.{key}" for key in yaml.safe_load(file.read_text()) or {}] if file.is_file() else []
 
 
-def _flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings with their dotted keys."""
     for name, value in tree.items():
         if isinstance(value, dict) and value:
-            yield from _flatten(value, f"{prefix}{name}.")
+            yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

@@ -12,7 +12,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher import checkpoint, runs
+from rlher import checkpoint, loggers, runs
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
@@ -110,6 +110,7 @@ def _require_sense(config: TrainConfig) -> None:
         runs.find(config.init_from, config.logs)
     if config.record:
         before_building()
+    loggers.require(config.logger)
 
 
 def _environments(config: TrainConfig) -> tuple[VecEnv, GoalNormalize | None]:
@@ -147,7 +148,7 @@ def _learn(
             keeping = keepsakes(run, evaluations, normalizer)
             model.learn(config.total_timesteps, callback=[evaluations, progress, *keeping])
 
-    with stoppable():
+    with stoppable(), loggers.telling(config.logger, run, model, result):
         try:
             _attempt(learn, model, result)
         finally:  # also where the exception is a bug of ours and goes on up
