@@ -23,7 +23,17 @@ from rlher.snapshots import timesteps_of
 from rlher.train import learn, prepare
 
 LATEST = "latest"
-MAY_CHANGE = ("total_timesteps", "progress", "tensorboard", "json", "eval.final_episodes", "checkpoint")
+MAY_CHANGE = (
+    "total_timesteps",
+    "progress",
+    "tensorboard",
+    "logger",
+    "record",
+    "json",
+    "eval.final_episodes",
+    "eval.keep_models",
+    "checkpoint",
+)
 """Keys, and sections, that do not bear on what is learnt up to a given step."""
 CHANGEABLE = ", ".join(MAY_CHANGE)
 GROUPS: dict[str, Callable[[TrainConfig], tuple[str, ...]]] = {

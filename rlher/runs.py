@@ -2,7 +2,7 @@
 
 ``logs/<algo>/<env>_<n>/`` holds ``config.yaml`` (resolved), ``command.txt``, ``meta.json``, ``evaluations.csv``,
 ``result.json``, ``best_model.zip``, ``last_model.zip``, ``checkpoints/``, and SB3's ``progress.csv`` and TensorBoard
-files.
+files; where asked for, ``models/<steps>.zip`` and ``clips/<steps>.mp4``.
 """
 
 import csv
@@ -29,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError, cause
+from rlher.errors import UserError, cause, closest
 from rlher.files import read_json, write_json, write_text
 
 PACKAGES = (
@@ -46,6 +46,11 @@ PACKAGES = (
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
+def model_name(which: str) -> str:
+    """Say which model it is: "best model", "model after 1,000 steps"."""
+    return f"{which} model" if which in MODELS else f"model after {int(which):,} steps"
+
+
 @dataclass(frozen=True)
 class Run:
     """A run folder.
@@ -58,8 +63,43 @@ class Run:
     config: TrainConfig
 
     def model(self, which: str) -> Path:
-        """Return the path of the ``"best"`` or ``"last"`` model."""
-        return self.folder / MODELS[which]
+        """Return the path of the ``"best"`` or ``"last"`` model, or of the one kept after so many steps."""
+        return self.folder / MODELS.get(which, f"models/{which}.zip")
+
+    def kept(self) -> list[int]:
+        """List the steps after which a model was kept, see ``eval.keep_models``, in rising order."""
+        return sorted(int(path.stem) for path in self.folder.glob("models/*.zip") if path.stem.isdecimal())
+
+    def choose(self, checkpoint: str, order: tuple[str, ...]) -> str:
+        """Return which model a person means.
+
+        :param checkpoint: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the first of ``order`` there is.
+        :raises UserError: it is none of these, or no model was kept after so many steps.
+        """
+        if checkpoint == "auto":
+            return next((name for name in order if self.model(name).exists()), order[0])
+        if checkpoint in MODELS:
+            return checkpoint
+        if not checkpoint.isdecimal():
+            near = closest(checkpoint, MODELS)
+            raise UserError(f"checkpoint={checkpoint} is neither best, last, auto nor a number of steps{near}.")
+        kept = self.kept()
+        if int(checkpoint) in kept:
+            return str(int(checkpoint))
+        if not kept:
+            raise UserError(
+                f"{self.folder} keeps no model by steps, only {' and '.join(self._there()) or 'none at all'}: "
+                "train with eval.keep_models=true to keep one at each evaluation."
+            )
+        near = " and ".join(
+            f"{steps:,}" for steps in sorted(sorted(kept, key=lambda each: abs(each - int(checkpoint)))[:2])
+        )
+        raise UserError(
+            f"{self.folder} keeps no model after {int(checkpoint):,} steps; nearest: {near} (of {len(kept)})."
+        )
+
+    def _there(self) -> list[str]:
+        return [name for name in MODELS if self.model(name).exists()]
 
     @property
     def checkpoints(self) -> Path:
@@ -87,7 +127,7 @@ def create(config: TrainConfig) -> Run:
     :raises UserError: the folder cannot be written.
     """
     parent = Path(config.logs) / config.algo.name
-    name = _safe_name(config.env.name or config.env.id)
+    name = safe_name(config.env.name or config.env.id)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, name)
@@ -129,7 +169,7 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def _safe_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """Make a folder name of an environment's id, which may hold slashes and colons."""
     return re.sub(r"[^\w.-]+", "-", name).lstrip(".-") or "env"
 

@@ -10,20 +10,22 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher import checkpoint, runs
+from rlher import checkpoint, loggers, runs
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
 from rlher.checkpoints import Checkpoints
 from rlher.config import EnvConfig, TrainConfig
+from rlher.display import before_building
 from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
 from rlher.envs.repeatable import Repeatable
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import EnvironmentFault, UserError, cause
-from rlher.evaluation import Evaluation, play_many
+from rlher.evaluation import FINAL_SEEDS, Evaluation, play_many
 from rlher.files import spared
+from rlher.keepsakes import keepsakes
 from rlher.logger import make_logger
 from rlher.memory import require_room
 from rlher.messages import announce, model_notes, report
@@ -32,8 +34,6 @@ from rlher.policy import policy_of
 from rlher.resolve import resolve
 from rlher.runs import Run
 from rlher.stopping import Stop
-
-FINAL_SEEDS = 1_000_000  # this far above the seeds that models are chosen by
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,9 @@ def _require_sense(config: TrainConfig) -> None:
     target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
     if config.init_from:
         runs.find(config.init_from, config.logs)
+    if config.record:
+        before_building()
+    loggers.require(config.logger)
 
 
 def learn(
@@ -171,9 +174,10 @@ def learn(
     def rollouts() -> None:
         with ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
             rest = config.total_timesteps - model.num_timesteps
-            model.learn(rest, callback=[checkpoints, evaluations, progress], reset_num_timesteps=since is None)
+            callbacks = [checkpoints, evaluations, progress, *keepsakes(run, evaluations, normalizer)]
+            model.learn(rest, callback=callbacks, reset_num_timesteps=since is None)
 
-    with stop.listening():
+    with stop.listening(), loggers.telling(config.logger, run, model, result):
         try:
             _attempt(rollouts, model, result)
             if result["status"] in ("finished", "interrupted"):
