@@ -22,6 +22,7 @@ from rlher import snapshots, state
 from rlher.callbacks import Evaluate, all_finite
 from rlher.config import CheckpointConfig
 from rlher.envs.repeatable import Repeatable
+from rlher.errors import UserError
 from rlher.her import HerReplayBuffer
 from rlher.normalize import GoalNormalize
 from rlher.stopping import Stop
@@ -161,13 +162,16 @@ class Checkpoints(BaseCallback):
     def restore(self, checkpoint: Path, model: Any) -> None:
         """Put back what a checkpoint holds; the environments follow when ``learn`` begins.
 
-        :raises ValueError: what it holds is not of this model.
+        :raises UserError: it holds something else than checksums promised, such as a pickle, or another model.
         """
-        found = state.load(checkpoint, model, self._normalizer)
-        model.replay_buffer.load(checkpoint / "buffer")
-        self._evaluations.restore(found["evaluations"])
-        self._barrier, self._saved = found["barrier"], model.num_timesteps
-        self._number, self._resumed = found["envs"], checkpoint
+        try:
+            found = state.load(checkpoint, model, self._normalizer)
+            model.replay_buffer.load(checkpoint / "buffer")
+            self._evaluations.restore(found["evaluations"])
+            self._barrier, self._saved = int(found["barrier"]), model.num_timesteps
+            self._number, self._resumed = int(found["envs"]), checkpoint
+        except Exception as error:  # torch refuses anything that is no tensor with an exception of pickle's
+            raise UserError(f"{checkpoint} cannot be gone on from: {str(error).splitlines()[0]}") from error
         model._last_obs = {}  # so that `learn` does not reset the environments, which the normaliser would count
         # A later best model belongs to a future that may not come again.
         self._best.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -109,8 +109,10 @@ def changed(run: Run, words: Sequence[str]) -> TrainConfig:
         key, _, value = word.partition("=")
         if key in GROUPS and value in (*GROUPS[key](run.config), "any"):
             continue
-        if key in GROUPS or "=" not in word or ("." not in key and key not in asdict(run.config)):
+        if "=" not in word or is_dataclass(getattr(run.config, key, None)) or key == "tuned":
             raise UserError(f"--resume cannot take {word}: a run goes on as it was. Only {CHANGEABLE} may change.")
+        if not _has(run.config, key):
+            raise UserError(f"there is no key {key!r}{overrides.closest_key(key)}.")
         keys.append(word)
     try:
         merged = OmegaConf.merge(OmegaConf.structured(run.config), OmegaConf.from_dotlist(keys))
@@ -128,6 +130,18 @@ def changed(run: Run, words: Sequence[str]) -> TrainConfig:
             f"that is resumed; a new run begins from its weights with init_from={run.folder}."
         )
     return config
+
+
+def _has(config: TrainConfig, key: str) -> bool:
+    """Tell whether a config has a dotted key; mappings have any."""
+    node: Any = config
+    for name in key.split("."):
+        if isinstance(node, dict):
+            return True
+        if not hasattr(node, name):
+            return False
+        node = getattr(node, name)
+    return True
 
 
 def _more(word: str, run: Run) -> str:

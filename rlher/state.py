@@ -57,8 +57,6 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
     for name, value in tensors["variables"].items():
         recursive_getattr(model, name).data = value.data
-    if "exploration" in tensors:
-        vars(model.policy.actor.action_dist).update(tensors["exploration"])  # type: ignore[union-attr]
     state: dict[str, Any] = json.loads((folder / "state.json").read_text())
     for name, value in state["counters"].items():
         setattr(model, name, value)
@@ -105,17 +103,23 @@ def _torch_generators() -> dict[str, Any]:
 
 
 def set_generators(folder: Path, model: OffPolicyAlgorithm) -> None:
-    """Put every generator of random numbers back to where it was: Python's, NumPy's, torch's, the action space's."""
+    """Put every generator of random numbers back to where it was: Python's, NumPy's, torch's, the action space's.
+
+    And the exploration noise of gSDE, which is drawn at the start of a rollout, before a checkpoint is.
+    """
     saved = json.loads((folder / "state.json").read_text())["generators"]
     version, internal, gauss = saved["python"]
     random.setstate((version, tuple(internal), gauss))
     saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
     np.random.set_state(saved["numpy"])
     model.action_space.np_random.bit_generator.state = saved["action_space"]
-    torch_states = th.load(folder / "weights.pt", map_location="cpu", weights_only=True)["generators"]
-    th.set_rng_state(torch_states["cpu"])
+    tensors = _read_tensors(folder, model)
+    torch_states = tensors["generators"]
+    th.set_rng_state(torch_states["cpu"].cpu())
     if len(torch_states["cuda"]) == th.cuda.device_count():
-        th.cuda.set_rng_state_all(torch_states["cuda"])
+        th.cuda.set_rng_state_all([each.cpu() for each in torch_states["cuda"]])
+    if "exploration" in tensors:
+        vars(model.policy.actor.action_dist).update(tensors["exploration"])  # type: ignore[union-attr]
 
 
 # ------------------------------------------------------------------------------------------- running episodes
