@@ -214,7 +214,7 @@ def report(tally: Tally, seed: int) -> None:
 
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["rlher.resume", "rlher.algos.build", "rlher.config", "sb3_contrib", "hydra"])
+SERVER.set_forkserver_preload(["rlher.resume", "sb3_contrib", "hydra", "gymnasium_robotics", "highway_env"])
 
 if __name__ == "__main__":
     sys.exit(main())

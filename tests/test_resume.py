@@ -241,6 +241,12 @@ def test_no_checkpoints_where_none_are_wanted(rlher) -> None:
     assert "no checkpoint" in again.err
 
 
+def test_infos_that_may_be_anything_are_told(rlher) -> None:
+    done = rlher("train", *words("dqn"), "her.copy_info_dict=true")
+    assert done.code == 0, done.err
+    assert "no checkpoints: her.copy_info_dict" in done.err
+
+
 def test_a_full_disk_costs_a_checkpoint_and_no_more(rlher, monkeypatch, tmp_path: Path) -> None:
     save = np.savez
 
