@@ -108,6 +108,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     from rlher import config, overrides
 
     def task(cfg: DictConfig) -> None:
+        composed.append(True)
         if "recipe" in cfg and cfg.recipe is None:
             cfg.recipe = overrides.recipe_in_force(HydraConfig.get().runtime)
         try:
@@ -126,6 +127,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             codes.append(error.exit_code)
 
     codes: list[int] = []
+    composed: list[bool] = []
     dispatcher = os.getpid()
     config.register()
     program = sys.argv
@@ -136,6 +138,11 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             shown = "--cfg" in argv or "-c" in argv
             sys.argv = [program[0], *(redacted(word) if shown else word for word in argv)]
             hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
+        except (TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+            if composed:
+                raise
+            # of Hydra and OmegaConf, who have exceptions of their own for most of what one can type
+            raise UserError(f"this makes no config: {str(error).splitlines()[0].rstrip('.')}.") from error
         finally:
             sys.argv = program
     return max(codes, default=0)

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
-from rlher.config import ALGO_SCHEMAS, OffPolicyConfig, TrainConfig
+from rlher.config import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
 from rlher.errors import UserError, closest
-from rlher.files import read_json, read_text
+from rlher.files import read_json, read_text, read_yaml
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """What people type for the keys they group by most."""
@@ -78,9 +77,9 @@ class Curve:
 
         NaN where neither has one.
         """
-        found = self.result.get(column)
-        if isinstance(found, int | float) and math.isfinite(found):
-            return float(found)
+        found = _number(self.result.get(column))
+        if found is not None:
+            return found
         last = self.rows[column].dropna().tolist() if column in self.rows else []
         return float(last[-1]) if last else math.nan
 
@@ -92,10 +91,8 @@ class Curve:
     @property
     def final_episodes(self) -> int:
         """Episodes that :meth:`final` is over, at least one."""
-        for found in (self.result.get("episodes"), self.config.get("eval.episodes")):
-            if isinstance(found, int) and found > 0:
-                return found
-        return 1
+        found = _number(self.result.get("episodes")) or _number(self.config.get("eval.episodes"))
+        return max(int(found or EvalConfig.episodes), 1)
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def read_below(place: str, hint: str = "") -> tuple[list[Curve], list[str]]:
     for folder in _run_folders(Path(place)):
         try:
             curves.append(_read_run(folder))
-        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             passed.append(f"{folder}: {str(error).splitlines()[0].rstrip('.')}")
     return curves, passed
 
@@ -171,9 +168,9 @@ def _natural(name: str) -> list[str | int]:
 
 def _read_run(folder: Path) -> Curve:
     try:
-        values = yaml.safe_load((folder / "config.yaml").read_text())
-    except UnicodeDecodeError as error:
-        raise ValueError("its config.yaml is damaged") from error
+        values = read_yaml(folder / "config.yaml")
+    except ValueError as error:
+        raise ValueError(f"its config.yaml is damaged: {error}") from error
     if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
         raise ValueError("its config.yaml is not one of rlher's")
     if values.get("dry_run"):
@@ -182,7 +179,8 @@ def _read_run(folder: Path) -> Curve:
         raise ValueError("not evaluated yet")
     try:
         rows = pd.read_csv(folder / "evaluations.csv")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        rows = rows.apply(pd.to_numeric, errors="coerce")
+    except (ValueError, OverflowError) as error:  # ValueError: empty, ragged, no UTF-8
         raise ValueError("its evaluations.csv is empty or damaged") from error
     if not {"timesteps", "success_rate"} <= set(rows):
         raise ValueError("its evaluations.csv has not the columns timesteps and success_rate")
@@ -193,8 +191,7 @@ def _read_run(folder: Path) -> Curve:
     if rows["success_rate"].isna().all():
         raise ValueError("not evaluated yet")
     result = read_json(folder / "result.json")
-    rate = result.get("success_rate", 0)
-    if not (isinstance(rate, int | float) and 0 <= rate <= 1):
+    if not 0 <= (_number(result.get("success_rate")) or 0) <= 1:
         raise ValueError("its result.json has a success rate that is not from 0 to 1")
     return Curve(folder, _read_keys(values), read_text(folder / "command.txt"), rows, result)
 
@@ -203,6 +200,12 @@ def _read_keys(values: dict[str, Any]) -> dict[str, Any]:
     given = dict(dotted(values))
     defaults = TrainConfig(algo=ALGO_SCHEMAS.get(str(given.get("algo.name")), OffPolicyConfig)())
     return dict(dotted(asdict(defaults))) | given
+
+
+def _number(value: Any) -> float | None:
+    """Return what a file has where a number should be, None where it is none."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return float(value) if plain else None
 
 
 def dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

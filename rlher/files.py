@@ -1,4 +1,7 @@
-"""Files a person may lose sleep over are written beside and renamed into place, so a reader never meets half of one."""
+"""Reading and writing files, which somebody else may have written, or meet half of.
+
+What a person may lose sleep over is written beside and renamed into place, so a reader never meets half of it.
+"""
 
 import contextlib
 import json
@@ -9,7 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from rlher.errors import UserError, cause
+
+MOST_NODES = 100_000
+"""Values in a YAML file. A few lines of aliases of aliases stand for billions."""
+
+MOST_BITS = 1024
+"""Of a whole number in one; what is larger no float can hold, and in the end not even be printed."""
 
 
 @contextlib.contextmanager
@@ -89,3 +100,31 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file of plain values.
+
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is no such file, and why, in a line.
+    """
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or a number of 5,000 digits
+        raise ValueError(" ".join(str(error).split())) from error
+    except (AttributeError, KeyError, TypeError) as error:  # PyYAML, of tags on values they do not fit
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+    _require_small(tree)
+    return tree
+
+
+def _require_small(tree: Any) -> None:
+    rest, count = [tree], 0
+    while rest:
+        node = rest.pop()
+        count += 1
+        if count > MOST_NODES:
+            raise ValueError("it holds too many values, or itself")
+        if isinstance(node, int) and node.bit_length() > MOST_BITS:
+            raise ValueError("it holds a number with thousands of digits")
+        rest += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()

@@ -16,6 +16,7 @@ import yaml
 
 from rlher import config
 from rlher.errors import UserError, closest
+from rlher.files import read_yaml
 
 HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
 HYDRA_FLAGS = {
@@ -181,8 +182,8 @@ def _recipe_overrides(word: str, typed: list[str]) -> list[str]:
     """Read a recipe file as overrides, less what a typed ``her=`` decides."""
     path = Path(word.partition("=")[2])
     try:
-        recipe = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        recipe = read_yaml(path)
+    except (OSError, ValueError) as error:
         raise UserError(f"cannot read the recipe {path}: {error}") from error
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe: it must be a mapping of keys to values.")

@@ -30,7 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
 from rlher.errors import UserError, cause, closest
-from rlher.files import read_json, write_json, write_text
+from rlher.files import read_json, read_yaml, write_json, write_text
 
 PACKAGES = (
     "rlher",
@@ -298,23 +298,17 @@ def _modified(path: Path) -> float:
 
 def _read_config(path: Path) -> TrainConfig:
     try:
-        values = yaml.safe_load(path.read_text())
+        values = read_yaml(path)
         schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
         config = to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         runs = sorted(path.parent.glob("*/config.yaml"), key=_modified)
         near = f" {runs[-1].parent} is one." if runs else ""
         raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.{near}") from None
-    except (
-        OSError,
-        UnicodeDecodeError,
-        yaml.YAMLError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OmegaConfBaseException,
-    ) as error:
-        raise UserError(f"{path} is damaged: {str(error).splitlines()[0]}.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
+        raise UserError(
+            f"{path} is damaged: {(str(error) or type(error).__name__).splitlines()[0].rstrip('.')}."
+        ) from error
     return config
 
 

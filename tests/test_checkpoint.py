@@ -112,6 +112,23 @@ def test_a_pickled_normaliser_does_nothing_but_an_error(saved, tmp_path: Path) -
     assert not target.exists()
 
 
+@pytest.mark.parametrize("member", ["policy.pth", "normalizer.npz", "spaces.json", "inside policy.pth"])
+def test_a_file_that_would_fill_the_memory_is_told(saved, member: str) -> None:
+    """Ten megabytes of nothing in ten kilobytes; nobody waits until they are gigabytes."""
+    path, _, _ = saved
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    squeezed = io.BytesIO()
+    with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10**7))
+    content[member.removeprefix("inside ")] = squeezed.getvalue() if "inside" in member else bytes(10**7)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if "inside" in member else zipfile.ZIP_DEFLATED) as archive:
+        for name, value in content.items():
+            archive.writestr(name, value)
+    with pytest.raises(UserError, match="many times its own size"):
+        checkpoint.load_policy(path, *fresh())
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
 def test_a_file_cut_short_is_told(saved, share: float) -> None:
     path, _, _ = saved

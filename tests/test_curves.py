@@ -257,9 +257,10 @@ HOSTILE: dict[str, tuple[dict[str, bytes], str]] = {
     "rates that are none": ({"evaluations.csv": b"timesteps,success_rate\n100,nan\n"}, "not evaluated yet"),
     "a config in itself": (
         {"config.yaml": b"{algo: &a {b: *a}, env: {}, her: {}}", "evaluations.csv": b"timesteps,success_rate\n1,1\n"},
-        "recursion",
+        "too many values, or itself",
     ),
     "foreign rows": ({"evaluations.csv": b"a,b\n1,2\n"}, "columns timesteps and success_rate"),
+    "a number beyond all numbers": ({"evaluations.csv": b"timesteps,success_rate\n" + b"9" * 400}, "empty or damaged"),
     "binary rows": ({"evaluations.csv": bytes(range(256))}, "empty or damaged"),
     "a dry run": ({"config.yaml": b"{algo: {}, env: {}, her: {}, dry_run: true}"}, "a dry run"),
 }
@@ -278,6 +279,16 @@ def test_a_hostile_folder_is_told_and_the_rest_drawn(rlher, make_run: Make, thre
         assert sentence in done.err
     assert set(pd.read_csv("a.csv").seeds) == {3}
     assert "sac, future (3 seeds)" in Path("a.html").read_text()
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"success_rate": {}, "episodes": "many"}', '{"episodes": NaN}', "3"])
+def test_an_odd_result_is_passed_over_for_the_last_evaluation(rlher, make_run: Make, text: str) -> None:
+    folder = make_run("odd")
+    (folder / "result.json").unlink()
+    without = rlher("compare")
+    (folder / "result.json").write_text(text)
+    assert rlher("compare") == without
+    assert without.code == 0
 
 
 def test_a_run_being_written_is_drawn_as_far_as_it_is(rlher, make_run: Make) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,11 @@ DAMAGE = [
     "\x00\x01",
     "a: [",
     "algo: {name: sac}\nenv: {id: [}",
+    "[" * 50_000,
+    "algo: {name: sac}\nseed: " + "9" * 5000,
+    "algo: {name: sac}\nseed: 0x" + "f" * 5000,
+    "algo: &a {name: sac, kwargs: *a}\nenv: {}",
+    "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnopq")),
 ]
 
 

@@ -7,9 +7,11 @@ saved capacity. Priorities, which change all the time, are written whole. Files 
 place, the manifest last: a save that is cut off leaves the one before it whole.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,10 @@ from rlher.her.storage import Storage
 
 VERSION = 2
 MANIFEST = "buffer.json"
-DAMAGED = (KeyError, IndexError, TypeError, AttributeError, OverflowError, EOFError, MemoryError, ValueError, OSError)
+
+
+class Unfit(ValueError):
+    """A folder holds no buffer, or one that cannot be loaded here: its message is a sentence."""
 
 
 def save(
@@ -81,35 +86,27 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
     """Fill an empty storage from a folder, and go on where it was: a later save there writes only what is new.
 
     :return: the ``extra`` and the ``priorities`` it was saved with.
-    :raises ValueError: the folder holds no buffer, a damaged one, or one of other shapes or number of environments.
+    :raises ValueError: the folder holds no buffer, or one of other shapes or number of environments.
+    :raises Exception: a file is damaged; see :func:`told`.
     """
     folder = Path(folder)
     manifest = _read(folder)
     if manifest is None or manifest.get("version") != VERSION:
-        raise ValueError(f"{folder} holds no replay buffer that this version can read.")
-    try:
-        return _load(storage, folder, manifest)
-    except DAMAGED as error:
-        if isinstance(error, ValueError) and str(error).startswith("The replay buffer"):
-            raise
-        raise ValueError(f"{folder} holds a damaged replay buffer: {type(error).__name__}: {error}") from error
-
-
-def _load(storage: Storage, folder: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        raise Unfit(f"{folder} holds no replay buffer that this version can read.")
     if len(manifest["rings"]) != storage.n_envs:
         found = len(manifest["rings"])
-        raise ValueError(f"The replay buffer in {folder} is one of {found} environments, not {storage.n_envs}.")
+        raise Unfit(f"The replay buffer in {folder} is one of {found} environments, not {storage.n_envs}.")
     alike = (storage.capacity, storage.spare) == (manifest["capacity"], manifest["spare"])
     saved = storage if alike else storage.empty(manifest["capacity"], manifest["spare"])
     if manifest["goal_per_row"]:
         saved.row_goal = saved.layout.goals(len(saved.rows))
     for part in manifest["parts"]:
-        with np.load(folder / part["file"], allow_pickle=False) as arrays:
+        with _arrays(folder / part["file"]) as arrays:
             for env in range(saved.n_envs):
                 _place(saved, env, arrays)
-    for ring, was in zip(saved.rings, manifest["rings"], strict=True):
-        if was.keys() != vars(ring).keys():
-            raise ValueError("a ring has other fields")
+    stops = manifest["parts"][-1]["stops"] if manifest["parts"] else [was["total"] for was in manifest["rings"]]
+    for ring, was, stop in zip(saved.rings, manifest["rings"], stops, strict=True):
+        _require_sense(ring, was, stop)
         vars(ring).update(was)
     saved.resume()
     if alike:
@@ -118,8 +115,29 @@ def _load(storage: Storage, folder: Path, manifest: dict[str, Any]) -> tuple[dic
         _copy(saved, storage)
     if manifest["priorities"] is None:
         return manifest["extra"], {}
-    with np.load(folder / manifest["priorities"], allow_pickle=False) as arrays:
+    with _arrays(folder / manifest["priorities"]) as arrays:
         return manifest["extra"], dict(arrays)
+
+
+@contextlib.contextmanager
+def _arrays(path: Path) -> Iterator[Any]:
+    """Open an archive of arrays as NumPy's ``savez`` writes them: as they are, so that none is larger than its file."""
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError(f"{path} is damaged: it is compressed.")
+    with np.load(path, allow_pickle=False) as arrays:
+        yield arrays
+
+
+@contextlib.contextmanager
+def told(folder: str | os.PathLike) -> Iterator[None]:
+    """Let whatever reading a damaged folder raises be a ``ValueError`` that says so."""
+    try:
+        yield
+    except Unfit:
+        raise
+    except Exception as error:  # of JSON, NumPy, zip and our own arithmetic on what they return
+        raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
@@ -181,11 +199,16 @@ def _place(storage: Storage, env: int, arrays: Any) -> None:
     """Put what a part holds of an environment's transitions where it was."""
     rows, achieved, goals, pieces = (arrays[f"{name}{env}"] for name in ("rows", "achieved", "goals", "pieces"))
     if rows.dtype != storage.rows.dtype or achieved.shape[1:] != storage.achieved.shape[1:]:
-        raise ValueError("The replay buffer was saved with other observation or action spaces.")
+        raise Unfit("The replay buffer was saved with other observation or action spaces.")
     if not len(pieces):
         return
+    ring = storage.rings[env]
     steps, _, owners, first, last = pieces.T
     where = _rows(pieces)
+    inside = [_within(numbers, ring.base_row, ring.n_rows) for numbers in (where, first, last)]
+    inside.append(_within(owners, ring.base_episode, ring.n_episodes))
+    if not all(inside) or (steps < 1).any() or {len(rows), len(achieved), len(goals)} != {len(where)}:
+        raise ValueError("its pieces do not add up")
     storage.rows[where], storage.achieved[where] = rows, achieved
     if storage.row_goal is not None:
         storage.row_goal[where] = goals
@@ -193,8 +216,27 @@ def _place(storage: Storage, env: int, arrays: Any) -> None:
     storage.episode_goal[owners] = goals[ends - steps - 1]
     storage.first[owners], storage.last[owners] = first, last
     start = int(arrays[f"start{env}"])
-    ring = storage.rings[env]
     storage.slot_row[ring.numbered(start, start + int(steps.sum()))] = np.delete(where, ends - 1)
+
+
+def _within(numbers: NDArray, start: int, count: int) -> bool:
+    return bool(numbers.min() >= start and numbers.max() < start + count)
+
+
+def _require_sense(ring: Ring, was: dict[str, Any], stop: int) -> None:
+    """Refuse bookkeeping that no ring of this size can have."""
+    own = vars(ring)
+    kinds = was.keys() == own.keys() and all(type(was[name]) is type(own[name]) for name in own)
+    if not (
+        kinds
+        and all(was[name] == own[name] for name in ("capacity", "n_rows", "n_episodes", "base_row", "base_slot"))
+        and was["total"] == stop
+        and 0 <= was["count"] <= min(stop, ring.capacity)
+        and 0 <= was["dropped"] <= was["begun"]
+        and -1 <= was["row"] - ring.base_row < ring.n_rows
+        and 0 <= was["lap"] <= ring.n_rows
+    ):
+        raise ValueError("its bookkeeping does not add up")
 
 
 def _copy(source: Storage, target: Storage) -> None:

@@ -84,9 +84,14 @@ class _Ranked:
         return leaves | {"known": np.array(self.known)}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take them back, the newest where less is held."""
+        """Take them back, the newest where less is held.
+
+        :raises ValueError: they do not belong to what is stored.
+        """
         for env, ring in enumerate(self.storage.rings):
             leaves, known = state[f"env{env}"], int(state["known"][env])
+            if leaves.ndim != 1 or not (np.isfinite(leaves) & (leaves >= 0)).all() or not 0 <= known <= ring.total:
+                raise ValueError("The priorities are damaged: they do not fit the transitions.")
             oldest = max(ring.total - ring.count, known - len(leaves))
             kept = max(known - oldest, 0)
             self.tree.set(ring.numbered(known - kept, known), leaves[len(leaves) - kept :])

@@ -313,14 +313,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def load(self, folder: str | os.PathLike) -> None:
         """Forget everything stored, and take what a folder holds. Running episodes go on.
 
-        :raises ValueError: the folder holds no buffer, a damaged one, or one of other spaces.
+        :raises ValueError: the folder holds no buffer, one of other spaces, or a damaged one; nothing is stored then.
         """
         self.reset()
-        extra, priorities = disk.load(self.storage, folder)
-        self.pos, self.full = min(extra["pos"], self.buffer_size - 1), extra["full"]
-        self.rng.bit_generator.state = extra["rng"]
-        self.hindsight.restore(extra["hindsight"])
-        self.priority.restore(priorities)
+        try:
+            with disk.told(folder):
+                extra, priorities = disk.load(self.storage, folder)
+                self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
+                self.rng.bit_generator.state = extra["rng"]
+                self.hindsight.restore(extra["hindsight"])
+                self.priority.restore(priorities)
+        except ValueError:
+            self.reset()
+            raise
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, and a reward function that is bound to one."""

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -119,6 +120,60 @@ def test_nothing_in_it_is_pickled(tmp_path):
     np.savez(part, **{"rows0": np.array([object()], dtype=object)})
     with pytest.raises((ValueError, pickle.UnpicklingError), match=r"pickle|Object arrays"):
         make_buffer(500).load(tmp_path)
+
+
+def change_total(folder):
+    manifest = json.loads((folder / "buffer.json").read_text())
+    manifest["rings"][0]["total"] += 4
+    (folder / "buffer.json").write_text(json.dumps(manifest))
+
+
+def change_part(folder, **arrays):
+    (part,) = folder.glob("part-*.npz")
+    np.savez(part, **{**np.load(part), **arrays})
+
+
+def squeeze(folder):
+    (part,) = folder.glob("part-*.npz")
+    np.savez_compressed(part, **np.load(part))
+
+
+def cut(folder):
+    (part,) = folder.glob("part-*.npz")
+    part.write_bytes(part.read_bytes()[:-30])
+
+
+def spoil_priorities(folder):
+    (file,) = folder.glob("priorities-*.npz")
+    np.savez(file, **{**np.load(file), "env0": np.full(20, np.nan)})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        change_total,
+        cut,
+        squeeze,
+        spoil_priorities,
+        partial(change_part, pieces0=np.array([[5, 0, 0, 0, 5], [-1, 6, 1, 6, 11], [16, 12, 2, 12, 28]])),
+        partial(change_part, achieved0=np.zeros((1, 1), np.float32)),
+        partial(change_part, start0=np.array([1, 2])),
+        lambda folder: next(folder.glob("part-*.npz")).unlink(),
+        lambda folder: (folder / "buffer.json").write_text('{"version": 2, "rings": [3]}'),
+    ],
+)
+def test_a_damaged_folder_is_refused_and_nothing_is_stored(tmp_path, damage):
+    buffer = make_buffer(100, priority="td_error")
+    player = Player(buffer)
+    for step in range(20):
+        player.play([step % 5 == 4])
+    buffer.save(tmp_path)
+    make_buffer(100, priority="td_error").load(tmp_path)
+    damage(tmp_path)
+    other = make_buffer(100, priority="td_error")
+    with pytest.raises(ValueError, match="damaged"):
+        other.load(tmp_path)
+    assert other.n_transitions == 0
 
 
 def test_what_cannot_be_loaded_is_refused(tmp_path):
