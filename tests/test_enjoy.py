@@ -118,6 +118,7 @@ def test_a_grid_is_read_and_chosen() -> None:
     assert grid.best(6, 480, 520) == Grid(3, 2)
     assert grid.best(1, 480, 520) == Grid(1, 1)
     assert grid.best(5, 3000, 100) == Grid(1, 5)
+    assert grid.best(3, 600, 340) == Grid(3, 1), "no cell left empty for tiles larger than they are drawn"
     assert grid.best(500, 480, 520) == grid.best(grid.MOST, 480, 520) == Grid(5, 2)
 
 
