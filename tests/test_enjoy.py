@@ -350,19 +350,24 @@ def reach(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return logs / "ddpg/FetchReach-v4_1"
 
 
-def enjoy_alone(run: Path, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
-    """Enjoy a run in a process of its own, where MuJoCo was not imported yet."""
+def alone(verb: str, run: Path, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Play a run's agent in a process of its own, where MuJoCo was not imported yet."""
     mine = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
-    command = [sys.executable, "-m", "rlher.cli", "enjoy", str(run), "--episodes", "1", *words]
+    command = [sys.executable, "-m", "rlher.cli", verb, str(run), "--episodes", "1", *words]
     return subprocess.run(command, capture_output=True, text=True, env={**mine, **environment}, cwd=folder)
 
 
-@pytest.mark.parametrize("asked", ["", "egl"])
-def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Path, asked: str) -> None:
+@pytest.fixture
+def no_opengl(tmp_path: Path) -> str:
+    """Return a PYTHONPATH on which OpenGL cannot be loaded."""
     (tmp_path / "OpenGL").mkdir()
     (tmp_path / "OpenGL/__init__.py").write_text("raise ImportError('libEGL.so.1: cannot open shared object file')\n")
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    done = enjoy_alone(reach, tmp_path, "--video", "film.mp4", PYTHONPATH=path, MUJOCO_GL=asked)
+    return os.pathsep.join([str(tmp_path), *sys.path])
+
+
+@pytest.mark.parametrize("asked", ["", "egl"])
+def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Path, no_opengl: str, asked: str) -> None:
+    done = alone("enjoy", reach, tmp_path, "--video", "film.mp4", PYTHONPATH=no_opengl, MUJOCO_GL=asked)
     assert done.returncode == 1
     assert done.stdout.startswith("episode 1:")
     assert "cannot open shared object file" in done.stderr
@@ -371,9 +376,18 @@ def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Pat
     assert not (tmp_path / "film.mp4").exists()
 
 
+def test_a_renderer_asked_for_in_vain_is_told_where_nothing_is_drawn(
+    reach: Path, tmp_path: Path, no_opengl: str
+) -> None:
+    done = alone("evaluate", reach, tmp_path, PYTHONPATH=no_opengl, MUJOCO_GL="egl")
+    assert done.returncode == 2
+    assert "MUJOCO_GL=egl, which does not work here: unset it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_mujoco_is_drawn_with_what_works(reach: Path, tmp_path: Path) -> None:
     """MUJOCO_GL may ask for what is not there."""
-    done = enjoy_alone(reach, tmp_path, "--video", "film.mp4", "--no-captions", MUJOCO_GL="nonsense")
+    done = alone("enjoy", reach, tmp_path, "--video", "film.mp4", "--no-captions", MUJOCO_GL="nonsense")
     if "apt-get install" in done.stderr:
         pytest.skip("no OpenGL on this machine")
     assert done.returncode == 0, done.stderr
