@@ -218,7 +218,7 @@ def test_a_grid_says_how_many_episodes(rlher, run: Path) -> None:
 
 
 def test_a_display_without_a_window_mode_gets_a_video(rlher, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DISPLAY", ":77")
+    monkeypatch.setattr("rlher.enjoy.has_display", lambda: True)
     (run / "enjoy.mp4").unlink(missing_ok=True)
     assert rlher("enjoy", str(run), "--episodes", "1").code == 0
     assert (run / "enjoy.mp4").exists()
@@ -271,6 +271,30 @@ def test_a_run_without_models_by_steps_says_how_to_keep_them(rlher, run: Path, t
 
 
 # ---------------------------------------------------------------------------------------------- what draws
+
+
+def test_a_display_is_one_that_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Terminal multiplexers keep the DISPLAY of a login long over, and MuJoCo's window would abort the process."""
+    import socket
+
+    from rlher.display import has_display
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("WAYLAND_DISPLAY", "way")
+    monkeypatch.setenv("DISPLAY", ":7777")
+    assert not has_display()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "way"))
+        server.listen()
+        assert has_display()
+    assert not has_display()
+    monkeypatch.delenv("WAYLAND_DISPLAY")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        monkeypatch.setenv("DISPLAY", f"127.0.0.1:{server.getsockname()[1] - 6000}.0")
+        assert has_display()
 
 
 def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
