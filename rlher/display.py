@@ -2,9 +2,12 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from rlher.errors import UserError
 
@@ -24,8 +27,31 @@ class NoRenderer(UserError):
 
 
 def has_display() -> bool:
-    """Tell whether a window can be opened."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    """Tell whether a window can be opened: where DISPLAY names one that is gone, MuJoCo would abort the process."""
+    return sys.platform in ("darwin", "win32") or any(_answers(*address) for address in _displays())
+
+
+def _displays() -> Iterator[tuple[int, Any]]:
+    """List the sockets behind WAYLAND_DISPLAY and DISPLAY, by family and address."""
+    if name := os.environ.get("WAYLAND_DISPLAY"):
+        yield socket.AF_UNIX, os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), name)
+    if found := re.fullmatch(r"(.*):(\d+)(\.\d+)?", os.environ.get("DISPLAY", "")):
+        host, number = found[1], int(found[2])
+        if host in ("", "unix"):
+            yield socket.AF_UNIX, f"/tmp/.X11-unix/X{number}"
+            yield socket.AF_UNIX, f"\0/tmp/.X11-unix/X{number}"
+        else:  # as ssh -X has it
+            yield socket.AF_INET, (host, 6000 + number)
+
+
+def _answers(family: int, address: Any) -> bool:
+    with socket.socket(family) as client:
+        client.settimeout(3)
+        try:
+            client.connect(address)
+        except OSError:
+            return False
+        return True
 
 
 def before_building() -> None:

@@ -58,7 +58,12 @@ def best(episodes: int, width: int, height: int) -> Grid:
     """
     count = min(episodes, MOST)
     grids = [Grid(columns, -(-count // columns)) for columns in range(1, count + 1)]
-    return max(grids, key=lambda grid: (round(_screenful(grid, width, height), 6), -grid.cells))
+
+    def merit(grid: Grid) -> tuple[float, int, float]:
+        room = round(_screenful(grid, width, height), 6)
+        return min(room, 1.0), -grid.cells, room  # no tile is drawn larger than it comes
+
+    return max(grids, key=merit)
 
 
 def scale(grid: Grid, width: int, height: int, most: int | None) -> float:

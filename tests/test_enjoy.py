@@ -118,6 +118,7 @@ def test_a_grid_is_read_and_chosen() -> None:
     assert grid.best(6, 480, 520) == Grid(3, 2)
     assert grid.best(1, 480, 520) == Grid(1, 1)
     assert grid.best(5, 3000, 100) == Grid(1, 5)
+    assert grid.best(3, 600, 340) == Grid(3, 1), "no cell left empty for tiles larger than they are drawn"
     assert grid.best(500, 480, 520) == grid.best(grid.MOST, 480, 520) == Grid(5, 2)
 
 
@@ -217,7 +218,7 @@ def test_a_grid_says_how_many_episodes(rlher, run: Path) -> None:
 
 
 def test_a_display_without_a_window_mode_gets_a_video(rlher, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DISPLAY", ":77")
+    monkeypatch.setattr("rlher.enjoy.has_display", lambda: True)
     (run / "enjoy.mp4").unlink(missing_ok=True)
     assert rlher("enjoy", str(run), "--episodes", "1").code == 0
     assert (run / "enjoy.mp4").exists()
@@ -270,6 +271,30 @@ def test_a_run_without_models_by_steps_says_how_to_keep_them(rlher, run: Path, t
 
 
 # ---------------------------------------------------------------------------------------------- what draws
+
+
+def test_a_display_is_one_that_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Terminal multiplexers keep the DISPLAY of a login long over, and MuJoCo's window would abort the process."""
+    import socket
+
+    from rlher.display import has_display
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("WAYLAND_DISPLAY", "way")
+    monkeypatch.setenv("DISPLAY", ":7777")
+    assert not has_display()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "way"))
+        server.listen()
+        assert has_display()
+    assert not has_display()
+    monkeypatch.delenv("WAYLAND_DISPLAY")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        monkeypatch.setenv("DISPLAY", f"127.0.0.1:{server.getsockname()[1] - 6000}.0")
+        assert has_display()
 
 
 def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -349,19 +374,24 @@ def reach(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return logs / "ddpg/FetchReach-v4_1"
 
 
-def enjoy_alone(run: Path, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
-    """Enjoy a run in a process of its own, where MuJoCo was not imported yet."""
+def alone(verb: str, run: Path, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Play a run's agent in a process of its own, where MuJoCo was not imported yet."""
     mine = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
-    command = [sys.executable, "-m", "rlher.cli", "enjoy", str(run), "--episodes", "1", *words]
+    command = [sys.executable, "-m", "rlher.cli", verb, str(run), "--episodes", "1", *words]
     return subprocess.run(command, capture_output=True, text=True, env={**mine, **environment}, cwd=folder)
 
 
-@pytest.mark.parametrize("asked", ["", "egl"])
-def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Path, asked: str) -> None:
+@pytest.fixture
+def no_opengl(tmp_path: Path) -> str:
+    """Return a PYTHONPATH on which OpenGL cannot be loaded."""
     (tmp_path / "OpenGL").mkdir()
     (tmp_path / "OpenGL/__init__.py").write_text("raise ImportError('libEGL.so.1: cannot open shared object file')\n")
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    done = enjoy_alone(reach, tmp_path, "--video", "film.mp4", PYTHONPATH=path, MUJOCO_GL=asked)
+    return os.pathsep.join([str(tmp_path), *sys.path])
+
+
+@pytest.mark.parametrize("asked", ["", "egl"])
+def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Path, no_opengl: str, asked: str) -> None:
+    done = alone("enjoy", reach, tmp_path, "--video", "film.mp4", PYTHONPATH=no_opengl, MUJOCO_GL=asked)
     assert done.returncode == 1
     assert done.stdout.startswith("episode 1:")
     assert "cannot open shared object file" in done.stderr
@@ -370,9 +400,18 @@ def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Pat
     assert not (tmp_path / "film.mp4").exists()
 
 
+def test_a_renderer_asked_for_in_vain_is_told_where_nothing_is_drawn(
+    reach: Path, tmp_path: Path, no_opengl: str
+) -> None:
+    done = alone("evaluate", reach, tmp_path, PYTHONPATH=no_opengl, MUJOCO_GL="egl")
+    assert done.returncode == 2
+    assert "MUJOCO_GL=egl, which does not work here: unset it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_mujoco_is_drawn_with_what_works(reach: Path, tmp_path: Path) -> None:
     """MUJOCO_GL may ask for what is not there."""
-    done = enjoy_alone(reach, tmp_path, "--video", "film.mp4", "--no-captions", MUJOCO_GL="nonsense")
+    done = alone("enjoy", reach, tmp_path, "--video", "film.mp4", "--no-captions", MUJOCO_GL="nonsense")
     if "apt-get install" in done.stderr:
         pytest.skip("no OpenGL on this machine")
     assert done.returncode == 0, done.stderr
