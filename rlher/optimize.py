@@ -76,8 +76,8 @@ def _require_sense(config: OptimizeConfig) -> None:
         raise UserError("sampler=cmaes maximises one objective only: take sampler=tpe with objective=multi.")
     if config.sampler == "cmaes" and find_spec("cmaes") is None:
         raise UserError("sampler=cmaes needs a package of its own: pip install 'rlher[cmaes]'.")
-    if config.study_name is not None and not re.fullmatch(r"[\w.-]+", config.study_name):
-        raise UserError(f"study_name={config.study_name!r} is to name a folder: letters, digits, _, . and - only.")
+    if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
+        raise UserError(f"study_name={config.study_name!r} is to name a folder: letters, digits, _, . and - only, no dot first.")
 
 
 def _default_name(config: OptimizeConfig) -> str:
