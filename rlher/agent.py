@@ -31,6 +31,7 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     :raises UserError: no model, or a damaged one.
     """
     env = make_env(run.config.env, render_mode=render_mode)
+    checkpoint.require_spaces(run.model(which), env)
     venv = DummyVecEnv([lambda: env])
     require_fit(run.config.algo.name, env.action_space)
     normalizer = (

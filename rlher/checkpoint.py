@@ -11,30 +11,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
+from rlher import spaces
 from rlher.errors import UserError
 from rlher.files import replacing
 from rlher.normalize import GoalNormalize
 
 NORMALIZER = "normalizer.npz"
 VARIABLES = "pytorch_variables.pth"
+SQUEEZED = 100  # times smaller than its content is a file that was made to fill the memory of who reads it
 SETTING = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
 
 
 def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Write the model where plain SB3 can load it too, its normaliser's statistics in the same file."""
-    with replacing(path) as temporary:
-        with temporary.open("wb") as file:
-            model.save(file)
+    content = io.BytesIO()  # because torch, writing to a full disk, does not say so in an OSError
+    model.save(content)
+    with zipfile.ZipFile(content, "a") as archive:
+        spaces.write(archive, model)
         if normalizer is not None:
             arrays = io.BytesIO()
             np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
-            with zipfile.ZipFile(temporary, "a") as archive:
-                archive.writestr(NORMALIZER, arrays.getvalue())
+            archive.writestr(NORMALIZER, arrays.getvalue())
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.getbuffer())
 
 
 @contextmanager
@@ -53,7 +58,16 @@ def _told(path: Path) -> Iterator[None]:
     except (RuntimeError, ValueError, AttributeError, TypeError) as error:
         raise UserError(f"{path} does not fit the run's config: {str(error).splitlines()[0]}") from error
     except Exception as error:  # torch.load refuses anything that is no tensor with an UnpicklingError of pickle's
-        raise UserError(f"{path} holds something other than weights: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{path} holds something other than weights ({type(error).__name__}).") from error
+
+
+def require_spaces(path: Path, env: gym.Env) -> None:
+    """Hold an environment against the one that a model was trained in, before another model is built for it.
+
+    :raises UserError: its spaces have changed, or the file is missing or damaged.
+    """
+    with _told(path), _opened(path) as archive:
+        spaces.require_same(archive, env.observation_space, env.action_space)
 
 
 def load_policy(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
@@ -61,7 +75,8 @@ def load_policy(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    with _told(path), zipfile.ZipFile(path) as archive:
+    with _told(path), _opened(path) as archive:
+        spaces.require_fit(archive, model)
         model.policy.load_state_dict(_tensors(archive, "policy.pth", model.device))
         _load_normalizer(archive, normalizer)
 
@@ -71,7 +86,8 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    with _told(path), zipfile.ZipFile(path) as archive:
+    with _told(path), _opened(path) as archive:
+        spaces.require_fit(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
         model.set_parameters(parameters, exact_match=True, device=model.device)
@@ -82,8 +98,21 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
         _load_normalizer(archive, normalizer)
 
 
+def _opened(file: Path | io.BytesIO) -> zipfile.ZipFile:
+    """Open an archive that is not much smaller than it says its members are."""
+    archive = zipfile.ZipFile(file)
+    size = file.stat().st_size if isinstance(file, Path) else file.getbuffer().nbytes
+    if sum(member.file_size for member in archive.infolist()) > SQUEEZED * size:
+        archive.close()
+        raise zipfile.BadZipFile("it says that it holds many times its own size")
+    return archive
+
+
 def _tensors(archive: zipfile.ZipFile, name: str, device: th.device) -> dict[str, th.Tensor]:
-    return th.load(io.BytesIO(archive.read(name)), map_location=device, weights_only=True)
+    content = io.BytesIO(archive.read(name))
+    _opened(content).close()
+    content.seek(0)
+    return th.load(content, map_location=device, weights_only=True)
 
 
 def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None) -> None:

@@ -4,6 +4,7 @@ Each verb is a Hydra application of its own with the primary config ``conf/<verb
 ``--cfg`` and completion all work. Nothing heavy is imported before a verb runs: ``--help`` and completion stay instant.
 """
 
+import contextlib
 import importlib
 import os
 import re
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlher import COMMAND, __version__
-from rlher.errors import EnvironmentFault, UserError, closest, redacted
+from rlher.errors import EnvironmentFault, UserError, cause, closest, redacted
 
 VERBS: dict[str, str] = {
     "train": "train an agent and keep everything in a run folder",
@@ -23,6 +24,7 @@ VERBS: dict[str, str] = {
     "export": "write a run's agent as a plain Stable-Baselines3 model, with a script and a model card",
     "plot": "draw learning curves of the runs there are",
     "compare": "tabulate runs: success, steps to get there, who is better",
+    "report": "write all of it as one page that can be sent: curves, tables, clips, versions",
     "check": "hold an environment against the goal-env contract",
     "list": "list algos, envs or strategies",
 }
@@ -31,12 +33,14 @@ EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
+    "rlher train --resume logs/tqc/parking-v0_1",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
     "rlher enjoy --grid 3x2 --video film.mp4",
     "rlher export logs/tqc/parking-v0_1 --output parking",
     "rlher plot --by algo,her.n_sampled_goal",
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
+    "rlher report logs/sac logs/tqc --output report.html",
 )
 
 
@@ -44,20 +48,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0, 1 (the environment's fault), 2 (the user's), 130 (Ctrl-C)."""
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(argv)
+        code = _dispatch(argv)
+        sys.stdout.flush()  # here a pipe that is closed, or a disk that is full, can still be told
+        return code
     except KeyboardInterrupt as stop:
         if not stop.args:  # else the verb has told it
             print("rlher: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `rlher list envs | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:
+            _drop_output()
         sentence = explain(error)
         if sentence is None or "HYDRA_FULL_ERROR" in os.environ:
             raise
         print(f"rlher: {redacted(sentence)}", file=sys.stderr)
         return getattr(error, "exit_code", 2)
+
+
+def _drop_output() -> None:
+    """Let what stdout still holds, and could not write, end where it does no harm."""
+    with contextlib.suppress(OSError, ValueError):  # a test's stdout has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -79,6 +93,8 @@ def _dispatch(argv: list[str]) -> int:
     if "-h" in rest or "--help" in rest:
         print(usage.help_text(verb, VERBS[verb], rest))
         return 0
+    if verb == "train" and overrides.resumes(rest):  # the run's own config, nothing for Hydra to compose
+        return importlib.import_module("rlher.resume").main(rest)
     return _run_hydra(verb, overrides.to_hydra(verb, rest), argv)
 
 
@@ -92,6 +108,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     from rlher import config, overrides
 
     def task(cfg: DictConfig) -> None:
+        composed.append(True)
         if "recipe" in cfg and cfg.recipe is None:
             cfg.recipe = overrides.recipe_in_force(HydraConfig.get().runtime)
         try:
@@ -110,6 +127,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             codes.append(error.exit_code)
 
     codes: list[int] = []
+    composed: list[bool] = []
     dispatcher = os.getpid()
     config.register()
     program = sys.argv
@@ -120,8 +138,11 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             shown = "--cfg" in argv or "-c" in argv
             sys.argv = [program[0], *(redacted(word) if shown else word for word in argv)]
             hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
-        except (FileExistsError, NotADirectoryError, PermissionError) as error:  # Hydra's own folder of a sweep
-            raise UserError(f"cannot write {error.filename}: {error.strerror}.") from error
+        except (TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+            if composed:
+                raise
+            # of Hydra and OmegaConf, who have exceptions of their own for most of what one can type
+            raise UserError(f"this makes no config: {str(error).splitlines()[0].rstrip('.')}.") from error
         finally:
             sys.argv = program
     return max(codes, default=0)
@@ -175,6 +196,8 @@ def explain(error: Exception) -> str | None:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         options = error.options or []
         return f"there is no {group or 'config'} {name!r}{closest(name, options)}. There are: {', '.join(options)}."
+    if isinstance(error, OSError):
+        return f"cannot read or write {error.filename or 'the output'}: {cause(error)}."
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return None
     first = str(error).splitlines()[0]
@@ -189,22 +212,22 @@ def explain(error: Exception) -> str | None:
         return f"{word} is several values: for one run each add -m, for a list write {name}=[{values}]."
     if first.startswith("In 'preset/"):
         return f"this preset does not fit the rest: {str(error).splitlines()[1]}."
-    cause = str(error.__cause__).splitlines()[0].rstrip(".") if error.__cause__ else ""
+    under = str(error.__cause__).splitlines()[0].rstrip(".") if error.__cause__ else ""
     if first.startswith("Error merging override "):
-        return _wrong_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)
-    return f"{first.rstrip('.')}{': ' + cause if cause and cause != first else ''}."
+        return _wrong_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), under)
+    return f"{first.rstrip('.')}{': ' + under if under and under != first else ''}."
 
 
-def _wrong_value(word: str, cause: str) -> str:
+def _wrong_value(word: str, under: str) -> str:
     """Say what kind of value a key wants, where Hydra says that a str is not a ListConfig."""
     key, _, value = word.lstrip("+").partition("=")
-    if "is not a ListConfig" in cause:
+    if "is not a ListConfig" in under:
         return f"{key} is a list: {key}=[{value}]."
-    wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", cause)
+    wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", under)
     kinds = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
     if wanted and wanted[wanted.lastindex or 0] in kinds:
         return f"{key}={value}: {key} is {kinds[wanted[wanted.lastindex or 0]]}."
-    return f"{word}: {cause}."
+    return f"{word}: {under}."
 
 
 if __name__ == "__main__":

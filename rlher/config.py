@@ -168,6 +168,12 @@ class EnvConfig:
     ends_on_success: bool | None = key(None, "whether success terminates the episode")
     success_reward: float | None = key(None, "compute_reward at or above which the goal counts as reached")
     reward_range: list[float | None] | None = key(None, "[low, high] of one step's reward, null where unknown")
+    step_timeout: float | None = key(
+        None, "seconds a step or reset may take in a process of its own; null: 300, 0: any time", low=0
+    )
+    max_restarts: int = key(
+        5, "fresh processes in the place of dead or hanging ones, with no episode finished in between", low=0
+    )
     extra: str | None = key(None, "optional dependency it comes with: pip install rlher[<extra>]")
 
 
@@ -223,6 +229,14 @@ class EvalConfig:
 
 
 @dataclass
+class CheckpointConfig:
+    """What a run that was killed, or stopped, is resumed from."""
+
+    every: int | None = key(10_000, "steps between checkpoints, at which running episodes are cut; null: none", low=1)
+    minutes: float | None = key(10.0, "minutes after which one is written in between, cutting nothing", low=0)
+
+
+@dataclass
 class TrainConfig:
     """`rlher train`."""
 
@@ -238,8 +252,10 @@ class TrainConfig:
     threads: int | None = key(None, "torch threads; null: measured", low=1)
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
     eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata={"text": "checkpoints"})
     recipe: str | None = key(None, "hyperparameters of the pair: a name or a YAML file; null: those in hyperparams/")
     init_from: str | None = key(None, "run folder whose last model is the starting point")
+    resume: str | None = key(None, "run folder to go on with, or latest; it has its own config")
     logs: str = key("logs", "folder of all runs")
     dry_run: bool = key(False, "a few hundred steps, to see that everything fits")
     progress: bool = key(True, "progress bar, where stderr is a terminal")
@@ -323,7 +339,7 @@ class ExportConfig(ModelConfig):
 
 @dataclass
 class CurvesConfig:
-    """What `rlher plot` and `rlher compare` share."""
+    """What `rlher plot`, `rlher compare` and `rlher report` share."""
 
     runs: list[str] = key([], "run folders, or folders of them; none: `logs`")
     logs: str = key("logs", "folder of all runs")
@@ -346,6 +362,15 @@ class CompareConfig(CurvesConfig):
     """`rlher compare`."""
 
     format: str = key("markdown", "of the tables", choices=("markdown", "csv", "latex"))
+
+
+@dataclass
+class ReportConfig(CurvesConfig):
+    """`rlher report`."""
+
+    runs: list[str] = key([], "run folders, folders of them, or a study of `rlher optimize`; none: `logs`")
+    output: str | None = key(None, "page to write, .html; null: <logs>/report.html")
+    title: str | None = key(None, "of the page; null: its environments")
 
 
 @dataclass
@@ -376,6 +401,7 @@ VERB_SCHEMAS: dict[str, type] = {
     "check": CheckConfig,
     "plot": PlotConfig,
     "compare": CompareConfig,
+    "report": ReportConfig,
 }
 
 

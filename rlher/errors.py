@@ -17,6 +17,11 @@ class EnvironmentFault(Exception):
     exit_code = 1
 
 
+def cause(error: OSError) -> str:
+    """Return why a file cannot be read or written, as the system puts it: ``"No space left on device"``."""
+    return error.strerror or str(error)
+
+
 def closest(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``name``, or ``""``.
 

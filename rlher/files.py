@@ -1,12 +1,26 @@
-"""Files a person may lose sleep over are written beside and renamed into place, so a reader never meets half of one."""
+"""Reading and writing files, which somebody else may have written, or meet half of.
+
+What a person may lose sleep over is written beside and renamed into place, so a reader never meets half of it.
+"""
 
 import contextlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import yaml
+
+from rlher.errors import UserError, cause
+
+MOST_NODES = 100_000
+"""Values in a YAML file. A few lines of aliases of aliases stand for billions."""
+
+MOST_BITS = 1024
+"""Of a whole number in one; what is larger no float can hold, and in the end not even be printed."""
 
 
 @contextlib.contextmanager
@@ -25,6 +39,18 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def spared(name: str) -> Iterator[None]:
+    """Go on where a file cannot be written that will be written anew later on, and say so.
+
+    :param name: what to call it.
+    """
+    try:
+        yield
+    except OSError as error:
+        print(f"rlher: {name} cannot be written ({cause(error)}); the run goes on without.", file=sys.stderr)
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace the file at ``path`` by ``text``."""
     with replacing(path) as temporary:
@@ -34,3 +60,71 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Replace the file at ``path`` by ``value`` as JSON."""
     write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, is on the disk and outlives a power failure."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def wanted(path: Path) -> Iterator[Path]:
+    """Yield as :func:`replacing` does, for a file that somebody asked for by name: its folder is made.
+
+    :raises UserError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text, ``""`` where there is none to read; bytes that are no UTF-8 are marked."""
+    try:
+        return path.read_text(errors="replace") if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a file's JSON object, empty where there is none, or where it is being written."""
+    try:
+        value = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file of plain values.
+
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is no such file, and why, in a line.
+    """
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or a number of 5,000 digits
+        raise ValueError(" ".join(str(error).split())) from error
+    except (AttributeError, KeyError, TypeError) as error:  # PyYAML, of tags on values they do not fit
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+    _require_small(tree)
+    return tree
+
+
+def _require_small(tree: Any) -> None:
+    rest, count = [tree], 0
+    while rest:
+        node = rest.pop()
+        count += 1
+        if count > MOST_NODES:
+            raise ValueError("it holds too many values, or itself")
+        if isinstance(node, int) and node.bit_length() > MOST_BITS:
+            raise ValueError("it holds a number with thousands of digits")
+        rest += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()

@@ -12,6 +12,7 @@ from rlher.callbacks import Evaluate
 from rlher.envs import make_env
 from rlher.errors import EnvironmentFault, UserError
 from rlher.evaluation import play_many
+from rlher.files import spared
 from rlher.film import filming
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
@@ -30,7 +31,24 @@ def keepsakes(run: Run, evaluations: Evaluate, normalizer: GoalNormalize | None)
     ]
 
 
-class KeepModels(BaseCallback):
+class Keepsake(BaseCallback):
+    """Looks where evaluations happen: between two steps, and at the end."""
+
+    def keep(self) -> None:
+        """Keep what is new."""
+        raise NotImplementedError
+
+    def _on_rollout_start(self) -> None:
+        self.keep()
+
+    def _on_training_end(self) -> None:
+        self.keep()
+
+    def _on_step(self) -> bool:
+        return True
+
+
+class KeepModels(Keepsake):
     """Write the model of every evaluation to ``models/<steps>.zip``."""
 
     def __init__(self, run: Run, evaluations: Evaluate, normalizer: GoalNormalize | None) -> None:
@@ -42,14 +60,16 @@ class KeepModels(BaseCallback):
         self._seen = len(self._evaluations.rows)
         self._run.model("0").parent.mkdir(exist_ok=True)
 
-    def _on_step(self) -> bool:
-        if len(self._evaluations.rows) > self._seen:
-            self._seen = len(self._evaluations.rows)
-            checkpoint.save(self._run.model(str(self.num_timesteps)), self.model, self._normalizer)  # type: ignore[arg-type]
-        return True
+    def keep(self) -> None:
+        """Keep the model that was just evaluated."""
+        rows = self._evaluations.rows
+        if len(rows) > self._seen:
+            self._seen = len(rows)
+            with spared("a model by steps"):
+                checkpoint.save(self._run.model(str(rows[-1]["timesteps"])), self.model, self._normalizer)  # type: ignore[arg-type]
 
 
-class KeepClips(BaseCallback):
+class KeepClips(Keepsake):
     """Film each new best model, as ``clips/<steps>.mp4``, in an environment of its own.
 
     The run's random numbers are the same with and without it. Where nothing can be drawn it says so once.
@@ -64,13 +84,13 @@ class KeepClips(BaseCallback):
     def _on_training_start(self) -> None:
         self._filmed = self._evaluations.best
 
-    def _on_step(self) -> bool:
+    def keep(self) -> None:
+        """Film the model where it was just found to be the best."""
         best = self._evaluations.best
         if best is not None and best is not self._filmed and not self._broken:
             self._filmed = best
             with undisturbed():
                 self._film(self._run.folder / "clips" / f"{best['timesteps']}.mp4")
-        return True
 
     def _film(self, path: Path) -> None:
         config = self._run.config

@@ -1,17 +1,15 @@
 """What a training run says: what was resolved before it, what came of it, how to go on."""
 
 import json
-import os
-import shlex
 import sys
 from typing import Any
 
-from rlher import COMMAND
 from rlher.algos import target_bounds
 from rlher.config import TrainConfig
+from rlher.envs.vec import in_processes
 from rlher.errors import EnvironmentFault
 from rlher.evaluation import sentence
-from rlher.runs import Run
+from rlher.runs import MODELS, Run
 
 
 def model_notes(config: TrainConfig, device: str) -> list[str]:
@@ -24,6 +22,11 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
+    if config.env.step_timeout and not in_processes(config.n_envs, config.vec_env):
+        notes.append(
+            f"env.step_timeout={config.env.step_timeout:g} cannot be kept: a step in this process can only be waited "
+            "for; vec_env=subproc gives the environment one of its own"
+        )
     return notes
 
 
@@ -65,17 +68,11 @@ def report(run: Run, result: dict[str, Any]) -> int:
             print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
         return 0
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
-    rest = max(run.config.total_timesteps - result["timesteps"], 1)
-    go_on = f"`rlher evaluate {folder}` measures it; `{_again(run, rest)}` starts a new run from its weights."
+    if not any(run.model(name).exists() for name in MODELS):
+        kept = f"No model of it is kept in {folder}"
+    go_on = f"`rlher evaluate {folder}` measures it; `rlher train --resume {folder}` goes on."
     if result["status"] == "interrupted":
         print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
         return 130
     print(f"rlher: {(result['error'] or 'failed').rstrip('.')}. {kept}.", file=sys.stderr)
     return EnvironmentFault.exit_code
-
-
-def _again(run: Run, rest: int) -> str:
-    """Compose the command that goes on from this run's model; of a sweep, this job alone."""
-    words = shlex.split(os.environ.get(COMMAND, "rlher train"))
-    words = [word for word in words if not word.startswith("init_from=") and word not in ("-m", "--multirun")]
-    return shlex.join([*words, f"seed={run.config.seed}", f"total_timesteps={rest}", f"init_from={run.folder}"])

@@ -14,7 +14,8 @@ from optuna.study import Study, StudyDirection
 
 from rlher.config import OptimizeConfig
 from rlher.errors import EnvironmentFault, UserError
-from rlher.train import prepare, stoppable
+from rlher.stopping import stoppable
+from rlher.train import prepare
 from rlher.tuning import recipe, space
 from rlher.tuning.launch import Launcher, launcher
 from rlher.tuning.progress import Progress, reason

@@ -5,7 +5,7 @@ of their own. Hydra 1.3 wants its own flags before all overrides; here they may 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from itertools import pairwise
@@ -16,6 +16,7 @@ import yaml
 
 from rlher import config
 from rlher.errors import UserError, closest
+from rlher.files import read_yaml
 
 HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
 HYDRA_FLAGS = {
@@ -58,7 +59,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             hydra_flags += [word] if "=" in word else [word, _value_of(word, words)]
         elif word.startswith("--"):
             overrides.append(_flag_to_override(verb, word, words))
-        elif "=" not in word and not word.startswith(("-", "~", "+")) and positional(verb):
+        elif positional(verb) and _is_place(word):
             places.append(quote(word))
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             flag = "--" + word.replace("_", "-")
@@ -76,6 +77,16 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     typed = [each for word in overrides if word not in recipes for each in _expand(word, config_dirs)]
     # A recipe file comes first, so that whatever was typed wins over it.
     return hydra_flags + [each for word in recipes for each in _recipe_overrides(word, typed)] + typed
+
+
+def resumes(argv: Sequence[str]) -> bool:
+    """Tell whether a command line of ``rlher train`` asks to go on with a run."""
+    return any(word.partition("=")[0] in ("--resume", "resume") for word in argv)
+
+
+def _is_place(word: str) -> bool:
+    """Tell a run folder from an override; a folder may be called ``lr=0.1``."""
+    return ("=" not in word or Path(word).is_dir()) and not word.startswith(("-", "~", "+"))
 
 
 def positional(verb: str) -> str | None:
@@ -171,8 +182,8 @@ def _recipe_overrides(word: str, typed: list[str]) -> list[str]:
     """Read a recipe file as overrides, less what a typed ``her=`` decides."""
     path = Path(word.partition("=")[2])
     try:
-        recipe = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        recipe = read_yaml(path)
+    except (OSError, ValueError) as error:
         raise UserError(f"cannot read the recipe {path}: {error}") from error
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe: it must be a mapping of keys to values.")

@@ -1,11 +1,12 @@
 """The run folder: one training run, everything about it, and reading it back.
 
 ``logs/<algo>/<env>_<n>/`` holds ``config.yaml`` (resolved), ``command.txt``, ``meta.json``, ``evaluations.csv``,
-``result.json``, ``best_model.zip``, ``last_model.zip``, and SB3's ``progress.csv`` and TensorBoard files; where asked
-for, ``models/<steps>.zip`` and ``clips/<steps>.mp4``.
+``result.json``, ``best_model.zip``, ``last_model.zip``, ``checkpoints/``, and SB3's ``progress.csv`` and TensorBoard
+files; where asked for, ``models/<steps>.zip`` and ``clips/<steps>.mp4``.
 """
 
 import csv
+import fcntl
 import io
 import os
 import platform
@@ -13,6 +14,9 @@ import re
 import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from importlib import metadata
@@ -25,8 +29,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError, closest
-from rlher.files import write_json, write_text
+from rlher.errors import UserError, cause, closest
+from rlher.files import read_json, read_yaml, write_json, write_text
 
 PACKAGES = (
     "rlher",
@@ -97,6 +101,11 @@ class Run:
     def _there(self) -> list[str]:
         return [name for name in MODELS if self.model(name).exists()]
 
+    @property
+    def checkpoints(self) -> Path:
+        """Return the folder of its checkpoints, which may not exist."""
+        return self.folder / "checkpoints"
+
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows."""
         text = io.StringIO()
@@ -123,13 +132,36 @@ def create(config: TrainConfig) -> Run:
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, name)
         run = Run(folder, config)
-        # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
-        write_text(folder / "config.yaml", yaml.dump(asdict(config), sort_keys=False, Dumper=_PlainDumper))
+        write_config(run)
         write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
     except OSError as error:
-        raise UserError(f"cannot write the run folder in {parent}: {error.strerror}.") from error
+        raise UserError(f"cannot write the run folder in {parent}: {cause(error)}.") from error
     return run
+
+
+def write_config(run: Run) -> None:
+    """Replace ``config.yaml``."""
+    # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
+    write_text(run.folder / "config.yaml", yaml.dump(asdict(run.config), sort_keys=False, Dumper=_PlainDumper))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep every other process from training in a run folder within the block.
+
+    :raises UserError: another one does.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise UserError(f"{folder} is being trained right now, by another process.") from None
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -219,6 +251,18 @@ def find(run: str | None, logs: str) -> Run:
     return Run(folder, _read_config(folder / "config.yaml"))
 
 
+def latest_unfinished(logs: str) -> Run:
+    """Open the run that was begun last of those that are not finished; the newest one where all are.
+
+    :raises UserError: there is none at all.
+    """
+    begun = sorted(Path(logs).glob("*/*/config.yaml"), key=_modified, reverse=True)
+    for mark in begun:
+        if not _is_dry(mark.parent) and read_json(mark.parent / "result.json").get("status") != "finished":
+            return find(str(mark.parent), logs)
+    return find(None, logs)
+
+
 def _newest(logs: Path) -> Path:
     if (folder := _newest_or_none(logs)) is None:
         raise UserError(f"there is no run under {logs}/: `rlher train` makes one, or name a run folder.")
@@ -228,10 +272,13 @@ def _newest(logs: Path) -> Path:
 def _newest_or_none(logs: Path) -> Path | None:
     """Return the run whose model was written last, or that was begun last where none has a model yet.
 
-    A dry run is not meant to be looked at, so only where there is nothing else.
+    A dry run is not meant to be looked at, so only where there is nothing else. Nor is a file written last whose time
+    has not come yet: the clock was put back since.
     """
     models = [model for name in MODELS.values() for model in logs.glob(f"*/*/{name}")]
-    marks = sorted(models or logs.glob("*/*/config.yaml"), key=_modified, reverse=True)
+    now = time.time()
+    times = {mark: _modified(mark) for mark in models or logs.glob("*/*/config.yaml")}
+    marks = sorted(times, key=lambda mark: (times[mark] <= now, times[mark]), reverse=True)
     return next((mark.parent for mark in marks if not _is_dry(mark.parent)), marks[0].parent if marks else None)
 
 
@@ -251,23 +298,17 @@ def _modified(path: Path) -> float:
 
 def _read_config(path: Path) -> TrainConfig:
     try:
-        values = yaml.safe_load(path.read_text())
+        values = read_yaml(path)
         schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
         config = to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         runs = sorted(path.parent.glob("*/config.yaml"), key=_modified)
         near = f" {runs[-1].parent} is one." if runs else ""
         raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.{near}") from None
-    except (
-        OSError,
-        UnicodeDecodeError,
-        yaml.YAMLError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OmegaConfBaseException,
-    ) as error:
-        raise UserError(f"{path} is damaged: {str(error).splitlines()[0]}.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
+        raise UserError(
+            f"{path} is damaged: {(str(error) or type(error).__name__).splitlines()[0].rstrip('.')}."
+        ) from error
     return config
 
 

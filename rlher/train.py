@@ -1,35 +1,39 @@
 """`rlher train`: one training run, from config to result."""
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import torch as th
-from stable_baselines3.common.logger import configure
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.vec_env import VecEnv
 
 from rlher import checkpoint, loggers, runs
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
+from rlher.checkpoints import Checkpoints
 from rlher.config import EnvConfig, TrainConfig
 from rlher.display import before_building
 from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
+from rlher.envs.repeatable import Repeatable
 from rlher.envs.vec import make_goal_envs
-from rlher.errors import EnvironmentFault, UserError
-from rlher.evaluation import FINAL_SEEDS, Evaluation, evaluate_policy
+from rlher.errors import EnvironmentFault, UserError, cause
+from rlher.evaluation import FINAL_SEEDS, Evaluation, play_many
+from rlher.files import spared
 from rlher.keepsakes import keepsakes
+from rlher.logger import make_logger
+from rlher.memory import require_room
 from rlher.messages import announce, model_notes, report
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
 from rlher.resolve import resolve
 from rlher.runs import Run
+from rlher.stopping import Stop
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,13 @@ class Ready:
     """Everything a run needs, built and checked; nothing of it is written down yet.
 
     :param config: with every open value decided.
+    :param envs: the training environments, below the normaliser.
     :param notes: what was decided and found, a sentence each.
     """
 
     config: TrainConfig
     model: OffPolicyAlgorithm
+    envs: Repeatable
     normalizer: GoalNormalize | None
     notes: list[str]
 
@@ -69,7 +75,8 @@ def fit(
     with prepare(config) as ready:
         run = runs.create(ready.config)
         announce(run, ready.notes)
-        return run, _learn(run, ready, started, on_evaluation or (lambda rows: None), final)
+        with runs.locked(run.folder):
+            return run, learn(run, ready, started, on_evaluation or (lambda rows: None), final)
 
 
 @contextmanager
@@ -84,13 +91,17 @@ def prepare(config: TrainConfig) -> Iterator[Ready]:
     probed = _probed(config.env, env)
     config, notes = resolve(replace(config, env=env))
     th.set_num_threads(config.threads or 1)
-    envs, normalizer = _environments(config)
+    envs = Repeatable(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
     try:
         require_fit(config.algo.name, envs.action_space)
-        model = build_model(config.algo, config.her, config.env, envs, config.seed, config.device, config.engine)
+        room = require_room(config, envs)
+        normalizer = GoalNormalize(envs, clip=config.normalize.clip) if config.normalize.enabled else None
+        outer = normalizer or envs
+        model = build_model(config.algo, config.her, config.env, outer, config.seed, config.device, config.engine)
         if config.init_from:
             checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
-        yield Ready(config, model, normalizer, [*warnings, *probed, *notes, *model_notes(config, str(model.device))])
+        notes = [*warnings, *probed, *notes, *model_notes(config, str(model.device)), room]
+        yield Ready(config, model, envs, normalizer, notes)
     finally:
         envs.close()
 
@@ -113,25 +124,37 @@ def _require_sense(config: TrainConfig) -> None:
     loggers.require(config.logger)
 
 
-def _environments(config: TrainConfig) -> tuple[VecEnv, GoalNormalize | None]:
-    envs = make_goal_envs(config.env, config.n_envs, config.seed, config.vec_env)
-    if not config.normalize.enabled:
-        return envs, None
-    normalizer = GoalNormalize(envs, clip=config.normalize.clip)
-    return normalizer, normalizer
-
-
-def _learn(
-    run: Run, ready: Ready, started: float, on_evaluation: Callable[[list[dict[str, Any]]], None], final: bool
+def learn(
+    run: Run,
+    ready: Ready,
+    started: float,
+    on_evaluation: Callable[[list[dict[str, Any]]], None] = lambda rows: None,
+    final: bool = True,
+    since: Path | None = None,
 ) -> dict[str, Any]:
-    config, model, normalizer = run.config, ready.model, ready.normalizer
-    eval_env = make_env(config.env)
+    """Train, evaluate, keep, and return what ``result.json`` holds.
+
+    :param started: the monotonic time to count from.
+    :param on_evaluation: as :func:`fit`.
+    :param final: as :func:`fit`.
+    :param since: checkpoint to go on from.
+    """
+    config, model, normalizer, stop = run.config, ready.model, ready.normalizer, Stop()
 
     def measure(episodes: int, seed: int) -> Evaluation:
-        return evaluate_policy(eval_env, policy_of(model, normalizer), episodes, seed)
+        # An environment of its own, so that what comes of it depends on nothing but the policy and the seed.
+        env, played = make_env(config.env), []
+        try:
+            for episode in play_many(env, policy_of(model, normalizer), episodes, seed):
+                stop.check()
+                played.append(episode)
+        finally:
+            env.close()
+        return Evaluation(played)
 
     def keep_rows(rows: list[dict[str, Any]]) -> None:
-        run.write_evaluations(rows)
+        with spared("evaluations.csv"):
+            run.write_evaluations(rows)
         on_evaluation(rows)
 
     evaluations = Evaluate(
@@ -140,23 +163,30 @@ def _learn(
         keep_rows,
         lambda: checkpoint.save(run.model("best"), model, normalizer),
     )
-    model.set_logger(configure(str(run.folder), ["csv", "tensorboard"] if config.tensorboard else ["csv"]))
+    checkpoints = Checkpoints(
+        run.checkpoints, config.checkpoint, ready.envs, normalizer, evaluations, run.model("best"), stop
+    )
+    if since is not None:
+        checkpoints.restore(since, model)
+    model.set_logger(make_logger(run.folder, config.tensorboard, model.num_timesteps))
     result: dict[str, Any] = {"status": "failed", "error": None, "checkpoint": "last"}
 
-    def learn() -> None:
+    def rollouts() -> None:
         with ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
-            keeping = keepsakes(run, evaluations, normalizer)
-            model.learn(config.total_timesteps, callback=[evaluations, progress, *keeping])
+            rest = config.total_timesteps - model.num_timesteps
+            callbacks = [checkpoints, evaluations, progress, *keepsakes(run, evaluations, normalizer)]
+            model.learn(rest, callback=callbacks, reset_num_timesteps=since is None)
 
-    with stoppable(), loggers.telling(config.logger, run, model, result):
+    with stop.listening(), loggers.telling(config.logger, run, model, result):
         try:
-            _attempt(learn, model, result)
+            _attempt(rollouts, model, result)
+            if result["status"] in ("finished", "interrupted"):
+                checkpoints.finish()
         finally:  # also where the exception is a bug of ours and goes on up
             _keep(run, model, normalizer, result, started)
         if final and result["status"] == "finished":
             _attempt(lambda: result.update(_final(run, model, normalizer, evaluations, measure)), model, result)
             _keep_result(run, result, started)
-    eval_env.close()
     return result
 
 
@@ -171,6 +201,8 @@ def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[s
         result["status"] = "stopped"
     except EnvironmentFault as error:
         result["error"] = str(error)
+    except OSError as error:
+        result["error"] = f"{error.filename or 'a file'}: {cause(error)}"
     except Exception as error:
         result["error"] = f"{type(error).__name__}: {error}"
         if all_finite(model):
@@ -185,7 +217,8 @@ def _keep(
     """Write the last model and how the run ended, before anything else can go wrong."""
     result["timesteps"] = model.num_timesteps
     if all_finite(model):
-        checkpoint.save(run.model("last"), model, normalizer)
+        with _noting(result, "the last model"):
+            checkpoint.save(run.model("last"), model, normalizer)
     else:
         result["error"] = (
             f"training diverged: weights are no longer finite after {model.num_timesteps:,} steps, so only the best "
@@ -197,7 +230,18 @@ def _keep(
 
 def _keep_result(run: Run, result: dict[str, Any], started: float) -> None:
     result["wall_seconds"] = round(time.monotonic() - started, 1)
-    run.write_result(result)
+    with _noting(result, "result.json"):
+        run.write_result(result)
+
+
+@contextmanager
+def _noting(result: dict[str, Any], name: str) -> Iterator[None]:
+    """Let a run whose last files cannot be written be a failed one, and not end in a traceback."""
+    try:
+        yield
+    except OSError as error:
+        before = f"{result['error'].rstrip('.')}; then " if result["error"] else ""
+        result |= {"status": "failed", "error": f"{before}{name} could not be written ({cause(error)})."}
 
 
 def _final(
@@ -216,17 +260,3 @@ def _final(
         return final | {"best": {**final, "timesteps": model.num_timesteps}}
     checkpoint.load_policy(run.model("best"), model, normalizer)
     return final | {"best": {**measure(episodes, seed).summary(), "timesteps": best["timesteps"]}}
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Let SIGTERM, what a batch system sends before it kills, stop a run as Ctrl-C does."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -2,17 +2,21 @@
 
 import io
 import pickle
+import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch as th
+from gymnasium.spaces import Box
 from stable_baselines3 import SAC
 
 from rlher import checkpoint
 from rlher.algos.build import build_model, build_policy
 from rlher.config import BitFlippingConfig, HerConfig, SACConfig
+from rlher.envs import make_env
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import UserError
 from rlher.normalize import GoalNormalize
@@ -108,6 +112,23 @@ def test_a_pickled_normaliser_does_nothing_but_an_error(saved, tmp_path: Path) -
     assert not target.exists()
 
 
+@pytest.mark.parametrize("member", ["policy.pth", "normalizer.npz", "spaces.json", "inside policy.pth"])
+def test_a_file_that_would_fill_the_memory_is_told(saved, member: str) -> None:
+    """Ten megabytes of nothing in ten kilobytes; nobody waits until they are gigabytes."""
+    path, _, _ = saved
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    squeezed = io.BytesIO()
+    with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10**7))
+    content[member.removeprefix("inside ")] = squeezed.getvalue() if "inside" in member else bytes(10**7)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if "inside" in member else zipfile.ZIP_DEFLATED) as archive:
+        for name, value in content.items():
+            archive.writestr(name, value)
+    with pytest.raises(UserError, match="many times its own size"):
+        checkpoint.load_policy(path, *fresh())
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
 def test_a_file_cut_short_is_told(saved, share: float) -> None:
     path, _, _ = saved
@@ -115,6 +136,29 @@ def test_a_file_cut_short_is_told(saved, share: float) -> None:
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(UserError, match="damaged"):
         checkpoint.load_policy(path, *fresh())
+
+
+@pytest.mark.parametrize(
+    ("change", "was", "is_"),
+    [
+        ({"n_bits": 6}, "observations achieved_goal Box(4,)", "achieved_goal Box(6,), desired_goal Box(6,)"),
+        ({"continuous": False}, "actions Box(-1.0, 1.0, (4,), float32)", "Discrete(4)"),
+    ],
+)
+def test_an_environment_that_has_changed_since_is_told(saved, change, was, is_) -> None:
+    path, _, _ = saved
+    env = make_env(replace(ENV, **change))
+    with pytest.raises(UserError, match=f"was trained with {re.escape(was)}.*, but.* are .*{re.escape(is_)}.* now"):
+        checkpoint.require_spaces(path, env)
+    checkpoint.require_spaces(path, make_env(ENV))
+
+
+def test_other_bounds_of_an_action_are_told_although_the_weights_fit(saved) -> None:
+    path, _, _ = saved
+    env = make_env(ENV)
+    env.action_space = Box(-2.0, 2.0, (4,), np.float32)
+    with pytest.raises(UserError, match=r"actions Box\(-1.0, 1.0.* are Box\(-2.0, 2.0"):
+        checkpoint.require_spaces(path, env)
 
 
 def test_other_mistakes_are_told(saved, tmp_path: Path) -> None:

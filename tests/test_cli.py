@@ -58,6 +58,8 @@ BAD = [
     (("train", "algo.target_q_bounds=[.nan,0]"), "neither auto"),
     (("train", "env.reward_range=[0]"), "pair"),
     (("train", "algo.kwargs.n_steps=3"), "her.n_steps"),
+    (("train", "+preset=0"), "this makes no config"),
+    (("train", "algo.net_arch.a.b=3"), "this makes no config"),
     (("train", "device=cuda"), "no CUDA"),
     (("train", "+algo.lr=5"), "algo.learning_rate"),
     (("train", "+foo=1"), "no key 'foo'"),
@@ -101,6 +103,12 @@ def test_quoted_values_survive_hydras_grammar(value: str) -> None:
 
     parsed = OverridesParser.create().parse_override(f"key={overrides.quote(value)}")
     assert parsed.value() == value
+
+
+def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lr=0.1").mkdir()
+    assert overrides.to_hydra("plot", ["lr=0.1", "x=wall"]) == ["runs=['lr=0.1']", "x=wall"]
 
 
 def test_cfg_prints_the_resolved_config(rlher) -> None:

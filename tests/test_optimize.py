@@ -83,6 +83,8 @@ WRONG = [
     ("total_timesteps: {low: 10, high: 20}", "no key to tune"),
     ("her: {goal_mix: {fuure: {low: 0, high: 1}}}", "did you mean 'her.goal_mix.future'"),
     ("defaults: [hers]", "did you mean 'her'"),
+    ("defaults: 3", "a list of other spaces"),
+    ("defaults: [mine.yaml]", "a list of other spaces"),
     ("[1, 2]", "not a space"),
     ("a: b: c", "cannot read"),
     ("{}", "nothing to tune"),
@@ -95,6 +97,34 @@ def test_a_wrong_space_is_told_before_the_first_trial(rlher, tmp_path: Path, tex
     done = rlher("optimize", *SMALL, "--space", "mine.yaml")
     assert (done.code, told in done.err, len(done.err.splitlines()) <= 3) == (2, True, True), done.err
     assert not (tmp_path / "logs").exists()
+
+
+# --------------------------------------------------------------------------------------------- the journal
+
+
+def test_a_record_that_was_never_finished_spoils_no_other(tmp_path: Path) -> None:
+    """The disk was full: Optuna alone would write the next one behind it and read neither, now or ever after."""
+
+    def study() -> optuna.Study:
+        storage = open_storage(None, tmp_path, 60, print)
+        return optuna.create_study(storage=storage, study_name="mine", load_if_exists=True)
+
+    study().optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    at_work = study()
+    with (tmp_path / "journal.log").open("a") as file:
+        file.write('{"op_code":6,"worker')
+    assert len(study().trials) == 2
+    at_work.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    assert len(study().trials) == len(at_work.trials) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["[]\n", "nonsense\nnonsense\n", '{"op_code": 99}\n', "\0\n\0\n", "[" * 9000 + "\n[\n"]
+)
+def test_a_damaged_journal_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "journal.log").write_text(text)
+    with pytest.raises(UserError, match=r"journal\.log is damaged .*move it away"):
+        open_storage(None, tmp_path, 60, print)
 
 
 # --------------------------------------------------------------------------------------------- bad input

@@ -11,11 +11,15 @@ from rlher.errors import EnvironmentFault, UserError
 
 FAULT_KEY = "rlher_fault"
 
+LARGEST = float(np.finfo(np.float32).max)
+"""What is larger becomes infinite where it is learnt from, in single precision."""
+
 
 class Guard(gym.Wrapper):
     """Raise :class:`EnvironmentFault` when the environment raises or returns something no agent can learn from.
 
-    That is: a missing key, a shape other than the declared one, NaN or infinity in an observation or reward.
+    That is: a missing key, a shape other than the declared one, NaN or infinity in an observation or reward, or a
+    number that single precision takes for infinity.
 
     :param env: a goal environment.
     :param name: what to call it in the sentence.
@@ -52,7 +56,7 @@ class Guard(gym.Wrapper):
         except Exception as error:
             raise self._fault(f"step {self._steps}", error) from error
         self._check_observation(f"step {self._steps}", observation)
-        if not np.isfinite(reward):
+        if not abs(reward) <= LARGEST:
             raise EnvironmentFault(f"{self._name}: step {self._steps} of an episode returned a reward of {reward}.")
         return observation, reward, bool(terminated), bool(truncated), info
 
@@ -63,7 +67,7 @@ class Guard(gym.Wrapper):
         """
         try:
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
-            finite = np.isfinite(np.asarray(reward, dtype=np.float64)).all()
+            finite = _finite(np.asarray(reward, dtype=np.float64)).all()
         except Exception as error:
             raise self._fault("compute_reward", error) from error
         if not finite:
@@ -87,9 +91,14 @@ class Guard(gym.Wrapper):
                 raise EnvironmentFault(
                     f"{self._name}: {call} returned {key!r} of shape {value.shape}, declared was {shape}."
                 )
-            if value.dtype.kind == "f" and not np.isfinite(value).all():
-                entry = int(np.flatnonzero(~np.isfinite(value))[0])
+            if value.dtype.kind == "f" and not (finite := _finite(value)).all():
+                entry = int(np.flatnonzero(~finite)[0])
                 raise EnvironmentFault(f"{self._name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry}).")
+
+
+def _finite(value: np.ndarray) -> np.ndarray:
+    """Tell which entries are finite in single precision."""
+    return np.isfinite(value) if value.dtype.itemsize <= 4 else np.abs(value) <= LARGEST
 
 
 def describe_error(error: BaseException) -> str:

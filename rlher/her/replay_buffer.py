@@ -26,6 +26,9 @@ from rlher.her.storage import Batch, Storage
 
 CPU = th.device("cpu")
 
+LOST = "lost_step"
+"""Key of an info that says: the environment broke down in this step, and nobody knows what came of it."""
+
 
 class HerReplayBuffer(SB3HerReplayBuffer):
     """Hindsight experience replay (arXiv:1707.01495), relabelled when sampled, as fast full as empty.
@@ -148,19 +151,22 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param action: (n_envs, …).
         :param reward: (n_envs,).
         :param done: (n_envs,) whether the episode ended.
-        :param infos: one dictionary per environment.
+        :param infos: one dictionary per environment. Where ``infos[i]["lost_step"]`` is set nothing of that
+            environment's step is stored, and its episode ends before it, as by a time-out.
         """
         ended = [index for index, end in enumerate(np.asarray(done).tolist()) if end]
         action = np.asarray(action)
         terminated: NDArray | bool = False
+        lost: list[int] = []
         if ended:
             next_obs = _raw_ends(next_obs, ended, infos)
             terminated = np.zeros(self.n_envs, dtype=bool)
             for index in ended:
                 cut = self.handle_timeout_termination and infos[index].get("TimeLimit.truncated", False)
                 terminated[index] = not cut
+            lost = [index for index in ended if infos[index].get(LOST)]
         kept = infos if self.copy_info_dict else None
-        self.storage.add(obs, next_obs, action, reward, terminated, ended, kept)
+        self.storage.add(obs, next_obs, action, reward, terminated, ended, kept, lost)
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full, self.pos = True, 0
@@ -268,6 +274,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
+    def refresh_env(self) -> None:
+        """Take ``compute_reward`` from the environment anew, because the one it was taken from is closed."""
+        if self._reward is not None and self._reward.of_env:
+            self._reward = None
+
     def _reward_function(self) -> RewardFunction:
         if self._reward is None:
             if self.env is None:
@@ -281,26 +292,40 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def save(self, folder: str | os.PathLike) -> int:
         """Save to a folder of plain arrays, writing only what is new since the last save there.
 
-        Priorities by TD error are kept, and written whole each time.
+        Priorities are kept, and written whole each time. The very same draws follow a load as followed the save.
 
         :return: bytes written.
         :raises ValueError: ``copy_info_dict`` is on, and infos may be anything.
         """
         if self.copy_info_dict:
             raise ValueError("A buffer with copy_info_dict=True can only be pickled: infos may be anything.")
-        extra = {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
-        return disk.save(self.storage, folder, extra, self.priority.state())
+        extra = {
+            "pos": self.pos,
+            "full": self.full,
+            "rng": self.rng.bit_generator.state,
+            "hindsight": self.hindsight.state(),
+        }
+        # What is not settled yet is written again by the next save, when it is.
+        settles = self.n_sampled_goal > 0 and self.hindsight.settles
+        settled = (self.hindsight.settled or [0] * self.n_envs) if settles else None
+        return disk.save(self.storage, folder, settled, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Forget everything stored, and take what a folder holds. Running episodes go on.
 
-        :raises ValueError: the folder holds no buffer, or one of other spaces.
+        :raises ValueError: the folder holds no buffer, one of other spaces, or a damaged one; nothing is stored then.
         """
         self.reset()
-        extra, priorities = disk.load(self.storage, folder)
-        self.pos, self.full = min(extra["pos"], self.buffer_size - 1), extra["full"]
-        self.rng.bit_generator.state = extra["rng"]
-        self.priority.restore(priorities)
+        try:
+            with disk.told(folder):
+                extra, priorities = disk.load(self.storage, folder)
+                self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
+                self.rng.bit_generator.state = extra["rng"]
+                self.hindsight.restore(extra["hindsight"])
+                self.priority.restore(priorities)
+        except ValueError:
+            self.reset()
+            raise
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, and a reward function that is bound to one."""

@@ -88,6 +88,16 @@ class Ring:
         """Mark the running episode as finished."""
         self.running = False
 
+    def take_back_step(self) -> None:
+        """Forget the newest step."""
+        self.row, self.lap = self.row - 1, self.lap - 1
+        self.count, self.total = self.count - 1, self.total - 1
+
+    def take_back_episode(self) -> None:
+        """Forget the newest episode, which has no step left."""
+        self.row -= 1
+        self.begun -= 1
+
     def move_to_front(self, length: int) -> None:
         """Have the running episode, of that many steps, own the first rows."""
         self.row, self.lap = self.base_row + length, length

@@ -18,6 +18,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from rlher.config import ALGO_SCHEMAS, TrainConfig, keys, to_object
 from rlher.errors import UserError, closest
+from rlher.files import read_yaml
 from rlher.her.goals import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
 
 Space = dict[str, BaseDistribution]
@@ -78,8 +79,11 @@ def describe(space: Space) -> dict[str, str]:
     return {key: str(distribution) for key, distribution in sorted(space.items())}
 
 
-def _read(name: str) -> dict[str, Any]:
-    """Read one space with the ones it builds on, its own keys last."""
+def _read(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read one space with the ones it builds on, its own keys last.
+
+    :param within: spaces that build on it.
+    """
     shelf = resources.files("rlher.conf") / "space"
     own = name.endswith((".yaml", ".yml"))
     file = Path(name) if own else shelf / f"{name}.yaml"
@@ -87,12 +91,16 @@ def _read(name: str) -> dict[str, Any]:
         known = sorted(entry.name[:-5] for entry in shelf.iterdir())
         raise UserError(f"there is no space {name!r}{closest(name, known)}. There are: {', '.join(known)}, or a file.")
     try:
+        read_yaml(Path(str(file)))  # is it sound?
         tree = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # plain YAML takes 1e-4 for a word
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
+    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise UserError(f"cannot read the space {name}: {' '.join(str(error).split())}") from error
     if not isinstance(tree, dict):
         raise UserError(f"{name} is not a space: it must be a mapping of keys to ranges.")
-    parents = [_read(parent) for parent in tree.pop("defaults", [])]
+    bases = tree.pop("defaults", None) or []
+    if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in within:
+        raise UserError(f"space {name}: its defaults must be a list of other spaces.")
+    parents = [_read(base, (*within, name)) for base in bases]
     return OmegaConf.to_container(OmegaConf.merge(*parents, tree))  # type: ignore[return-value]
 
 

@@ -1,6 +1,7 @@
 """Where a study lives: a journal file or a database, opened so that it survives what clusters do to it."""
 
 import functools
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import sqlalchemy.exc
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from sqlalchemy.engine import URL, make_url
 
 from rlher.errors import UserError, redacted
@@ -81,11 +82,12 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
 
     :param heartbeat: seconds between signs of life in a database; a journal has none.
     :param on_stale: called with study and trial when a trial's worker gave none for twice that long.
-    :raises UserError: the URL cannot be read, its driver is missing, or the server cannot be reached.
+    :raises UserError: the journal is damaged, the URL cannot be read, its driver is missing, or the server cannot be
+        reached.
     """
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(folder / "journal.log")))
+        return _open_journal(folder / "journal.log")
     url = _url(storage)
     options: dict[str, Any] = {"pool_pre_ping": True}
     if url.get_backend_name() in DRIVERS:
@@ -103,6 +105,48 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
     except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
         reason = redacted(str(getattr(error, "orig", None) or error).strip().splitlines()[0])
         raise UserError(f"cannot use the storage {url.render_as_string()}: {reason}") from error
+
+
+class Journal(JournalFileBackend):
+    """Optuna's journal file, of which a record that was never finished, on a full disk say, spoils no other.
+
+    Optuna would append the next one to its line, and be able to read neither.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._mending = path, JournalFileSymlinkLock(str(path))
+        super().__init__(str(path), self._mending)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Append records, each a line of its own."""
+        if self._unfinished():
+            self._mending.acquire()
+            try:
+                if rest := self._unfinished():
+                    os.truncate(self._path, self._path.stat().st_size - rest)
+            finally:
+                self._mending.release()
+        super().append_logs(logs)
+
+    def _unfinished(self) -> int:
+        """Return the bytes of a last line without an end."""
+        with self._path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 1, 0))
+            if file.read() in (b"", b"\n"):
+                return 0
+            file.seek(0)
+            return size - (file.read(size).rfind(b"\n") + 1)
+
+
+def _open_journal(path: Path) -> JournalStorage:
+    try:
+        return JournalStorage(Journal(path))
+    except OSError:
+        raise
+    except Exception as error:  # whatever Optuna stumbles over in a line that it did not write
+        told = f"{type(error).__name__}: {error}"
+        raise UserError(f"{path} is damaged ({told}): move it away to begin this study anew.") from error
 
 
 def _url(storage: str) -> URL:

@@ -1,6 +1,12 @@
 """Small goal environments, each broken in one way, registered on import as a user's module would."""
 
+import ctypes
+import multiprocessing
 import os
+import random
+import signal
+import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -69,10 +75,87 @@ class Dies(LineEnv):
         os._exit(7)
 
 
+DEEDS = {
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "segfault": lambda: ctypes.string_at(0),
+    "exit": lambda: os._exit(7),
+    "hang": lambda: time.sleep(1000),
+}
+
+
+class Mortal(LineEnv):
+    """Does itself in, in a process of its own only: when a test plays it to see whether it is sound it lives.
+
+    :param how: a key of ``DEEDS``.
+    :param marks: folder in which every death leaves a file, so that there are ``times`` of them.
+    :param at: step of an episode.
+    :param chance: probability of death at that step; ``at=0`` is any step.
+    """
+
+    def __init__(self, how: str = "kill", marks: str = ".", times: int = 1, at: int = 3, chance: float = 1.0) -> None:
+        super().__init__()
+        self.deed, self.marks, self.times, self.at, self.chance = DEEDS[how], Path(marks), times, at, chance
+
+    def step(self, action):
+        here = multiprocessing.parent_process() is not None and self.at in (0, self.steps + 1)
+        if here and random.random() < self.chance:
+            for number in range(self.times):
+                try:
+                    (self.marks / str(number)).touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                self.deed()
+        return super().step(action)
+
+
+class Poisoned(LineEnv):
+    """Is sound until a file exists, and from then on not, at the second step of an episode.
+
+    :param how: ``raise``, ``reset``, ``reward`` or ``observation``.
+    :param once: the file.
+    :param where: ``main`` or ``worker``: the kind of process it is not sound in.
+    """
+
+    def __init__(self, how: str = "raise", once: str = "nowhere", where: str = "main") -> None:
+        super().__init__()
+        self.how, self.once, self.here = how, Path(once), where == _kind_of_process()
+
+    def reset(self, **kwargs):
+        if self.how == "reset" and self.here and self.once.exists():
+            raise OSError("the cable is loose")
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        if self.here and self.steps == 2 and self.once.exists():
+            if self.how == "raise":
+                raise ValueError("the motor is on fire")
+            if self.how == "reward":
+                reward = float("-inf")
+            if self.how == "observation":
+                observation["observation"][0] = np.inf
+        return observation, reward, *rest
+
+
+def _kind_of_process() -> str:
+    return "main" if multiprocessing.parent_process() is None else "worker"
+
+
 class NaNReward(LineEnv):
     def step(self, action):
         observation, _, *rest = super().step(action)
         return observation, float("nan"), *rest
+
+
+class HugeReward(LineEnv):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, -1e39, *rest
+
+
+class HugeObservation(LineEnv):
+    def observe(self):
+        return super().observe() | {"observation": np.array([1e39 if self.steps else 0.0])}
 
 
 class NaNObservation(LineEnv):

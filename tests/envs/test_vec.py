@@ -37,6 +37,8 @@ def play(envs, steps: int = 30) -> list[dict]:
         ),
         ("RaisesInReset", r"reset raised ValueError: nothing left to reset"),
         ("NaNReward", r"step 1 of an episode returned a reward of nan"),
+        ("HugeReward", r"step 1 of an episode returned a reward of -1e\+39"),
+        ("HugeObservation", r"step 1 returned 1e\+39 in 'observation' \(entry 0\)"),
         ("NaNObservation", r"step 2 returned nan in 'achieved_goal' \(entry 0\)"),
         ("ForgetsKey", r"step 1 returned an observation without 'desired_goal'"),
         ("WrongShape", r"reset returned 'observation' of shape \(3,\), declared was \(1,\)"),

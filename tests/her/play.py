@@ -54,16 +54,23 @@ class Player:
         """Reset every environment, without a `done`, as the first call of `learn` does."""
         self.last = [self._observe(env) for env in range(self.n_envs)]
 
-    def play(self, ends, rewards=None, terminated=None):
-        """One step of every environment; ``ends[i]`` ends the episode of environment i."""
+    def play(self, ends, rewards=None, terminated=None, lost=()):
+        """One step of every environment; ``ends[i]`` ends the episode of environment i.
+
+        Those in ``lost`` break down in it: what they were doing is over, and no step is to be stored.
+        """
+        ends = [end or env in lost for env, end in enumerate(ends)]
         rewards = [-1.0] * self.n_envs if rewards is None else rewards
         terminated = [False] * self.n_envs if terminated is None else terminated
         now, after = self.last, [self._observe(env) for env in range(self.n_envs)]
         action = np.array([[step / 1000] for step in self.step])
         infos = [{"TimeLimit.truncated": bool(e and not t)} for e, t in zip(ends, terminated, strict=True)]
+        for env in lost:
+            infos[env]["lost_step"], after[env] = True, now[env]
         self.buffer.add(_stack(now), _stack(after), action, np.array(rewards), np.array(ends), infos)
         for env in range(self.n_envs):
-            self.log.append((env, self.episode[env], self.step[env], now[env], after[env], rewards[env]))
+            if env not in lost:
+                self.log.append((env, self.episode[env], self.step[env], now[env], after[env], rewards[env]))
             self.step[env] += 1
             if ends[env]:
                 self.episode[env] += 1

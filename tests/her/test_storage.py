@@ -11,7 +11,7 @@ from play import Player, make_buffer
 from rlher.her.storage import Storage
 
 
-def held(buffer):
+def held(buffer, moving=False):
     """All transitions the buffer could draw, as (achieved before, achieved after), oldest first."""
     storage = buffer.storage
     slots = np.concatenate([ring.newest(ring.count) for ring in storage.rings])
@@ -20,7 +20,7 @@ def held(buffer):
     episodes = storage.rows["_episode"][rows]
     assert (storage.first[episodes] <= rows).all()
     assert (rows < storage.last[episodes]).all()
-    assert (storage.goals(rows, episodes)[:, 0] == -1 - storage.rows["observation"][rows][:, 1]).all()
+    assert moving or (storage.goals(rows, episodes)[:, 0] == -1 - storage.rows["observation"][rows][:, 1]).all()
     return list(zip(before, after, strict=True))
 
 
@@ -43,6 +43,32 @@ def test_it_holds_whole_newest_episodes(capacity, n_envs, lengths, reload_at):
         player.play([n == 0 for n in left])
         left = [n if n else (queue.pop(0) if queue else 5) for n, queue in zip(left, todo, strict=True)]
         check_against_log(buffer, player, capacity)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    capacity=st.integers(1, 12),
+    n_envs=st.integers(1, 3),
+    priority=st.sampled_from(["uniform", "energy", "td_error"]),
+    what=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60),
+)
+def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priority, what):
+    """The other environments' steps are, and what is drawn afterwards was all played."""
+    buffer = make_buffer(capacity * n_envs, n_envs, priority=priority)
+    player = Player(buffer, n_envs)
+    for ending, breaking in what:  # numbers of environments; some there are not
+        player.play([env == ending for env in range(n_envs)], lost=[breaking] if breaking < n_envs else [])
+        found = held(buffer)
+        for env in range(n_envs):
+            count = buffer.storage.rings[env].count
+            mine = [entry for entry in player.log if entry[0] == env]
+            expected = [(entry[3]["achieved_goal"][0], entry[4]["achieved_goal"][0]) for entry in mine]
+            assert found[:count] == expected[len(mine) - count :]
+            assert count == len(mine) or len(mine) >= capacity, "an episode was evicted without need"
+            found = found[count:]
+        if buffer.n_transitions:
+            played = {entry[4]["achieved_goal"][0] for entry in player.log}
+            assert set(buffer.sample(20).next_observations["achieved_goal"][:, 0].tolist()) <= played
 
 
 def check_against_log(buffer, player, capacity):
@@ -168,7 +194,7 @@ def test_whole_episodes_can_be_stored_between_steps():
     rows["observation"] = (0, 7)
     achieved = np.arange(901, 905, dtype=np.float32).reshape(4, 1)
     rows["achieved_goal"] = achieved
-    storage.extend(0, rows, achieved, np.full((4, 1), -8, dtype=np.float32), goes_on=False)
+    storage.extend(0, rows, achieved, np.full((4, 1), -8, dtype=np.float32))
     for _ in range(5):
         player.play([False])
     before = [entry[3]["achieved_goal"][0] for entry in player.log]

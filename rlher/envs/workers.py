@@ -1,0 +1,235 @@
+"""One process per environment, and a fresh one in the place of one that died or hangs."""
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3.common.vec_env import SubprocVecEnv
+from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper, VecEnvIndices, VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs, _worker
+
+from rlher.errors import EnvironmentFault
+from rlher.her.replay_buffer import LOST
+
+BUILDING = 300.0
+"""Seconds in which a fresh process must have imported and built its environment."""
+
+GRACE = 0.5
+"""Seconds that an answer is waited for beyond its time: Ctrl-Z stops the clock of nobody but us."""
+
+CLOSING = 5.0
+"""Seconds in which processes must have ended that were asked to."""
+
+
+class Gone(Exception):
+    """A process died or hangs; the message says how, as in "the process of environment 3 ..."."""
+
+
+class Workers(SubprocVecEnv):
+    """Stable-Baselines3's processes, which outlive the death of one.
+
+    A process that dies, or does not answer in time, is replaced by a fresh one whose environment is reset. The step it
+    was lost in has no outcome: it is returned as the end of the episode, truncated where it was last seen, with
+    ``info["lost_step"]`` set, by which our replay buffer knows not to store it.
+
+    :param builders: one per environment, called in its process, and again in each that takes its place.
+    :param name: what to call the environment in a sentence.
+    :param timeout: seconds a step or a reset may take; None: any time.
+    :param max_restarts: fresh processes of one environment, with no episode finished in between, after which one more
+        death is a fault.
+    """
+
+    def __init__(
+        self, builders: Sequence[Callable[[], gym.Env]], name: str, timeout: float | None, max_restarts: int
+    ) -> None:
+        self.restarts = 0
+        """Fresh processes so far, of all environments."""
+        self._builders, self._name, self._timeout, self._max_restarts = list(builders), name, timeout, max_restarts
+        self._in_a_row = [0] * len(builders)
+        self._lost: dict[int, tuple[Any, dict]] = {}  # first observation and info of those replaced since their step
+        self._seeding = [np.random.SeedSequence() for _ in builders]
+        try:
+            super().__init__(self._builders)
+        except (EOFError, ConnectionError) as error:
+            raise EnvironmentFault(f"{name}: a process died while it built the environment.") from error
+        self.remotes = list(self.remotes)
+        self._newest: Sequence[Any] = []  # observation of each environment
+        self._due: float | None = None  # when the step under way must be over
+
+    def reset(self) -> VecEnvObs:
+        """Reset all.
+
+        :raises EnvironmentFault: a process was lost once too often.
+        """
+        self._lost.clear()
+        # What a fresh process is seeded with follows from these: a run that loses one at the same step repeats itself.
+        self._seeding = [
+            was if seed is None else np.random.SeedSequence(seed)
+            for was, seed in zip(self._seeding, self._seeds, strict=True)
+        ]
+        for index, how in enumerate(zip(self._seeds, self._options, strict=True)):
+            with self._replacing(index):
+                self._send(index, "reset", how)
+        deadline = self._deadline()
+        answers = [self._answer(index, deadline) or self._lost.pop(index) for index in range(self.num_envs)]
+        self._newest, self.reset_infos = zip(*answers, strict=True)  # type: ignore[assignment]
+        self._reset_seeds()
+        self._reset_options()
+        return _stack_obs(self._newest, self.observation_space)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Send the actions.
+
+        :raises EnvironmentFault: a process was lost once too often.
+        """
+        for index, action in enumerate(actions):
+            if index not in self._lost:  # else the episode that this action is for is over
+                with self._replacing(index):
+                    self._send(index, "step", action)
+        self.waiting, self._due = True, self._deadline()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Wait for all.
+
+        :raises EnvironmentFault: a process was lost once too often.
+        """
+        outcomes = [self._answer(index, self._due) or self._lost_step(index) for index in range(self.num_envs)]
+        self.waiting = False
+        self._newest, rewards, dones, infos, self.reset_infos = zip(*outcomes, strict=True)  # type: ignore[assignment]
+        for index in np.flatnonzero(dones):
+            if LOST not in infos[index]:
+                self._in_a_row[index] = 0
+        observations = _stack_obs(self._newest, self.observation_space)
+        return observations, np.stack(rewards), np.stack(dones), infos  # type: ignore[return-value]
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of each environment; where the process is lost, of the one in its place.
+
+        :raises EnvironmentFault: a process was lost once too often.
+        """
+        call = (method_name, method_args, method_kwargs)
+        return [self._call(index, call) for index in self._get_indices(indices)]
+
+    def close(self) -> None:
+        """End the processes, those that are dead, hang or are in mid-step included."""
+        if self.closed:
+            return
+        self.closed = True
+        deadline = time.monotonic() + CLOSING
+        for remote in self.remotes:
+            with contextlib.suppress(OSError):
+                remote.send(("close", None))
+        for remote, process in zip(self.remotes, self.processes, strict=True):
+            with contextlib.suppress(EOFError, OSError):
+                while remote.poll(max(deadline - time.monotonic(), 0)):  # what is still under way; then the end of file
+                    remote.recv()
+            _end(process, max(deadline - time.monotonic(), 0))
+            remote.close()
+
+    # ------------------------------------------------------------------------------------------- one process
+
+    def _send(self, index: int, command: str, data: Any) -> None:
+        try:
+            self.remotes[index].send((command, data))
+        except OSError as error:
+            raise Gone(self._obituary(index)) from error
+
+    def _receive(self, index: int, deadline: float | None, late: str = "") -> Any:
+        remote = self.remotes[index]
+        try:
+            if deadline is None or remote.poll(max(deadline - time.monotonic(), 0)) or remote.poll(GRACE):
+                return remote.recv()
+        except (EOFError, OSError) as error:
+            raise Gone(self._obituary(index)) from error
+        raise Gone(late or f"hung (no answer in {self._timeout:g} s, see env.step_timeout)")
+
+    def _deadline(self) -> float | None:
+        return None if self._timeout is None else time.monotonic() + self._timeout
+
+    def _answer(self, index: int, deadline: float | None) -> Any | None:
+        """Return what a process answers to a step or reset, None where it was lost since it was asked."""
+        if index not in self._lost:
+            with self._replacing(index):
+                return self._receive(index, deadline)
+        return None
+
+    def _call(self, index: int, call: Any) -> Any:
+        while True:
+            with self._replacing(index):
+                self._send(index, "env_method", call)
+                return self._receive(index, self._deadline())
+
+    def _obituary(self, index: int) -> str:
+        process = self.processes[index]
+        process.join(timeout=1)
+        if process.exitcode is None:
+            return "stopped answering"
+        if process.exitcode < 0:
+            names = {each.value: each.name for each in signal.Signals}  # of the real-time ones only the ends have any
+            return f"died (killed by {names.get(-process.exitcode, f'signal {-process.exitcode}')})"
+        return f"died (exit status {process.exitcode})"
+
+    # -------------------------------------------------------------------------------------- another in its place
+
+    @contextlib.contextmanager
+    def _replacing(self, index: int) -> Iterator[None]:
+        try:
+            yield
+        except Gone as gone:
+            self._replace(index, str(gone))
+
+    def _replace(self, index: int, how: str) -> None:
+        """Put a fresh process, its environment reset, in the place of one that is gone."""
+        while True:
+            what = f"{self._name}: the process of environment {index} {how}"
+            if self._in_a_row[index] == self._max_restarts:
+                count = f"{self._max_restarts} restart{'s' if self._max_restarts > 1 else ''}"
+                often = f", after {count} without a finished episode" if self._max_restarts else ""
+                raise EnvironmentFault(f"{what}{often}.")
+            self._in_a_row[index] += 1
+            self.restarts += 1
+            print(f"rlher: {what}; its episode ends there, and a fresh process takes its place.", file=sys.stderr)
+            try:
+                self._lost[index] = self._start(index)
+                return
+            except Gone as gone:
+                how = str(gone)
+
+    def _start(self, index: int) -> tuple[Any, dict]:
+        """Start a process in the place of another; return the first observation of its environment, and the info."""
+        _end(self.processes[index], 0)
+        self.remotes[index].close()
+        methods = multiprocessing.get_all_start_methods()
+        context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+        self.remotes[index], theirs = context.Pipe()
+        arguments = theirs, self.remotes[index], CloudpickleWrapper(self._builders[index])
+        self.processes[index] = context.Process(target=_worker, args=arguments, daemon=True)
+        self.processes[index].start()
+        theirs.close()
+        self._send(index, "get_spaces", None)
+        self._receive(index, time.monotonic() + BUILDING, f"built no environment in {BUILDING:g} s")
+        seed = int(self._seeding[index].spawn(1)[0].generate_state(1)[0])
+        self._send(index, "reset", (seed, {}))
+        return self._receive(index, self._deadline())
+
+    def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
+        """Return what stands for the outcome of a step that has none."""
+        first, reset_info = self._lost.pop(index)
+        info = {LOST: True, "TimeLimit.truncated": True, "terminal_observation": self._newest[index]}
+        return first, 0.0, True, info, reset_info
+
+
+def _end(process: Any, patience: float) -> None:
+    """Wait for a process to end, and kill it where it does not."""
+    process.join(patience)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
