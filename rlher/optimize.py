@@ -77,7 +77,8 @@ def _require_sense(config: OptimizeConfig) -> None:
     if config.sampler == "cmaes" and find_spec("cmaes") is None:
         raise UserError("sampler=cmaes needs a package of its own: pip install 'rlher[cmaes]'.")
     if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
-        raise UserError(f"study_name={config.study_name!r} is to name a folder: letters, digits, _, . and - only, no dot first.")
+        what = "letters, digits, _, . and - only, and no dot first"
+        raise UserError(f"study_name={config.study_name!r} is to name a folder: {what}.")
 
 
 def _default_name(config: OptimizeConfig) -> str:
