@@ -183,7 +183,7 @@ def learn(
             if result["status"] in ("finished", "interrupted"):
                 checkpoints.finish()
         finally:  # also where the exception is a bug of ours and goes on up
-            _keep(run, model, normalizer, result, started)
+            _keep(run, model, normalizer, result, started, over=not final)
         if final and result["status"] == "finished":
             _attempt(lambda: result.update(_final(run, model, normalizer, evaluations, measure)), model, result)
             _keep_result(run, result, started)
@@ -212,9 +212,17 @@ def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[s
 
 
 def _keep(
-    run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, result: dict[str, Any], started: float
+    run: Run,
+    model: OffPolicyAlgorithm,
+    normalizer: GoalNormalize | None,
+    result: dict[str, Any],
+    started: float,
+    over: bool,
 ) -> None:
-    """Write the last model and how the run ended, before anything else can go wrong."""
+    """Write the last model and how the run ended, before anything else can go wrong.
+
+    :param over: nothing more is to come; a run that is killed in its last evaluation is not finished.
+    """
     result["timesteps"] = model.num_timesteps
     if all_finite(model):
         with _noting(result, "the last model"):
@@ -225,13 +233,13 @@ def _keep(
             "model is kept. A smaller algo.learning_rate or algo.target_q_bounds may keep it together."
         )
         result["status"] = "failed"
-    _keep_result(run, result, started)
+    _keep_result(run, result, started, over)
 
 
-def _keep_result(run: Run, result: dict[str, Any], started: float) -> None:
+def _keep_result(run: Run, result: dict[str, Any], started: float, over: bool = True) -> None:
     result["wall_seconds"] = round(time.monotonic() - started, 1)
     with _noting(result, "result.json"):
-        run.write_result(result)
+        run.write_result(result if over or result["status"] != "finished" else result | {"status": "interrupted"})
 
 
 @contextmanager

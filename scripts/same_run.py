@@ -21,8 +21,7 @@ def differences(one: Path, two: Path) -> list[str]:
     if _rows(one) != _rows(two):
         found.append("evaluations.csv")
     results = [json.loads((folder / "result.json").read_text()) | {CLOCK: 0} for folder in (one, two)]
-    if results[0] != results[1]:
-        found.append("result.json")
+    found += [f"result.json: {key}" for key in results[0] if results[0][key] != results[1].get(key)]
     return found
 
 

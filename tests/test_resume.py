@@ -9,13 +9,14 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch as th
 from same_run import differences
 
-from rlher import runs, snapshots
+from rlher import runs, snapshots, train
 from rlher.checkpoints import Checkpoints
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.errors import UserError
@@ -110,6 +111,21 @@ def test_writing_in_between_changes_nothing(rlher, case: str) -> None:
     kept = snapshots.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
     assert len(kept) == snapshots.KEPT
     assert (kept[1] / "episodes.npz").exists()
+
+
+def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    final, folder = train._final, folder_of("dqn")
+
+    def copied(*arguments: Any) -> dict[str, Any]:
+        if not Path("killed").exists():
+            shutil.copytree(folder, f"killed/{folder}")
+        return final(*arguments)
+
+    monkeypatch.setattr(train, "_final", copied)
+    assert rlher("train", *words("dqn")).code == 0
+    again = rlher("train", "--resume", f"killed/{folder}")
+    assert again.code == 0, again.err
+    assert differences(folder, Path("killed") / folder) == []
 
 
 @pytest.fixture
