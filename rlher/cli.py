@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlher import COMMAND, __version__
-from rlher.errors import EnvironmentFault, UserError, cause, closest, redacted
+from rlher.errors import EnvironmentFault, UserError, cause, closest, first_line, redacted
 
 VERBS: dict[str, str] = {
     "train": "train an agent and keep everything in a run folder",
@@ -101,6 +101,7 @@ def _dispatch(argv: list[str]) -> int:
 def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     """Run ``rlher.<verb>.<verb>(config)`` under Hydra, once or, with ``-m``, once per job."""
     import hydra
+    import yaml
     from hydra.core.hydra_config import HydraConfig
     from hydra.core.utils import env_override
     from omegaconf import DictConfig
@@ -138,11 +139,11 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             shown = "--cfg" in argv or "-c" in argv
             sys.argv = [program[0], *(redacted(word) if shown else word for word in argv)]
             hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
-        except (TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+        except (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
             if composed:
                 raise
-            # of Hydra and OmegaConf, who have exceptions of their own for most of what one can type
-            raise UserError(f"this makes no config: {str(error).splitlines()[0].rstrip('.')}.") from error
+            # of Hydra and OmegaConf, who have exceptions of their own for most of what one can type, less of files
+            raise UserError(f"this makes no config: {' '.join(str(error).split()).rstrip('.')}.") from error
         finally:
             sys.argv = program
     return max(codes, default=0)
@@ -200,7 +201,7 @@ def explain(error: Exception) -> str | None:
         return f"cannot read or write {error.filename or 'the output'}: {cause(error)}."
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return None
-    first = str(error).splitlines()[0]
+    first = first_line(error)
     if first.startswith("Could not override"):
         from rlher.overrides import closest_key
 
@@ -212,10 +213,10 @@ def explain(error: Exception) -> str | None:
         return f"{word} is several values: for one run each add -m, for a list write {name}=[{values}]."
     if first.startswith("In 'preset/"):
         return f"this preset does not fit the rest: {str(error).splitlines()[1]}."
-    under = str(error.__cause__).splitlines()[0].rstrip(".") if error.__cause__ else ""
+    under = first_line(error.__cause__) if error.__cause__ else ""
     if first.startswith("Error merging override "):
         return _wrong_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), under)
-    return f"{first.rstrip('.')}{': ' + under if under and under != first else ''}."
+    return f"{first}{': ' + under if under and under != first else ''}."
 
 
 def _wrong_value(word: str, under: str) -> str:

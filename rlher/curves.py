@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from rlher.config import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
-from rlher.errors import UserError, closest
+from rlher.errors import UserError, closest, first_line
 from rlher.files import read_json, read_text, read_yaml
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
@@ -145,7 +145,7 @@ def read_below(place: str, hint: str = "") -> tuple[list[Curve], list[str]]:
         try:
             curves.append(_read_run(folder))
         except (OSError, ValueError, RecursionError) as error:
-            passed.append(f"{folder}: {str(error).splitlines()[0].rstrip('.')}")
+            passed.append(f"{folder}: {first_line(error)}")
     return curves, passed
 
 

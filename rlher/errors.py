@@ -22,6 +22,11 @@ def cause(error: OSError) -> str:
     return error.strerror or str(error)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, without a full stop; its type where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def closest(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``name``, or ``""``.
 

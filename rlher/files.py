@@ -19,6 +19,9 @@ from rlher.errors import UserError, cause
 MOST_NODES = 100_000
 """Values in a YAML file. A few lines of aliases of aliases stand for billions."""
 
+MOST_LEVELS = 50
+"""Of values in each other; some readers of the tree call themselves for each."""
+
 MOST_BITS = 1024
 """Of a whole number in one; what is larger no float can hold, and in the end not even be printed."""
 
@@ -119,12 +122,13 @@ def read_yaml(path: Path) -> Any:
 
 
 def _require_small(tree: Any) -> None:
-    rest, count = [tree], 0
+    rest, count = [(tree, 0)], 0
     while rest:
-        node = rest.pop()
+        node, depth = rest.pop()
         count += 1
-        if count > MOST_NODES:
-            raise ValueError("it holds too many values, or itself")
+        if count > MOST_NODES or depth > MOST_LEVELS:
+            raise ValueError("it holds too many values, too many in each other, or itself")
         if isinstance(node, int) and node.bit_length() > MOST_BITS:
-            raise ValueError("it holds a number with thousands of digits")
-        rest += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+            raise ValueError("it holds a number with hundreds of digits")
+        inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        rest += [(each, depth + 1) for each in inner]

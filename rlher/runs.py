@@ -29,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError, cause, closest
+from rlher.errors import UserError, cause, closest, first_line
 from rlher.files import read_json, read_yaml, write_json, write_text
 
 PACKAGES = (
@@ -306,9 +306,7 @@ def _read_config(path: Path) -> TrainConfig:
         near = f" {runs[-1].parent} is one." if runs else ""
         raise UserError(f"{path.parent} is not a run folder: it has no config.yaml.{near}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
-        raise UserError(
-            f"{path} is damaged: {(str(error) or type(error).__name__).splitlines()[0].rstrip('.')}."
-        ) from error
+        raise UserError(f"{path} is damaged: {first_line(error)}.") from error
     return config
 
 

@@ -124,6 +124,7 @@ class Workspace:
             f"{run}/last_model.zip": [evaluate, evaluate, command(*TRAIN, f"init_from={run}", "dry_run=true")],
             "recipe.yaml": [command("train", "algo=dqn", "env=BitFlipping-v0", "tuned=recipe.yaml", "--cfg", "job")],
             "space.yaml": [_read_space],
+            "my_conf/env/mine.yaml": [command("train", "env=mine", "--config-dir", "my_conf", "--cfg", "job")],
             "journal/journal.log": [_read_journal],
             **{f"buffer/{name}": [_read_buffer] for name in os.listdir(folder / "buffer")},
         }
@@ -166,6 +167,10 @@ def _write_others() -> None:
     from rlher.tuning.storage import open_storage
     from rlher.tuning.study import open_study
 
+    Path("my_conf/env").mkdir(parents=True)
+    Path("my_conf/env/mine.yaml").write_text(
+        "defaults: [/schema/env/any@_here_, _self_]\nid: Mine-v0\nmodules: [mine]\n"
+    )
     Path("recipe.yaml").write_text(
         "# @package _global_\nalgo: {gamma: 0.9, net_arch: [8, 8]}\nher: {n_sampled_goal: 2}\n"
     )
@@ -210,7 +215,7 @@ def _read_space() -> int:
     from rlher.config import DQNConfig, TrainConfig
     from rlher.tuning import space
 
-    with _told(UserError):
+    with _told(UserError, OSError):
         space.load("space.yaml", TrainConfig(algo=DQNConfig(name="dqn")))
     return 0
 
@@ -229,11 +234,11 @@ def _read_journal() -> int:
 
 
 @contextlib.contextmanager
-def _told(kind: type[Exception]) -> Iterator[None]:
+def _told(*kinds: type[Exception]) -> Iterator[None]:
     """Take an error that is a sentence for people as the verbs do: print it."""
     try:
         yield
-    except kind as error:
+    except kinds as error:
         print(error, file=sys.stderr)
 
 

@@ -97,6 +97,16 @@ def test_flags_and_overrides_in_any_order() -> None:
 TRICKY = ["plain", "a=b", "it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "\\'", "[x]", "a,b", ""]
 
 
+@pytest.mark.parametrize("text", ["id: [", "id: \x01", "id: !!python/object/apply:os.system [exit]", "[" * 9000])
+def test_a_config_file_of_ones_own_that_cannot_be_read_is_told(rlher, tmp_path: Path, text: str) -> None:
+    (tmp_path / "conf/env").mkdir(parents=True)
+    (tmp_path / "conf/env/mine.yaml").write_text(text)
+    done = rlher("train", "env=mine", "--config-dir", "conf", "--cfg", "job")
+    assert done.code == 2
+    assert done.err.startswith("rlher: this makes no config: ")
+    assert len(done.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize("value", TRICKY)
 def test_quoted_values_survive_hydras_grammar(value: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser

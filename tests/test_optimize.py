@@ -73,6 +73,7 @@ WRONG = [
     ("algo: {ent_coef: {choices: [auto]}}", "dqn does not have"),
     ("her: {n_sampled_goal: 3}", "no range"),
     ("her: {n_sampled_goal: {low: 1, hihg: 2}}", "did you mean 'high'"),
+    ("her: {n_sampled_goal: {low: 1, 3: 2}}", "has no '3'"),
     ("her: {n_sampled_goal: {low: 1}}", "low and high"),
     ("her: {n_sampled_goal: {low: -3, high: 2}}", "at least 0"),
     ("her: {goal_selection_strategy: {choices: [future, fianl]}}", "did you mean 'final'"),
@@ -102,7 +103,8 @@ def test_a_wrong_space_is_told_before_the_first_trial(rlher, tmp_path: Path, tex
 # --------------------------------------------------------------------------------------------- the journal
 
 
-def test_a_record_that_was_never_finished_spoils_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rest", ['{"op_code":6,"worker', '{"op_c\\0de":6,"wor\n', "\0" * 100_000])
+def test_a_record_that_was_never_finished_spoils_no_other(tmp_path: Path, rest: str) -> None:
     """The disk was full: Optuna alone would write the next one behind it and read neither, now or ever after."""
 
     def study() -> optuna.Study:
@@ -112,7 +114,7 @@ def test_a_record_that_was_never_finished_spoils_no_other(tmp_path: Path) -> Non
     study().optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
     at_work = study()
     with (tmp_path / "journal.log").open("a") as file:
-        file.write('{"op_code":6,"worker')
+        file.write(rest)
     assert len(study().trials) == 2
     at_work.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     assert len(study().trials) == len(at_work.trials) == 3

@@ -128,8 +128,9 @@ class Workers(SubprocVecEnv):
             with contextlib.suppress(OSError):
                 remote.send(("close", None))
         for remote, process in zip(self.remotes, self.processes, strict=True):
-            with contextlib.suppress(EOFError, OSError):
-                while remote.poll(max(deadline - time.monotonic(), 0)):  # what is still under way; then the end of file
+            # What is still under way, perhaps half read when Ctrl-C came; then the end of file.
+            with contextlib.suppress(Exception):
+                while remote.poll(max(deadline - time.monotonic(), 0)):
                     remote.recv()
             _end(process, max(deadline - time.monotonic(), 0))
             remote.close()

@@ -91,12 +91,12 @@ def _read(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
         known = sorted(entry.name[:-5] for entry in shelf.iterdir())
         raise UserError(f"there is no space {name!r}{closest(name, known)}. There are: {', '.join(known)}, or a file.")
     try:
-        read_yaml(Path(str(file)))  # is it sound?
+        if not isinstance(read_yaml(Path(str(file))), dict):
+            raise UserError(f"{name} is not a space: it must be a mapping of keys to ranges.")
         tree = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # plain YAML takes 1e-4 for a word
     except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise UserError(f"cannot read the space {name}: {' '.join(str(error).split())}") from error
-    if not isinstance(tree, dict):
-        raise UserError(f"{name} is not a space: it must be a mapping of keys to ranges.")
+    assert isinstance(tree, dict)
     bases = tree.pop("defaults", None) or []
     if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in within:
         raise UserError(f"space {name}: its defaults must be a list of other spaces.")
@@ -114,7 +114,7 @@ def _leaves(tree: dict[str, Any], space: str, prefix: str = "") -> Iterator[tupl
         if "choices" not in value and "low" not in value and "high" not in value:
             yield from _leaves(value, space, f"{key}.")
             continue
-        if unknown := [word for word in value if word not in LEAF_KEYS]:
+        if unknown := [str(word) for word in value if word not in LEAF_KEYS]:
             raise UserError(f"space {space!r}: {key} has no {unknown[0]!r}{closest(unknown[0], LEAF_KEYS)}.")
         yield key, value
 

@@ -1,6 +1,7 @@
 """Where a study lives: a journal file or a database, opened so that it survives what clusters do to it."""
 
 import functools
+import json
 import os
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from rlher.errors import UserError, redacted
 PATIENCE = 600.0
 """Seconds a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
+TAIL = 2**16
+"""Bytes at the end of a journal in which its last line is looked for."""
 DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql"}
 # What optuna's cache in front of a database calls, and the two of the heartbeat.
 CALLS = (
@@ -110,7 +113,7 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
 class Journal(JournalFileBackend):
     """Optuna's journal file, of which a record that was never finished, on a full disk say, spoils no other.
 
-    Optuna would append the next one to its line, and be able to read neither.
+    Optuna passes over a last line that it cannot read, but not once another follows, or has been written behind it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,24 +122,29 @@ class Journal(JournalFileBackend):
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Append records, each a line of its own."""
-        if self._unfinished():
+        if self._unreadable():
             self._mending.acquire()
             try:
-                if rest := self._unfinished():
-                    os.truncate(self._path, self._path.stat().st_size - rest)
+                os.truncate(self._path, self._path.stat().st_size - self._unreadable())
             finally:
                 self._mending.release()
         super().append_logs(logs)
 
-    def _unfinished(self) -> int:
-        """Return the bytes of a last line without an end."""
+    def _unreadable(self) -> int:
+        """Return the bytes of the last line, none where it is a record; somebody may be writing it."""
         with self._path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - 1, 0))
-            if file.read() in (b"", b"\n"):
-                return 0
-            file.seek(0)
-            return size - (file.read(size).rfind(b"\n") + 1)
+            file.seek(max(size - TAIL, 0))
+            tail = file.read()
+            if b"\n" not in tail[:-1]:
+                file.seek(0)
+                tail = file.read()
+        line = tail[tail.rfind(b"\n", 0, -1) + 1 :]
+        try:
+            whole = not line or (line.endswith(b"\n") and bool(json.loads(line)))
+        except (ValueError, RecursionError):
+            whole = False
+        return 0 if whole else len(line)
 
 
 def _open_journal(path: Path) -> JournalStorage:

@@ -54,7 +54,7 @@ def open_study(
 def _require_same(study: Study, identity: dict[str, Any]) -> None:
     for _ in range(50):  # its creator may be about to write it
         theirs = study.user_attrs.get(IDENTITY)
-        if theirs is not None:
+        if isinstance(theirs, dict):
             break
         time.sleep(0.1)
     else:
