@@ -217,7 +217,7 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
         try:
             snapshots.verify(checkpoint)
         except snapshots.Damaged as error:
-            said.append(f"{error} The checkpoint before it is taken.")
+            said.append(f"{error} The checkpoint before it is taken, if there is one.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
         else:

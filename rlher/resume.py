@@ -73,7 +73,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, dict[str, Any]]:
             run = Run(run.folder, replace(config, threads=ready.config.threads))
             _note(run, done)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
-            nothing = "there is no checkpoint yet, so it begins again"
+            nothing = f"there is no checkpoint {'that is whole' if said else 'yet'}, so it begins again"
             announce(run, [where if checkpoint else nothing, *said, *ready.notes])
             return run, learn(run, ready, started, since=checkpoint)
 

@@ -135,17 +135,54 @@ def stopped(rlher, at_step) -> Path:
     return folder_of("dqn")
 
 
-def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path) -> None:
+def flip(content: bytes) -> bytes:
+    half = len(content) // 2
+    return content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "a bit": flip,
+    "cut": lambda content: content[: len(content) // 3],
+    "emptied": lambda content: b"",
+    "gone": lambda content: None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, damage: str) -> None:
+    """Whichever file it is; the one before is taken, and the end is the same."""
     rlher("train", *words("dqn"), "logs=peace")
-    newest = snapshots.newest_first(stopped / "checkpoints")[0]
-    weights = newest / "weights.pt"
-    content = bytearray(weights.read_bytes())
-    content[len(content) // 2] ^= 1
-    weights.write_bytes(content)
+    names = sorted(file.relative_to(newest(stopped)) for file in newest(stopped).rglob("*") if file.is_file())
+    assert {str(name) for name in names} >= {"checkpoint.json", "state.json", "weights.pt", "buffer/buffer.json"}
+    for number, name in enumerate(names):
+        copy = Path(f"{number}/{folder_of('dqn')}")
+        shutil.copytree(stopped, copy)
+        file = newest(copy) / name
+        content = DAMAGES[damage](file.read_bytes())
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        again = rlher("train", "--resume", str(copy))
+        assert again.code == 0, again.err
+        assert str(file.parent) in again.err
+        assert "The checkpoint before it is taken" in again.err
+        assert "resumed at 180" in again.err
+        assert "Traceback" not in again.err
+        assert differences(Path("peace/dqn/BitFlipping-v0_1"), copy) == []
+
+
+def newest(folder: Path) -> Path:
+    return snapshots.newest_first(folder / "checkpoints")[0]
+
+
+def test_where_all_checkpoints_are_damaged_it_begins_again(rlher, stopped: Path) -> None:
+    rlher("train", *words("dqn"), "logs=peace")
+    for weights in stopped.rglob("weights.pt"):
+        weights.write_bytes(flip(weights.read_bytes()))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-    assert f"{weights} is not what it was" in again.err
-    assert "resumed at 180" in again.err
+    assert "it begins again" in again.err
     assert differences(Path("peace/dqn/BitFlipping-v0_1"), stopped) == []
 
 
@@ -154,11 +191,11 @@ def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
         def __reduce__(self) -> tuple:
             return Path.touch, (Path("pwned"),)
 
-    newest = snapshots.newest_first(stopped / "checkpoints")[0]
-    th.save({"parameters": Evil()}, newest / "weights.pt", pickle_module=pickle)
-    manifest = json.loads((newest / "checkpoint.json").read_text())
-    manifest["sha256"]["weights.pt"] = snapshots._digest(newest / "weights.pt")
-    (newest / "checkpoint.json").write_text(json.dumps(manifest))
+    where = newest(stopped)
+    th.save({"parameters": Evil()}, where / "weights.pt", pickle_module=pickle)
+    manifest = json.loads((where / "checkpoint.json").read_text())
+    manifest["sha256"]["weights.pt"] = snapshots._digest(where / "weights.pt")
+    (where / "checkpoint.json").write_text(json.dumps(manifest))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
     assert "cannot be gone on from" in again.err
@@ -242,11 +279,11 @@ def test_an_environment_that_does_not_repeat_itself_is_told(rlher, stopped: Path
 
 
 def test_checkpoints_share_what_did_not_change(rlher, stopped: Path) -> None:
-    newest, before = snapshots.newest_first(stopped / "checkpoints")
-    shared = [file for file in (before / "buffer").glob("part-*.npz") if (newest / "buffer" / file.name).exists()]
+    last, before = snapshots.newest_first(stopped / "checkpoints")
+    shared = [file for file in (before / "buffer").glob("part-*.npz") if (last / "buffer" / file.name).exists()]
     assert shared
     assert all(file.stat().st_nlink >= 2 for file in shared)
-    snapshots.verify(newest)
+    snapshots.verify(last)
 
 
 def test_no_checkpoints_where_none_are_wanted(rlher) -> None:
