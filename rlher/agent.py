@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher import checkpoint
+from rlher import model_file
 from rlher.algos.build import build_policy, require_fit
 from rlher.envs import make_env
 from rlher.evaluation import Policy
@@ -31,12 +31,12 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     :raises UserError: no model, or a damaged one.
     """
     env = make_env(run.config.env, render_mode=render_mode)
-    checkpoint.require_spaces(run.model(which), env)
+    model_file.require_spaces(run.model(which), env)
     venv = DummyVecEnv([lambda: env])
     require_fit(run.config.algo.name, env.action_space)
     normalizer = (
         GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
     )
     model = build_policy(run.config.algo, normalizer or venv, device)
-    checkpoint.load_policy(run.model(which), model, normalizer)
+    model_file.load_policy(run.model(which), model, normalizer)
     return Agent(policy_of(model, normalizer, deterministic), env)

@@ -7,7 +7,7 @@ from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher import checkpoint
+from rlher import model_file
 from rlher.callbacks import Evaluate
 from rlher.envs import make_env
 from rlher.errors import EnvironmentFault, UserError
@@ -66,7 +66,7 @@ class KeepModels(Keepsake):
         if len(rows) > self._seen:
             self._seen = len(rows)
             with spared("a model by steps"):
-                checkpoint.save(self._run.model(str(rows[-1]["timesteps"])), self.model, self._normalizer)  # type: ignore[arg-type]
+                model_file.save(self._run.model(str(rows[-1]["timesteps"])), self.model, self._normalizer)  # type: ignore[arg-type]
 
 
 class KeepClips(Keepsake):

@@ -10,7 +10,7 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher import checkpoint, loggers, runs
+from rlher import model_file, runs, tracking
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
@@ -99,7 +99,7 @@ def prepare(config: TrainConfig) -> Iterator[Ready]:
         outer = normalizer or envs
         model = build_model(config.algo, config.her, config.env, outer, config.seed, config.device, config.engine)
         if config.init_from:
-            checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
+            model_file.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
         notes = [*warnings, *probed, *notes, *model_notes(config, str(model.device)), room]
         yield Ready(config, model, envs, normalizer, notes)
     finally:
@@ -121,7 +121,7 @@ def _require_sense(config: TrainConfig) -> None:
         runs.find(config.init_from, config.logs)
     if config.record:
         before_building()
-    loggers.require(config.logger)
+    tracking.require(config.logger)
 
 
 def learn(
@@ -161,7 +161,7 @@ def learn(
         lambda: measure(config.eval.episodes, config.eval.seed),
         config.eval.freq or config.total_timesteps,
         keep_rows,
-        lambda: checkpoint.save(run.model("best"), model, normalizer),
+        lambda: model_file.save(run.model("best"), model, normalizer),
     )
     checkpoints = Checkpoints(
         run.checkpoints, config.checkpoint, ready.envs, normalizer, evaluations, run.model("best"), stop
@@ -177,7 +177,7 @@ def learn(
             callbacks = [checkpoints, evaluations, progress, *keepsakes(run, evaluations, normalizer)]
             model.learn(rest, callback=callbacks, reset_num_timesteps=since is None)
 
-    with stop.listening(), loggers.telling(config.logger, run, model, result):
+    with stop.listening(), tracking.telling(config.logger, run, model, result):
         try:
             _attempt(rollouts, model, result)
             if result["status"] in ("finished", "interrupted"):
@@ -226,7 +226,7 @@ def _keep(
     result["timesteps"] = model.num_timesteps
     if all_finite(model):
         with _noting(result, "the last model"):
-            checkpoint.save(run.model("last"), model, normalizer)
+            model_file.save(run.model("last"), model, normalizer)
     else:
         result["error"] = (
             f"training diverged: weights are no longer finite after {model.num_timesteps:,} steps, so only the best "
@@ -264,7 +264,7 @@ def _final(
     final: dict[str, Any] = measure(episodes, seed).summary()
     best = evaluations.best
     if best is None or best["timesteps"] >= model.num_timesteps:
-        checkpoint.save(run.model("best"), model, normalizer)
+        model_file.save(run.model("best"), model, normalizer)
         return final | {"best": {**final, "timesteps": model.num_timesteps}}
-    checkpoint.load_policy(run.model("best"), model, normalizer)
+    model_file.load_policy(run.model("best"), model, normalizer)
     return final | {"best": {**measure(episodes, seed).summary(), "timesteps": best["timesteps"]}}

@@ -11,7 +11,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher import checkpoint
+from rlher import model_file
 from rlher.algos.build import arguments_of, build_policy
 from rlher.algos.registry import ALGORITHMS
 from rlher.config import OffPolicyConfig
@@ -57,10 +57,10 @@ def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | 
     model = getattr(importlib.import_module(module), name)(policy, venv, device="cpu", **deepcopy(arguments))
     if getattr(algo, "layer_norm_critics", False):
         ours = build_policy(algo, venv, "cpu")
-        checkpoint.load_policy(run.model(which), ours, normalizer)
+        model_file.load_policy(run.model(which), ours, normalizer)
         model.policy.actor.load_state_dict(ours.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
-        checkpoint.load_all(run.model(which), model, normalizer)
+        model_file.load_all(run.model(which), model, normalizer)
     model.num_timesteps = checkpoint.steps_of(run.model(which))
     return Plain(model, policy, arguments, caveats(algo))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlher import loggers
+from rlher import tracking
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=120", "eval.freq=40")
@@ -46,8 +46,8 @@ made: list[Remembering] = []
 def service(monkeypatch: pytest.MonkeyPatch) -> type[Remembering]:
     """Put a service of ours in the place of wandb."""
     made.clear()
-    monkeypatch.setattr(loggers, "find_spec", lambda name: name)
-    monkeypatch.setitem(loggers.SERVICES, "wandb", Remembering)
+    monkeypatch.setattr(tracking, "find_spec", lambda name: name)
+    monkeypatch.setitem(tracking.SERVICES, "wandb", Remembering)
     return Remembering
 
 
@@ -108,7 +108,7 @@ def test_a_service_changes_no_number_of_the_run(rlher, service, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", ["wandb", "mlflow"])
 def test_what_is_not_installed_is_told_before_the_run(rlher, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(loggers, "find_spec", lambda module: None)
+    monkeypatch.setattr(tracking, "find_spec", lambda module: None)
     done = rlher("train", *BITS, f"logger={name}")
     assert done.code == 2
     assert f"pip install 'rlher[{name}]'" in done.err
