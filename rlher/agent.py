@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher import checkpoint
+from rlher import model_file
 from rlher.algos.build import build_policy, require_fit
 from rlher.envs import make_env
 from rlher.evaluation import Policy
@@ -16,32 +16,27 @@ from rlher.runs import Run
 
 @dataclass(frozen=True)
 class Agent:
-    """What it takes to act: ``policy`` maps one raw observation of ``env`` to one action.
-
-    :param checkpoint: which of the run's models it is, ``"best"`` or ``"last"``.
-    """
+    """What it takes to act: ``policy`` maps one raw observation of ``env`` to one action."""
 
     policy: Policy
     env: gym.Env
-    checkpoint: str
 
 
-def load_agent(run: Run, which: tuple[str, ...], device: str, deterministic: bool, render_mode: str | None) -> Agent:
+def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
     """Rebuild a run's model from its config and fill in the weights.
 
     No replay buffer is allocated, nothing is unpickled.
 
-    :param which: models in the order of preference; the first that exists is taken.
+    :param which: of the run's models, as :meth:`Run.choose` returns it.
     :raises UserError: no model, or a damaged one.
     """
-    found = next((name for name in which if run.model(name).exists()), which[0])
     env = make_env(run.config.env, render_mode=render_mode)
-    checkpoint.require_spaces(run.model(found), env)
+    model_file.require_spaces(run.model(which), env)
     venv = DummyVecEnv([lambda: env])
     require_fit(run.config.algo.name, env.action_space)
     normalizer = (
         GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
     )
     model = build_policy(run.config.algo, normalizer or venv, device)
-    checkpoint.load_policy(run.model(found), model, normalizer)
-    return Agent(policy_of(model, normalizer, deterministic), env, found)
+    model_file.load_policy(run.model(which), model, normalizer)
+    return Agent(policy_of(model, normalizer, deterministic), env)

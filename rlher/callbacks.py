@@ -51,12 +51,34 @@ class Evaluate(BaseCallback):
         self._next = freq
         self._started = time.monotonic()
 
+    @property
+    def elapsed(self) -> float:
+        """Seconds of training so far, those of a run that was resumed included."""
+        return time.monotonic() - self._started
+
+    def state(self) -> dict[str, Any]:
+        """Return the history, as JSON values."""
+        return {"rows": self.rows, "best": self.best, "next": self._next, "elapsed": self.elapsed}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`state` returned."""
+        self.rows, self.best, self._next = state["rows"], state["best"], state["next"]
+        self._started = time.monotonic() - state["elapsed"]
+
+    def _on_rollout_start(self) -> None:
+        self._run_if_due()  # all updates of the steps so far are done
+
+    def _on_training_end(self) -> None:
+        self._run_if_due()
+
     def _on_step(self) -> bool:
-        # At the start of the next step all updates of this one are done, except in the last step of all.
-        if self.num_timesteps >= self._next:
-            self._next += self._freq * (1 + (self.num_timesteps - self._next) // self._freq)
-            self.run()
         return True
+
+    def _run_if_due(self) -> None:
+        steps = self.model.num_timesteps
+        if steps >= self._next:
+            self.run()
+            self._next += self._freq * (1 + (steps - self._next) // self._freq)
 
     def run(self) -> None:
         """Evaluate now.
@@ -64,30 +86,33 @@ class Evaluate(BaseCallback):
         :raises Diverged: a weight of the policy is no longer finite.
         """
         if not all_finite(self.model):
-            raise Diverged(f"training diverged before step {self.num_timesteps:,}.")
+            raise Diverged(f"training diverged before step {self.model.num_timesteps:,}.")
         evaluation = self._evaluate()
         summary = evaluation.summary()
         row = {
-            "timesteps": self.num_timesteps,
+            "timesteps": self.model.num_timesteps,
             **{
                 name: summary[name]
                 for name in ("success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate")
             },
             "episodes": summary["episodes"],
             "updates": self.model._n_updates,
-            "wall_seconds": round(time.monotonic() - self._started, 3),
+            "wall_seconds": round(self.elapsed, 3),
         }
         self.rows.append(row)
         for name in ("success_rate", "mean_reward", "mean_length"):
             self.logger.record(f"eval/{name}", row[name])
         self.logger.record("env/restarts", getattr(self.training_env, "restarts", 0))
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
-        self.logger.dump(self.num_timesteps)
-        if self.best is None or _rank(row) > _rank(self.best):
+        self.logger.dump(self.model.num_timesteps)
+        if self._is_best(row):
             with spared("the best model"):
                 self._on_best()
                 self.best = row
         self._on_row(self.rows)
+
+    def _is_best(self, row: dict[str, Any]) -> bool:
+        return self.best is None or _rank(row) > _rank(self.best)
 
 
 def all_finite(model: BaseAlgorithm) -> bool:
@@ -130,7 +155,8 @@ class ProgressBar(BaseCallback):
         )
         self._task = self._bar.add_task("", total=total, speed=0.0, training="–", evaluated="–")
         self._seen = 0
-        self._shown, self._shown_at = 0, time.monotonic()
+        self._begun = self._shown = 0
+        self._shown_at = time.monotonic()
         self._total, self._started, self._spoken_at = total, self._shown_at, self._shown_at
 
     def __enter__(self) -> "ProgressBar":
@@ -142,6 +168,10 @@ class ProgressBar(BaseCallback):
     ) -> None:
         self._bar.stop()
 
+    def _on_training_start(self) -> None:
+        self._begun = self._shown = self.model.num_timesteps  # not 0 in a run that is resumed
+        self._seen = len(self._evaluations.rows)
+
     def _on_step(self) -> bool:
         now = time.monotonic()
         if self._live and now - self._shown_at > 0.5:
@@ -150,13 +180,19 @@ class ProgressBar(BaseCallback):
             self._bar.update(self._task, completed=self.num_timesteps, speed=speed, training=self._training())
         if self._enabled and not self._live and not self._seen and now - self._spoken_at > SILENCE:
             self._show_speed(now)
+        self._show_new()
+        return True
+
+    def _on_training_end(self) -> None:
+        self._show_new()
+
+    def _show_new(self) -> None:
         if len(self._evaluations.rows) > self._seen:
             self._seen = len(self._evaluations.rows)
             self._show_evaluation(self._evaluations.rows[-1])
-        return True
 
     def _show_speed(self, now: float) -> None:
-        speed = self.num_timesteps / (now - self._started)
+        speed = (self.num_timesteps - self._begun) / (now - self._started)
         minutes = (self._total - self.num_timesteps) / speed / 60
         print(
             f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, at which {minutes:.0f} min are left", file=sys.stderr

@@ -21,8 +21,10 @@ VERBS: dict[str, str] = {
     "optimize": "search for a better recipe, and say how sure it is",
     "evaluate": "measure a run's success rate",
     "enjoy": "watch a run's agent, in a window or as a video",
+    "export": "write a run's agent as a plain Stable-Baselines3 model, with a script and a model card",
     "plot": "draw learning curves of the runs there are",
     "compare": "tabulate runs: success, steps to get there, who is better",
+    "report": "write all of it as one page that can be sent: curves, tables, clips, versions",
     "check": "hold an environment against the goal-env contract",
     "list": "list algos, envs or strategies",
 }
@@ -31,11 +33,14 @@ EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
+    "rlher train --resume logs/tqc/parking-v0_1",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
-    "rlher enjoy",
+    "rlher enjoy --grid 3x2 --video film.mp4",
+    "rlher export logs/tqc/parking-v0_1 --output parking",
     "rlher plot --by algo,her.n_sampled_goal",
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
+    "rlher report logs/sac logs/tqc --output report.html",
 )
 
 
@@ -88,6 +93,8 @@ def _dispatch(argv: list[str]) -> int:
     if "-h" in rest or "--help" in rest:
         print(usage.help_text(verb, VERBS[verb], rest))
         return 0
+    if verb == "train" and overrides.resumes(rest):  # the run's own config, nothing for Hydra to compose
+        return importlib.import_module("rlher.resume").main(rest)
     return _run_hydra(verb, overrides.to_hydra(verb, rest), argv)
 
 

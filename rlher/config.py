@@ -225,6 +225,15 @@ class EvalConfig:
     episodes: int = key(20, "episodes of each", low=1)
     final_episodes: int = key(100, "episodes of the last one, on starts no model was chosen by", low=1)
     seed: int = key(10_000, "seed of the first evaluation episode; the next ones count up", low=0)
+    keep_models: bool = key(False, "keep the model of every evaluation, as models/<steps>.zip")
+
+
+@dataclass
+class CheckpointConfig:
+    """What a run that was killed, or stopped, is resumed from."""
+
+    every: int | None = key(10_000, "steps between checkpoints, at which running episodes are cut; null: none", low=1)
+    minutes: float | None = key(10.0, "minutes after which one is written in between, cutting nothing", low=0)
 
 
 @dataclass
@@ -243,12 +252,18 @@ class TrainConfig:
     threads: int | None = key(None, "torch threads; null: measured", low=1)
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
     eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata={"text": "checkpoints"})
     recipe: str | None = key(None, "hyperparameters of the pair: a name or a YAML file; null: those in hyperparams/")
     init_from: str | None = key(None, "run folder whose last model is the starting point")
+    resume: str | None = key(None, "run folder to go on with, or latest; it has its own config")
     logs: str = key("logs", "folder of all runs")
     dry_run: bool = key(False, "a few hundred steps, to see that everything fits")
     progress: bool = key(True, "progress bar, where stderr is a terminal")
     tensorboard: bool = key(True, "write TensorBoard event files")
+    logger: str = key(
+        "none", "service that is told as well, each an extra to install", choices=("none", "wandb", "mlflow")
+    )
+    record: bool = key(False, "film each new best model, as clips/<steps>.mp4")
     json: bool = key(False, "print the result as JSON on stdout")
 
 
@@ -276,38 +291,55 @@ class OptimizeConfig(TrainConfig):
 
 
 @dataclass
-class ReplayConfig:
-    """What `rlher evaluate` and `rlher enjoy` share."""
+class ModelConfig:
+    """Which model of which run `rlher evaluate`, `rlher enjoy` and `rlher export` are for."""
 
     run: str | None = key(None, "run folder; null: the newest under `logs`")
     logs: str = key("logs", "folder of all runs")
     checkpoint: str = key(
-        "auto", "which model; auto: best for enjoy, last for evaluate", choices=("auto", "best", "last")
+        "auto", "which model: best, last, or steps of eval.keep_models; auto: last to evaluate, else best"
     )
-    episodes: int = key(100, "episodes", low=1)
-    seed: int = key(1_000_000, "seed of the first episode; the next ones count up", low=0)
-    deterministic: bool = key(True, "the policy's mean action; false: sampled")
-    device: str = key("cpu", "torch device")
     json: bool = key(False, "print the result as JSON on stdout")
+
+
+@dataclass
+class ReplayConfig(ModelConfig):
+    """What `rlher evaluate` and `rlher enjoy` share."""
+
+    seed: int = key(1_000_000, "seed of the first episode; the next ones count up", low=0)
+    deterministic: bool = key(True, "the policy's mean action; false, or --stochastic: sampled")
+    device: str = key("cpu", "torch device")
 
 
 @dataclass
 class EvaluateConfig(ReplayConfig):
     """`rlher evaluate`."""
 
+    episodes: int = key(100, "episodes", low=1)
+
 
 @dataclass
 class EnjoyConfig(ReplayConfig):
     """`rlher enjoy`."""
 
-    episodes: int = key(5, "episodes", low=1)
+    episodes: int | None = key(None, "episodes; null: 6, or as many as a grid of several holds", low=1)
     video: str | None = key(None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display")
+    grid: str = key("auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: as they fit")
+    width: int | None = key(None, "of the video, in pixels; null: as drawn, at most 1920", low=64)
+    captions: bool = key(True, "write episode, step, goal and outcome under each picture")
     fps: int | None = key(None, "frames a second; null: the environment's own", low=1)
 
 
 @dataclass
+class ExportConfig(ModelConfig):
+    """`rlher export`."""
+
+    output: str | None = key(None, "folder to write; null: <run>/export")
+
+
+@dataclass
 class CurvesConfig:
-    """What `rlher plot` and `rlher compare` share."""
+    """What `rlher plot`, `rlher compare` and `rlher report` share."""
 
     runs: list[str] = key([], "run folders, or folders of them; none: `logs`")
     logs: str = key("logs", "folder of all runs")
@@ -330,6 +362,15 @@ class CompareConfig(CurvesConfig):
     """`rlher compare`."""
 
     format: str = key("markdown", "of the tables", choices=("markdown", "csv", "latex"))
+
+
+@dataclass
+class ReportConfig(CurvesConfig):
+    """`rlher report`."""
+
+    runs: list[str] = key([], "run folders, folders of them, or a study of `rlher optimize`; none: `logs`")
+    output: str | None = key(None, "page to write, .html; null: <logs>/report.html")
+    title: str | None = key(None, "of the page; null: its environments")
 
 
 @dataclass
@@ -356,9 +397,11 @@ VERB_SCHEMAS: dict[str, type] = {
     "optimize": OptimizeConfig,
     "evaluate": EvaluateConfig,
     "enjoy": EnjoyConfig,
+    "export": ExportConfig,
     "check": CheckConfig,
     "plot": PlotConfig,
     "compare": CompareConfig,
+    "report": ReportConfig,
 }
 
 

@@ -4,10 +4,10 @@ A run here is any folder with a ``config.yaml`` and an ``evaluations.csv``, fini
 one; what cannot be read is passed over with a sentence.
 """
 
-import json
+import math
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rlher.config import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
 from rlher.errors import UserError, closest, first_line
-from rlher.files import read_yaml
+from rlher.files import read_json, read_text, read_yaml
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """What people type for the keys they group by most."""
@@ -36,6 +35,9 @@ ASIDE = (
     "env.max_restarts",
     "progress",
     "tensorboard",
+    "logger",
+    "record",
+    "eval.keep_models",
     "json",
     "total_timesteps",
     "recipe",
@@ -71,15 +73,26 @@ class Curve:
         return self.env if key == "env" else self.config.get(SHORT.get(key, key))
 
     def final(self, column: str) -> float:
-        """Return the final evaluation's number, or the last evaluation's where the run has no final one."""
+        """Return the final evaluation's number, or the last evaluation's where the run has no final one.
+
+        NaN where neither has one.
+        """
         found = _number(self.result.get(column))
-        return float(self.rows[column].iloc[-1]) if found is None else found
+        if found is not None:
+            return found
+        last = self.rows[column].dropna().tolist() if column in self.rows else []
+        return float(last[-1]) if last else math.nan
+
+    def steps_to(self, level: float) -> float:
+        """Return the steps of the first evaluation at or above a success rate, infinity where there was none."""
+        reached = self.rows.loc[self.rows["success_rate"] >= level, "timesteps"]
+        return float(reached.iloc[0]) if len(reached) else math.inf
 
     @property
     def final_episodes(self) -> int:
-        """Episodes that :meth:`final` is over."""
+        """Episodes that :meth:`final` is over, at least one."""
         found = _number(self.result.get("episodes")) or _number(self.config.get("eval.episodes"))
-        return int(found or EvalConfig.episodes)
+        return max(int(found or EvalConfig.episodes), 1)
 
 
 @dataclass(frozen=True)
@@ -109,17 +122,30 @@ def read(places: Sequence[str], logs: str) -> tuple[list[Curve], list[str]]:
     curves: list[Curve] = []
     passed: list[str] = []
     for place in places or [logs]:
-        if not Path(place).is_dir():
-            raise UserError(f"there is no folder {place}." + ("" if places else " `rlher train` makes one."))
-        for folder in _run_folders(Path(place)):
-            try:
-                curves.append(_read_run(folder))
-            except (OSError, ValueError) as error:
-                passed.append(f"{folder}: {first_line(error)}")
+        found, notes = read_below(place, "" if places else " `rlher train` makes one.")
+        curves += found
+        passed += notes
     curves = list({curve.folder.resolve(): curve for curve in curves}.values())
     if not curves:
         why = f" ({'; '.join(passed)})" if passed else ""
         raise UserError(f"there is no run with an evaluation under {', '.join(places or [logs])}{why}.")
+    return curves, passed
+
+
+def read_below(place: str, hint: str = "") -> tuple[list[Curve], list[str]]:
+    """Read all runs in and below one folder, perhaps none.
+
+    :return: as :func:`read`.
+    :raises UserError: the folder does not exist; with the hint.
+    """
+    if not Path(place).is_dir():
+        raise UserError(f"there is no folder {place}.{hint}")
+    curves, passed = [], []
+    for folder in _run_folders(Path(place)):
+        try:
+            curves.append(_read_run(folder))
+        except (OSError, ValueError, RecursionError) as error:
+            passed.append(f"{folder}: {first_line(error)}")
     return curves, passed
 
 
@@ -158,34 +184,22 @@ def _read_run(folder: Path) -> Curve:
         raise ValueError("its evaluations.csv is empty or damaged") from error
     if not {"timesteps", "success_rate"} <= set(rows):
         raise ValueError("its evaluations.csv has not the columns timesteps and success_rate")
-    rows = rows.dropna(subset="timesteps")
+    rows = rows.apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan).dropna(subset="timesteps")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
-    if rows.empty:
+    if not rows["success_rate"].dropna().between(0, 1).all():
+        raise ValueError("its evaluations.csv has success rates that are not from 0 to 1")
+    if rows["success_rate"].isna().all():
         raise ValueError("not evaluated yet")
-    return Curve(
-        folder, _read_keys(values), _read_text(folder / "command.txt"), rows, _read_result(folder / "result.json")
-    )
+    result = read_json(folder / "result.json")
+    if not 0 <= (_number(result.get("success_rate")) or 0) <= 1:
+        raise ValueError("its result.json has a success rate that is not from 0 to 1")
+    return Curve(folder, _read_keys(values), read_text(folder / "command.txt"), rows, result)
 
 
 def _read_keys(values: dict[str, Any]) -> dict[str, Any]:
-    given = dict(_dotted(values))
+    given = dict(dotted(values))
     defaults = TrainConfig(algo=ALGO_SCHEMAS.get(str(given.get("algo.name")), OffPolicyConfig)())
-    return dict(_dotted(asdict(defaults))) | given
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def _read_result(path: Path) -> dict[str, Any]:
-    try:
-        result = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError):  # not finished, or damaged
-        return {}
-    return result if isinstance(result, dict) else {}
+    return dict(dotted(asdict(defaults))) | given
 
 
 def _number(value: Any) -> float | None:
@@ -194,10 +208,11 @@ def _number(value: Any) -> float | None:
     return float(value) if plain else None
 
 
-def _dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """List the leaves of nested mappings, ``a.b.c`` and value; an empty mapping is one."""
     for name, value in tree.items():
         if isinstance(value, dict) and value:
-            yield from _dotted(value, f"{prefix}{name}.")
+            yield from dotted(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
@@ -222,13 +237,13 @@ def group(curves: Sequence[Curve], by: Sequence[str] = ()) -> tuple[list[Group],
             known = {name for curve in curves for name in curve.config} | set(SHORT)
             raise UserError(f"no run has a key {key!r}{closest(key, known)}.")
     pools: dict[tuple[str, ...], list[Curve]] = defaultdict(list)
-    for curve in _without_repeats(curves, notes):
+    for curve in without_repeats(curves, notes):
         pools[(curve.env, *(_word(key, curve) for key in by or DEFAULT_BY))].append(curve)
     groups = []
     for (env, *words), pool in pools.items():
         label, differing = ", ".join(words), _differing(pool)
-        if by and differing:
-            notes.append(f"{env}, {label}: pools runs that differ in {_listed(differing)}")
+        if by:
+            notes += pooled(Group(env, label, pool))
         if by or not differing:
             groups.append(Group(env, label, pool))
         else:
@@ -236,11 +251,20 @@ def group(curves: Sequence[Curve], by: Sequence[str] = ()) -> tuple[list[Group],
     return groups, notes
 
 
-def _without_repeats(curves: Sequence[Curve], notes: list[str]) -> list[Curve]:
-    """Keep, of runs with one config and seed, the one that went furthest: a copy is not another sample."""
+def pooled(group: Group) -> list[str]:
+    """Say in what the runs of a group differ beside their seeds: a sentence, or none."""
+    differing = _differing(group.curves)
+    return [f"{group.env}, {group.label}: pools runs that differ in {_listed(differing)}"] if differing else []
+
+
+def without_repeats(curves: Sequence[Curve], notes: list[str]) -> list[Curve]:
+    """Keep, of runs with one config and seed, the one that went furthest: a copy is not another sample.
+
+    :param notes: to which a sentence is added about each that is left out.
+    """
     kept: dict[str, Curve] = {}
     for curve in curves:
-        same = repr([(key, value) for key, value in sorted(curve.config.items()) if key == "seed" or _matters(key)])
+        same = repr([(key, value) for key, value in sorted(curve.config.items()) if key == "seed" or matters(key)])
         other = kept.setdefault(same, curve)
         if other is not curve:
             longer, shorter = sorted((curve, other), key=lambda each: -each.rows["timesteps"].max())
@@ -249,12 +273,13 @@ def _without_repeats(curves: Sequence[Curve], notes: list[str]) -> list[Curve]:
     return list(kept.values())
 
 
-def _matters(key: str) -> bool:
+def matters(key: str) -> bool:
+    """Tell whether another value of a key makes another experiment."""
     return key not in ASIDE and not key.startswith("eval.")
 
 
 def _differing(curves: Sequence[Curve]) -> list[str]:
-    keys = {key for curve in curves for key in curve.config if _matters(key)}
+    keys = {key for curve in curves for key in curve.config if matters(key)}
     return sorted(key for key in keys if len({repr(curve.config.get(key)) for curve in curves}) > 1)
 
 
@@ -262,7 +287,7 @@ def _split(pool: Sequence[Curve], differing: Sequence[str]) -> dict[str, list[Cu
     parts: dict[str, list[Curve]] = defaultdict(list)
     telling = _telling(pool, differing)
     for index, curve in enumerate(pool):
-        parts[_listed([f"{name}={values[index]}" for name, values in telling.items()])].append(curve)
+        parts[", ".join(f"{name}={values[index]}" for name, values in telling.items())].append(curve)
     return parts
 
 
@@ -279,8 +304,9 @@ def _telling(pool: Sequence[Curve], differing: Sequence[str]) -> dict[str, list[
     chosen = {group: values for group, values in chosen.items() if _partition(values) in known}
     kept: dict[tuple[int, ...], tuple[str, list[str]]] = {}
     for key, values in [*typed.items(), *chosen.items(), *found.items()]:
-        kept.setdefault(_partition(values), (key.rpartition(".")[2], values))
-    return dict(kept.values())
+        kept.setdefault(_partition(values), (key, values))
+    short = Counter(_short(key) for key, _ in kept.values())
+    return {_short(key) if short[_short(key)] == 1 else key: values for key, values in kept.values()}
 
 
 def _typed_group(group: str, command: str) -> str:
@@ -301,28 +327,10 @@ def _listed(words: Sequence[str], most: int = 3) -> str:
 def _word(key: str, curve: Curve) -> str:
     """Return a value as a label has it; one that does not say what it is, such as a number, with its key."""
     value = curve.value(key)
-    return str(value) if key in SHORT else f"{key.rpartition('.')[2]}={value}"
+    return str(value) if key in SHORT else f"{_short(key)}={value}"
 
 
-# ---------------------------------------------------------------------------------------------- averaging
-
-
-def common_grid(curves: Sequence[Curve], x: str, y: str) -> tuple[NDArray, NDArray]:
-    """Return every x any run was evaluated at, as far as all have come, and each run's y there, between evaluations
-    on a straight line.
-
-    :return: (points,) x, and (runs, points) y; no points where the runs have no x in common.
-    """
-    lines = [curve.rows[[x, y]].dropna() for curve in curves]
-    if any(line.empty for line in lines):
-        return np.empty(0), np.empty((len(lines), 0))
-    low, high = max(line[x].min() for line in lines), min(line[x].max() for line in lines)
-    grid = np.unique(np.concatenate([line[x].to_numpy(dtype=float) for line in lines]))
-    grid = grid[(grid >= low) & (grid <= high)]
-    return grid, np.array([np.interp(grid, line[x], line[y]) for line in lines]).reshape(len(lines), len(grid))
-
-
-def steps_to(curve: Curve, level: float) -> float:
-    """Return the steps of the first evaluation at or above a success rate, infinity where there was none."""
-    reached = curve.rows.loc[curve.rows["success_rate"] >= level, "timesteps"]
-    return float(reached.iloc[0]) if len(reached) else float("inf")
+def _short(key: str) -> str:
+    """Return the last part of a key; of ``engine.name`` the first, which says more."""
+    section, _, name = key.rpartition(".")
+    return section if name == "name" else name

@@ -7,6 +7,7 @@ from rlher import runs
 from rlher.agent import load_agent
 from rlher.config import EvaluateConfig
 from rlher.evaluation import evaluate_policy, sentence
+from rlher.runs import model_name
 
 
 def evaluate(config: EvaluateConfig) -> int:
@@ -15,16 +16,16 @@ def evaluate(config: EvaluateConfig) -> int:
     :raises UserError: no such run, or no readable model in it.
     """
     run = runs.find(config.run, config.logs)
-    which = ("last", "best") if config.checkpoint == "auto" else (config.checkpoint,)
+    which = run.choose(config.checkpoint, ("last", "best"))
     agent = load_agent(run, which, config.device, config.deterministic, render_mode=None)
     print(
-        f"{run.folder}, {agent.checkpoint} model, seeds {config.seed}…{config.seed + config.episodes - 1}",
+        f"{run.folder}, {model_name(which)}, seeds {config.seed}…{config.seed + config.episodes - 1}",
         file=sys.stderr,
     )
     summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed).summary()
     agent.env.close()
     if config.json:
-        print(json.dumps({"run": str(run.folder), "checkpoint": agent.checkpoint, **summary}))
+        print(json.dumps({"run": str(run.folder), "checkpoint": which, **summary}))
     else:
         print(sentence(summary))
     return 0

@@ -8,6 +8,9 @@ import numpy as np
 
 from rlher.stats import wilson
 
+FINAL_SEEDS = 1_000_000
+"""So far above the seeds that models are chosen by lie those of a run's final evaluation."""
+
 Observation = dict[str, np.ndarray]
 Policy = Callable[[Observation], np.ndarray]
 
@@ -28,20 +31,24 @@ class Episode:
     reward: float = 0.0
     length: int = 0
 
+    @property
+    def outcome(self) -> str:
+        """How it ended: ``"success"``, ``"crashed"``, ``"reached, then left"`` or ``"missed"``."""
+        if self.success:
+            return "success"
+        if self.crashed:
+            return "crashed"
+        return "reached, then left" if self.reached else "missed"
+
     def __str__(self) -> str:
-        outcome = (
-            "success"
-            if self.success
-            else "crashed"
-            if self.crashed
-            else "reached, then left"
-            if self.reached
-            else "missed"
-        )
-        return f"{outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
+        return f"{self.outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
 
 
-def play(env: gym.Env, policy: Policy, seed: int, on_step: Callable[[], None] | None = None) -> Episode:
+OnStep = Callable[[Episode, Observation, bool], None]
+"""Is told an episode so far, the last observation, and whether it was the last."""
+
+
+def play(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None = None) -> Episode:
     """Play one episode.
 
     :param env: goal environment whose ``info`` says ``is_success`` and perhaps ``is_crash``.
@@ -54,7 +61,7 @@ def play(env: gym.Env, policy: Policy, seed: int, on_step: Callable[[], None] | 
     done = False
     while not done:
         if on_step:
-            on_step()
+            on_step(episode, observation, False)
         observation, reward, terminated, truncated, info = env.step(policy(observation))
         episode.reward += float(reward)
         episode.length += 1
@@ -64,7 +71,7 @@ def play(env: gym.Env, policy: Policy, seed: int, on_step: Callable[[], None] | 
             episode.crashed = bool(episode.crashed) or bool(info["is_crash"])
         done = terminated or truncated
     if on_step:
-        on_step()
+        on_step(episode, observation, True)
     return episode
 
 
@@ -106,7 +113,7 @@ def evaluate_policy(env: gym.Env, policy: Policy, episodes: int, seed: int) -> E
 
 
 def play_many(
-    env: gym.Env, policy: Policy, episodes: int, seed: int, on_step: Callable[[], None] | None = None
+    env: gym.Env, policy: Policy, episodes: int, seed: int, on_step: OnStep | None = None
 ) -> Iterator[Episode]:
     """Yield the same episodes one by one, as they end."""
     for index in range(episodes):

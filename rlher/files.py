@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from rlher.errors import cause
+from rlher.errors import UserError, cause
 
 MOST_NODES = 100_000
 """Values in a YAML file. A few lines of aliases of aliases stand for billions."""
@@ -63,6 +63,46 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Replace the file at ``path`` by ``value`` as JSON."""
     write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, is on the disk and outlives a power failure."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def wanted(path: Path) -> Iterator[Path]:
+    """Yield as :func:`replacing` does, for a file that somebody asked for by name: its folder is made.
+
+    :raises UserError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text, ``""`` where there is none to read; bytes that are no UTF-8 are marked."""
+    try:
+        return path.read_text(errors="replace") if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a file's JSON object, empty where there is none, or where it is being written."""
+    try:
+        value = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def read_yaml(path: Path) -> Any:

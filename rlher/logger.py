@@ -1,28 +1,61 @@
-"""Stable-Baselines3's log of a run, which costs no run where it cannot be written."""
+"""Stable-Baselines3's log of a run: gone on with where the run is resumed, and no harm to it where the disk is full."""
 
 import contextlib
+import csv
+import io
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.logger import KVWriter, Logger, make_output_format
+from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, make_output_format
 
 from rlher.errors import UserError, cause
 
+TIMESTEPS = "time/total_timesteps"
 FILES = {"csv": "progress.csv", "tensorboard": "the TensorBoard file"}
 
 
-def make_logger(folder: Path, tensorboard: bool) -> Logger:
+def make_logger(folder: Path, tensorboard: bool, timesteps: int = 0) -> Logger:
     """Make the log of a run: ``progress.csv``, and events for TensorBoard where they are wanted.
 
+    :param timesteps: steps the run has done already, where it is resumed.
     :raises UserError: a file cannot be made.
     """
     try:
-        kinds = ["csv", "tensorboard"] if tensorboard else ["csv"]
-        return Logger(str(folder), [Spared(make_output_format(kind, str(folder)), FILES[kind]) for kind in kinds])
+        writers: dict[str, KVWriter] = {"csv": ContinuedCSV(folder / FILES["csv"], timesteps)}
+        if tensorboard:
+            writers["tensorboard"] = make_output_format("tensorboard", str(folder))
+        return Logger(str(folder), [Spared(writer, FILES[kind]) for kind, writer in writers.items()])
     except OSError as error:
         raise UserError(f"cannot write {folder}: {cause(error)}.") from error
+
+
+class ContinuedCSV(CSVOutputFormat):
+    """Stable-Baselines3's CSV file, gone on with instead of begun anew.
+
+    :param path: of the file.
+    :param timesteps: rows of later steps are dropped: they will come again.
+    """
+
+    def __init__(self, path: Path, timesteps: int) -> None:
+        kept = _rows_until(path, timesteps)
+        super().__init__(str(path))
+        if kept:
+            self.keys = kept[0]
+            csv.writer(self.file, lineterminator="\n").writerows(kept)
+            self.file.flush()
+
+
+def _rows_until(path: Path, timesteps: int) -> list[list[str]]:
+    """Return the header and the rows of a file up to a step; nothing where it is missing or damaged."""
+    try:
+        header, *rows = csv.reader(io.StringIO(path.read_text()))
+        column = header.index(TIMESTEPS)
+        kept = [row for row in rows if len(row) == len(header) and (not row[column] or float(row[column]) <= timesteps)]
+    except (OSError, ValueError, csv.Error):
+        return []
+    return [header, *kept]
 
 
 class Spared(KVWriter):

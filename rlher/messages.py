@@ -1,12 +1,9 @@
 """What a training run says: what was resolved before it, what came of it, how to go on."""
 
 import json
-import os
-import shlex
 import sys
 from typing import Any
 
-from rlher import COMMAND
 from rlher.algos import target_bounds
 from rlher.config import TrainConfig
 from rlher.envs.vec import in_processes
@@ -73,17 +70,9 @@ def report(run: Run, result: dict[str, Any]) -> int:
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
     if not any(run.model(name).exists() for name in MODELS):
         kept = f"No model of it is kept in {folder}"
-    rest = max(run.config.total_timesteps - result["timesteps"], 1)
-    go_on = f"`rlher evaluate {folder}` measures it; `{_again(run, rest)}` starts a new run from its weights."
+    go_on = f"`rlher evaluate {folder}` measures it; `rlher train --resume {folder}` goes on."
     if result["status"] == "interrupted":
         print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
         return 130
     print(f"rlher: {(result['error'] or 'failed').rstrip('.')}. {kept}.", file=sys.stderr)
     return EnvironmentFault.exit_code
-
-
-def _again(run: Run, rest: int) -> str:
-    """Compose the command that goes on from this run's model; of a sweep, this job alone."""
-    words = shlex.split(os.environ.get(COMMAND, "rlher train"))
-    words = [word for word in words if not word.startswith("init_from=") and word not in ("-m", "--multirun")]
-    return shlex.join([*words, f"seed={run.config.seed}", f"total_timesteps={rest}", f"init_from={run.folder}"])

@@ -14,7 +14,8 @@ from optuna.study import Study, StudyDirection
 
 from rlher.config import OptimizeConfig
 from rlher.errors import EnvironmentFault, UserError
-from rlher.train import prepare, stoppable
+from rlher.stopping import stoppable
+from rlher.train import prepare
 from rlher.tuning import recipe, space
 from rlher.tuning.launch import Launcher, launcher
 from rlher.tuning.progress import Progress, reason
@@ -75,8 +76,9 @@ def _require_sense(config: OptimizeConfig) -> None:
         raise UserError("sampler=cmaes maximises one objective only: take sampler=tpe with objective=multi.")
     if config.sampler == "cmaes" and find_spec("cmaes") is None:
         raise UserError("sampler=cmaes needs a package of its own: pip install 'rlher[cmaes]'.")
-    if config.study_name is not None and not re.fullmatch(r"[\w.-]+", config.study_name):
-        raise UserError(f"study_name={config.study_name!r} is to name a folder: letters, digits, _, . and - only.")
+    if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
+        what = "letters, digits, _, . and - only, and no dot first"
+        raise UserError(f"study_name={config.study_name!r} is to name a folder: {what}.")
 
 
 def _default_name(config: OptimizeConfig) -> str:

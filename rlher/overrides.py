@@ -5,7 +5,7 @@ of their own. Hydra 1.3 wants its own flags before all overrides; here they may 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from itertools import pairwise
@@ -28,7 +28,7 @@ HYDRA_FLAGS = {
 }
 GROUPS = ("algo", "env", "her", "engine", "preset")
 # conf/space is a folder, so Hydra would take space=... for one of its groups; ours may also be joined or a path.
-SHORT = {"space=": "search_space=", "--space": "--search-space"}
+SHORT = {"space=": "search_space=", "--space": "--search-space", "--stochastic": "--no-deterministic"}
 
 
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
@@ -49,7 +49,9 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     hydra_flags: list[str] = []
     overrides: list[str] = []
     places: list[str] = []
-    words = iter(re.sub(r"^(space=|--space(?=$|=))", lambda found: SHORT[found[1]], word) for word in argv)
+    words = iter(
+        re.sub(r"^(space=|--space(?=$|=)|--stochastic$)", lambda found: SHORT[found[1]], word) for word in argv
+    )
     for word in words:
         if word in HYDRA_SWITCHES:
             hydra_flags.append(word)
@@ -57,7 +59,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
             hydra_flags += [word] if "=" in word else [word, _value_of(word, words)]
         elif word.startswith("--"):
             overrides.append(_flag_to_override(verb, word, words))
-        elif "=" not in word and not word.startswith(("-", "~", "+")) and positional(verb):
+        elif positional(verb) and _is_place(word):
             places.append(quote(word))
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             flag = "--" + word.replace("_", "-")
@@ -75,6 +77,16 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     typed = [each for word in overrides if word not in recipes for each in _expand(word, config_dirs)]
     # A recipe file comes first, so that whatever was typed wins over it.
     return hydra_flags + [each for word in recipes for each in _recipe_overrides(word, typed)] + typed
+
+
+def resumes(argv: Sequence[str]) -> bool:
+    """Tell whether a command line of ``rlher train`` asks to go on with a run."""
+    return any(word.partition("=")[0] in ("--resume", "resume") for word in argv)
+
+
+def _is_place(word: str) -> bool:
+    """Tell a run folder from an override; a folder may be called ``lr=0.1``."""
+    return ("=" not in word or Path(word).is_dir()) and not word.startswith(("-", "~", "+"))
 
 
 def positional(verb: str) -> str | None:
@@ -175,7 +187,7 @@ def _recipe_overrides(word: str, typed: list[str]) -> list[str]:
         raise UserError(f"cannot read the recipe {path}: {error}") from error
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe: it must be a mapping of keys to values.")
-    words = [f"{key}={literal(value)}" for key, value in _flatten(recipe) if key != "defaults"]
+    words = [f"{key}={literal(value)}" for key, value in flatten(recipe) if key != "defaults"]
     chosen = [name for word in typed if word.startswith("her=") for name in _keys_of("her", word[4:])]
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     return ["~tuned", f"recipe={quote(str(path))}", *(each for word in kept for each in _expand(word, []))]
@@ -187,10 +199,11 @@ def _keys_of(group: str, name: str) -> list[str]:
     return [f"{group}.{key}" for key in yaml.safe_load(file.read_text()) or {}] if file.is_file() else []
 
 
-def _flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings with their dotted keys."""
     for name, value in tree.items():
         if isinstance(value, dict) and value:
-            yield from _flatten(value, f"{prefix}{name}.")
+            yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

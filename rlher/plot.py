@@ -1,6 +1,8 @@
 """`rlher plot`: learning curves of the runs there are."""
 
 import sys
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,29 +10,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rlher import curves, stats
+from rlher import curves, look
+from rlher.averages import Average, average, remarks
 from rlher.config import PlotConfig
 from rlher.curves import Group
 from rlher.display import has_display
 from rlher.errors import UserError, closest
-from rlher.files import replacing
+from rlher.files import wanted
 
 KINDS = (".png", ".pdf", ".svg")
 COLUMNS = 3  # panels side by side
-# Okabe and Ito's colours, told apart by all kinds of colour vision, ordered so that neighbours differ in lightness too;
-# styles tell lines apart on paper.
-COLORS = ("#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
-STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-RATES = ("success_rate", "reached_rate", "crash_rate")
-AXES = {
-    "timesteps": "environment steps",
-    "updates": "gradient updates",
-    "success_rate": "evaluation success rate",
-    "reached_rate": "rate of episodes that reached the goal at any step",
-    "crash_rate": "crash rate",
-    "mean_reward": "mean return",
-    "mean_length": "mean episode length, steps",
-}
+LABEL = 58  # letters a line of a legend, which is as wide as its panel
 X = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
 TIMES = ((2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
@@ -49,29 +39,24 @@ def plot(config: PlotConfig) -> int:
         )
     found, notes = curves.read(config.runs, config.logs)
     groups, more = curves.group(found, config.by)
-    _require_columns(groups, X[config.x], config.y)
+    lines = averages(groups, X[config.x], config.y)
     figure = _window() if config.show else Figure()
-    drawn = draw(figure, groups, X[config.x], config.y)
-    for line in [*notes, *more]:
-        print(f"rlher: {line}", file=sys.stderr)
+    draw(figure, lines, X[config.x], config.y)
+    for note in [*notes, *more, *remarks(lines)]:
+        print(f"rlher: {note}", file=sys.stderr)
     for name in config.output or [str(Path(config.logs) / f"{config.y}.{kind}") for kind in ("png", "pdf")]:
-        _write(Path(name), figure)
+        with wanted(Path(name)) as temporary:
+            figure.savefig(temporary, dpi=150)
+        print(name)
     if config.csv:
-        _write_csv(Path(config.csv), drawn)
+        with wanted(Path(config.csv)) as temporary:
+            numbers(lines).to_csv(temporary, index=False)
+        print(config.csv)
     if config.show:
         from matplotlib import pyplot
 
         pyplot.show()
     return 0
-
-
-def _require_columns(groups: list[Group], *columns: str) -> None:
-    known = {str(column) for group in groups for curve in group.curves for column in curve.rows}
-    for column in columns:
-        if column not in known:
-            raise UserError(
-                f"no run has a column {column!r}{closest(column, known)}. There are: {', '.join(sorted(known))}."
-            )
 
 
 def _window() -> Figure:
@@ -80,59 +65,78 @@ def _window() -> Figure:
     return pyplot.figure()
 
 
-def draw(figure: Figure, groups: list[Group], x: str, y: str) -> pd.DataFrame:
-    """Draw the groups' curves.
+def averages(groups: Sequence[Group], x: str, y: str) -> list[Average]:
+    """Average the runs of each group that has numbers in both columns.
+
+    :raises UserError: no run has.
+    """
+    known = {str(column) for group in groups for curve in group.curves for column in curve.rows}
+    for column in (x, y):
+        if column not in known:
+            raise UserError(
+                f"no run has a column {column!r}{closest(column, known)}. There are: {', '.join(sorted(known))}."
+            )
+    lines = [line for group in groups if (line := average(group, x, y)).seeds]
+    if not lines:
+        raise UserError(f"no run has a number in both its columns {x} and {y}.")
+    return lines
+
+
+def draw(figure: Figure, lines: Sequence[Average], x: str, y: str) -> None:
+    """Draw a panel an environment.
 
     :param figure: an empty one, which is given its size here.
-    :param x: column of the evaluations to draw over.
-    :param y: column to draw.
-    :return: what is shown: a row a point of a line, with the ends of its band (NaN without one).
+    :param lines: at least one.
+    :param x: column of the evaluations that they are over.
+    :param y: column that they are of.
     """
-    groups = [group for group in groups if any(x in curve.rows and y in curve.rows for curve in group.curves)]
-    envs = list(dict.fromkeys(group.env for group in groups))
+    envs = list(dict.fromkeys(line.group.env for line in lines))
     columns = 2 if len(envs) == 4 else min(len(envs), COLUMNS)
     rows = -(-len(envs) // columns)
-    most = max(sum(group.env == env for group in groups) for env in envs)
+    most = max(sum(_label(line).count("\n") + 1 for line in lines if line.group.env == env) for env in envs)
     height = 3.4 + 0.22 * most  # the legend is below its panel, and never over a curve
     figure.set_layout_engine("constrained")
     figure.set_size_inches(max(4.6 * columns, 6), height * rows)
     panels = figure.subplots(rows, columns, squeeze=False)
-    scale, unit = _time_scale(groups) if x == "wall_seconds" else (1, "")
-    drawn = []
+    scale, unit = _time_scale(lines) if x == "wall_seconds" else (1, "")
+    xlabel = f"wall-clock time, {unit}" if unit else look.AXES.get(x, x)
     for panel, env in zip(panels.flat, envs, strict=False):
-        mine = [group for group in groups if group.env == env]
-        for index, group in enumerate(mine):
-            look = {"color": COLORS[index % len(COLORS)], "linestyle": STYLES[index % len(STYLES)]}
-            drawn += draw_group(panel, group, x, y, scale, look)
-        panel.set(title=env, xlabel=f"wall-clock time, {unit}" if unit else AXES.get(x, x), ylabel=AXES.get(y, y))
+        for index, line in enumerate([line for line in lines if line.group.env == env]):
+            draw_line(panel, line, scale, index)
+        panel.set(title=env, xlabel=xlabel, ylabel=look.AXES.get(y, y))
         _dress(panel, x, y)
     for panel in list(panels.flat)[len(envs) :]:
         panel.remove()
-    return pd.DataFrame(drawn, columns=["env", "group", "seeds", "x", "iqm", "low", "high"])
 
 
-def draw_group(
-    panel: Axes, group: Group, x: str, y: str, scale: float, look: dict[str, Any]
-) -> list[tuple[str, str, int, float, float, float, float]]:
+def draw_line(panel: Axes, line: Average, scale: float, index: int) -> None:
     """Draw each run thinly and, as far as all runs of the group have come, their interquartile mean and its band."""
-    lines = [curve for curve in group.curves if x in curve.rows and y in curve.rows]
-    count = len(lines)
-    label = f"{group.label} ({count} seed{'s' if count != 1 else ''})"
-    grid, values = curves.common_grid(lines, x, y)
-    if count > 1:
-        for curve in lines:
-            panel.plot(curve.rows[x] / scale, curve.rows[y], color=look["color"], linewidth=0.6, alpha=0.5)
-    middle = stats.iqm(values) if len(grid) else grid
-    panel.plot(grid / scale, middle, label=label, linewidth=2, marker="o" if len(grid) == 1 else None, **look)
-    band = stats.interval([values]) if len(grid) else None
-    low, high = band or (middle * float("nan"), middle * float("nan"))
-    if band:
-        panel.fill_between(grid / scale, low, high, color=look["color"], alpha=0.15, linewidth=0)
-    return [(group.env, group.label, count, *point) for point in zip(grid, middle, low, high, strict=True)]
+    color, dashes = look.color(index), look.dashes(index)
+    if len(line.seeds) > 1:
+        for x, y in line.seeds:
+            panel.plot(x / scale, y, color=color, linewidth=0.6, alpha=0.5)
+        panel.fill_between(line.x / scale, line.low, line.high, color=color, alpha=0.15, linewidth=0)
+    style: Any = (0, dashes) if dashes else "-"
+    marker = "o" if len(line.x) == 1 else None
+    panel.plot(line.x / scale, line.iqm, label=_label(line), color=color, linewidth=2, linestyle=style, marker=marker)
+
+
+def _label(line: Average) -> str:
+    return textwrap.fill(f"{line.group.label} ({look.seeds(len(line.seeds))})", LABEL)
+
+
+def numbers(lines: Iterable[Average]) -> pd.DataFrame:
+    """Return what is drawn: a row a point of a line, with the ends of its band (NaN without one)."""
+    rows = [
+        (line.group.env, line.group.label, len(line.seeds), *point)
+        for line in lines
+        for point in zip(line.x, line.iqm, line.low, line.high, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["env", "group", "seeds", "x", "iqm", "low", "high"])
 
 
 def _dress(panel: Axes, x: str, y: str) -> None:
-    if y in RATES:
+    if y in look.RATES:
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:.0f} %")
     if x != "wall_seconds":
@@ -149,28 +153,6 @@ def _thousands(steps: float) -> str:
     return f"{steps / 1e3:g}k" if abs(steps) >= 1e3 else f"{steps:g}"
 
 
-def _time_scale(groups: list[Group]) -> tuple[float, str]:
-    longest = max(
-        curve.rows["wall_seconds"].max() for group in groups for curve in group.curves if "wall_seconds" in curve.rows
-    )
+def _time_scale(lines: Iterable[Average]) -> tuple[float, str]:
+    longest = max(x.max() for line in lines for x, _ in line.seeds)
     return next((seconds, unit) for least, seconds, unit in TIMES if longest >= least)
-
-
-def _write(path: Path, figure: Figure) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            figure.savefig(temporary, dpi=150)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
-    print(path)
-
-
-def _write_csv(path: Path, drawn: pd.DataFrame) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            drawn.to_csv(temporary, index=False)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
-    print(path)

@@ -43,12 +43,17 @@ def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     if threads is None:
         threads, sentence = fastest(algo.batch_size, algo.net_arch)
         notes.append(sentence)
+    checkpoint = config.checkpoint
+    if config.her.copy_info_dict and checkpoint.every is not None:
+        checkpoint = replace(checkpoint, every=None)
+        notes.append("no checkpoints: her.copy_info_dict keeps infos, which may be anything and not be written down")
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     return replace(
         config,
         algo=replace(algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
         eval=replace(config.eval, freq=freq),
         engine=replace(config.engine, compile=compiling),
+        checkpoint=checkpoint,
         threads=threads,
     ), notes
 

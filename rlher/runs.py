@@ -1,10 +1,12 @@
 """The run folder: one training run, everything about it, and reading it back.
 
 ``logs/<algo>/<env>_<n>/`` holds ``config.yaml`` (resolved), ``command.txt``, ``meta.json``, ``evaluations.csv``,
-``result.json``, ``best_model.zip``, ``last_model.zip``, and SB3's ``progress.csv`` and TensorBoard files.
+``result.json``, ``best_model.zip``, ``last_model.zip``, ``checkpoints/``, and SB3's ``progress.csv`` and TensorBoard
+files; where asked for, ``models/<steps>.zip`` and ``clips/<steps>.mp4``.
 """
 
 import csv
+import fcntl
 import io
 import os
 import platform
@@ -13,6 +15,8 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from importlib import metadata
@@ -25,8 +29,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError, cause, first_line
-from rlher.files import read_yaml, write_json, write_text
+from rlher.errors import UserError, cause, closest, first_line
+from rlher.files import read_json, read_yaml, write_json, write_text
 
 PACKAGES = (
     "rlher",
@@ -42,6 +46,11 @@ PACKAGES = (
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
+def model_name(which: str) -> str:
+    """Say which model it is: "best model", "model after 1,000 steps"."""
+    return f"{which} model" if which in MODELS else f"model after {int(which):,} steps"
+
+
 @dataclass(frozen=True)
 class Run:
     """A run folder.
@@ -54,8 +63,48 @@ class Run:
     config: TrainConfig
 
     def model(self, which: str) -> Path:
-        """Return the path of the ``"best"`` or ``"last"`` model."""
-        return self.folder / MODELS[which]
+        """Return the path of the ``"best"`` or ``"last"`` model, or of the one kept after so many steps."""
+        return self.folder / MODELS.get(which, f"models/{which}.zip")
+
+    def kept(self) -> list[int]:
+        """List the steps after which a model was kept, see ``eval.keep_models``, in rising order."""
+        return sorted(int(path.stem) for path in self.folder.glob("models/*.zip") if path.stem.isdecimal())
+
+    def choose(self, checkpoint: str, order: tuple[str, ...]) -> str:
+        """Return which model a person means.
+
+        :param checkpoint: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the first of ``order`` there is.
+        :raises UserError: it is none of these, or no model was kept after so many steps.
+        """
+        if checkpoint == "auto":
+            return next((name for name in order if self.model(name).exists()), order[0])
+        if checkpoint in MODELS:
+            return checkpoint
+        if not checkpoint.isdecimal():
+            near = closest(checkpoint, MODELS)
+            raise UserError(f"checkpoint={checkpoint} is neither best, last, auto nor a number of steps{near}.")
+        kept = self.kept()
+        if int(checkpoint) in kept:
+            return str(int(checkpoint))
+        if not kept:
+            raise UserError(
+                f"{self.folder} keeps no model by steps, only {' and '.join(self._there()) or 'none at all'}: "
+                "train with eval.keep_models=true to keep one at each evaluation."
+            )
+        near = " and ".join(
+            f"{steps:,}" for steps in sorted(sorted(kept, key=lambda each: abs(each - int(checkpoint)))[:2])
+        )
+        raise UserError(
+            f"{self.folder} keeps no model after {int(checkpoint):,} steps; nearest: {near} (of {len(kept)})."
+        )
+
+    def _there(self) -> list[str]:
+        return [name for name in MODELS if self.model(name).exists()]
+
+    @property
+    def checkpoints(self) -> Path:
+        """Return the folder of its checkpoints, which may not exist."""
+        return self.folder / "checkpoints"
 
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows."""
@@ -78,13 +127,12 @@ def create(config: TrainConfig) -> Run:
     :raises UserError: the folder cannot be written.
     """
     parent = Path(config.logs) / config.algo.name
-    name = _safe_name(config.env.name or config.env.id)
+    name = safe_name(config.env.name or config.env.id)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, name)
         run = Run(folder, config)
-        # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
-        write_text(folder / "config.yaml", yaml.dump(asdict(config), sort_keys=False, Dumper=_PlainDumper))
+        write_config(run)
         write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
     except OSError as error:
@@ -92,12 +140,36 @@ def create(config: TrainConfig) -> Run:
     return run
 
 
+def write_config(run: Run) -> None:
+    """Replace ``config.yaml``."""
+    # No aliases: a list two keys share is written twice, where YAML would write &id001 and *id001.
+    write_text(run.folder / "config.yaml", yaml.dump(asdict(run.config), sort_keys=False, Dumper=_PlainDumper))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep every other process from training in a run folder within the block.
+
+    :raises UserError: another one does.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise UserError(f"{folder} is being trained right now, by another process.") from None
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
 class _PlainDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _safe_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """Make a folder name of an environment's id, which may hold slashes and colons."""
     return re.sub(r"[^\w.-]+", "-", name).lstrip(".-") or "env"
 
@@ -177,6 +249,18 @@ def find(run: str | None, logs: str) -> Run:
         near = f" The newest here is {newest}." if (newest := _newest_or_none(Path(logs))) else ""
         raise UserError(f"there is no run folder {folder}.{near}")
     return Run(folder, _read_config(folder / "config.yaml"))
+
+
+def latest_unfinished(logs: str) -> Run:
+    """Open the run that was begun last of those that are not finished; the newest one where all are.
+
+    :raises UserError: there is none at all.
+    """
+    begun = sorted(Path(logs).glob("*/*/config.yaml"), key=_modified, reverse=True)
+    for mark in begun:
+        if not _is_dry(mark.parent) and read_json(mark.parent / "result.json").get("status") != "finished":
+            return find(str(mark.parent), logs)
+    return find(None, logs)
 
 
 def _newest(logs: Path) -> Path:

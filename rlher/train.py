@@ -1,28 +1,31 @@
 """`rlher train`: one training run, from config to result."""
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.vec_env import VecEnv
 
-from rlher import checkpoint, runs
+from rlher import model_file, runs, tracking
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
 from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
+from rlher.checkpoints import Checkpoints
 from rlher.config import EnvConfig, TrainConfig
+from rlher.display import before_building
 from rlher.envs import make_env
 from rlher.envs.check import require_goal_env
 from rlher.envs.probe import describe
+from rlher.envs.repeatable import Repeatable
 from rlher.envs.vec import make_goal_envs
 from rlher.errors import EnvironmentFault, UserError, cause
-from rlher.evaluation import Evaluation, evaluate_policy
+from rlher.evaluation import FINAL_SEEDS, Evaluation, play_many
 from rlher.files import spared
+from rlher.keepsakes import keepsakes
 from rlher.logger import make_logger
 from rlher.memory import require_room
 from rlher.messages import announce, model_notes, report
@@ -30,8 +33,7 @@ from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
 from rlher.resolve import resolve
 from rlher.runs import Run
-
-FINAL_SEEDS = 1_000_000  # this far above the seeds that models are chosen by
+from rlher.stopping import Stop
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,13 @@ class Ready:
     """Everything a run needs, built and checked; nothing of it is written down yet.
 
     :param config: with every open value decided.
+    :param envs: the training environments, below the normaliser.
     :param notes: what was decided and found, a sentence each.
     """
 
     config: TrainConfig
     model: OffPolicyAlgorithm
+    envs: Repeatable
     normalizer: GoalNormalize | None
     notes: list[str]
 
@@ -71,7 +75,8 @@ def fit(
     with prepare(config) as ready:
         run = runs.create(ready.config)
         announce(run, ready.notes)
-        return run, _learn(run, ready, started, on_evaluation or (lambda rows: None), final)
+        with runs.locked(run.folder):
+            return run, learn(run, ready, started, on_evaluation or (lambda rows: None), final)
 
 
 @contextmanager
@@ -86,16 +91,17 @@ def prepare(config: TrainConfig) -> Iterator[Ready]:
     probed = _probed(config.env, env)
     config, notes = resolve(replace(config, env=env))
     th.set_num_threads(config.threads or 1)
-    envs, normalizer = _environments(config)
+    envs = Repeatable(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
     try:
         require_fit(config.algo.name, envs.action_space)
         room = require_room(config, envs)
-        model = build_model(config.algo, config.her, config.env, envs, config.seed, config.device, config.engine)
+        normalizer = GoalNormalize(envs, clip=config.normalize.clip) if config.normalize.enabled else None
+        outer = normalizer or envs
+        model = build_model(config.algo, config.her, config.env, outer, config.seed, config.device, config.engine)
         if config.init_from:
-            checkpoint.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
-        yield Ready(
-            config, model, normalizer, [*warnings, *probed, *notes, *model_notes(config, str(model.device)), room]
-        )
+            model_file.load_all(runs.find(config.init_from, config.logs).model("last"), model, normalizer)
+        notes = [*warnings, *probed, *notes, *model_notes(config, str(model.device)), room]
+        yield Ready(config, model, envs, normalizer, notes)
     finally:
         envs.close()
 
@@ -113,24 +119,38 @@ def _require_sense(config: TrainConfig) -> None:
     target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
     if config.init_from:
         runs.find(config.init_from, config.logs)
+    if config.record:
+        before_building()
+    tracking.require(config.logger)
 
 
-def _environments(config: TrainConfig) -> tuple[VecEnv, GoalNormalize | None]:
-    envs = make_goal_envs(config.env, config.n_envs, config.seed, config.vec_env)
-    if not config.normalize.enabled:
-        return envs, None
-    normalizer = GoalNormalize(envs, clip=config.normalize.clip)
-    return normalizer, normalizer
-
-
-def _learn(
-    run: Run, ready: Ready, started: float, on_evaluation: Callable[[list[dict[str, Any]]], None], final: bool
+def learn(
+    run: Run,
+    ready: Ready,
+    started: float,
+    on_evaluation: Callable[[list[dict[str, Any]]], None] = lambda rows: None,
+    final: bool = True,
+    since: Path | None = None,
 ) -> dict[str, Any]:
-    config, model, normalizer = run.config, ready.model, ready.normalizer
-    eval_env = make_env(config.env)
+    """Train, evaluate, keep, and return what ``result.json`` holds.
+
+    :param started: the monotonic time to count from.
+    :param on_evaluation: as :func:`fit`.
+    :param final: as :func:`fit`.
+    :param since: checkpoint to go on from.
+    """
+    config, model, normalizer, stop = run.config, ready.model, ready.normalizer, Stop()
 
     def measure(episodes: int, seed: int) -> Evaluation:
-        return evaluate_policy(eval_env, policy_of(model, normalizer), episodes, seed)
+        # An environment of its own, so that what comes of it depends on nothing but the policy and the seed.
+        env, played = make_env(config.env), []
+        try:
+            for episode in play_many(env, policy_of(model, normalizer), episodes, seed):
+                stop.check()
+                played.append(episode)
+        finally:
+            env.close()
+        return Evaluation(played)
 
     def keep_rows(rows: list[dict[str, Any]]) -> None:
         with spared("evaluations.csv"):
@@ -141,24 +161,32 @@ def _learn(
         lambda: measure(config.eval.episodes, config.eval.seed),
         config.eval.freq or config.total_timesteps,
         keep_rows,
-        lambda: checkpoint.save(run.model("best"), model, normalizer),
+        lambda: model_file.save(run.model("best"), model, normalizer),
     )
-    model.set_logger(make_logger(run.folder, config.tensorboard))
+    checkpoints = Checkpoints(
+        run.checkpoints, config.checkpoint, ready.envs, normalizer, evaluations, run.model("best"), stop
+    )
+    if since is not None:
+        checkpoints.restore(since, model)
+    model.set_logger(make_logger(run.folder, config.tensorboard, model.num_timesteps))
     result: dict[str, Any] = {"status": "failed", "error": None, "checkpoint": "last"}
 
-    def learn() -> None:
+    def rollouts() -> None:
         with ProgressBar(config.total_timesteps, evaluations, config.progress) as progress:
-            model.learn(config.total_timesteps, callback=[evaluations, progress])
+            rest = config.total_timesteps - model.num_timesteps
+            callbacks = [checkpoints, evaluations, progress, *keepsakes(run, evaluations, normalizer)]
+            model.learn(rest, callback=callbacks, reset_num_timesteps=since is None)
 
-    with stoppable():
+    with stop.listening(), tracking.telling(config.logger, run, model, result):
         try:
-            _attempt(learn, model, result)
+            _attempt(rollouts, model, result)
+            if result["status"] in ("finished", "interrupted"):
+                checkpoints.finish()
         finally:  # also where the exception is a bug of ours and goes on up
-            _keep(run, model, normalizer, result, started)
+            _keep(run, model, normalizer, result, started, over=not final)
         if final and result["status"] == "finished":
             _attempt(lambda: result.update(_final(run, model, normalizer, evaluations, measure)), model, result)
             _keep_result(run, result, started)
-    eval_env.close()
     return result
 
 
@@ -184,26 +212,34 @@ def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[s
 
 
 def _keep(
-    run: Run, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, result: dict[str, Any], started: float
+    run: Run,
+    model: OffPolicyAlgorithm,
+    normalizer: GoalNormalize | None,
+    result: dict[str, Any],
+    started: float,
+    over: bool,
 ) -> None:
-    """Write the last model and how the run ended, before anything else can go wrong."""
+    """Write the last model and how the run ended, before anything else can go wrong.
+
+    :param over: nothing more is to come; a run that is killed in its last evaluation is not finished.
+    """
     result["timesteps"] = model.num_timesteps
     if all_finite(model):
         with _noting(result, "the last model"):
-            checkpoint.save(run.model("last"), model, normalizer)
+            model_file.save(run.model("last"), model, normalizer)
     else:
         result["error"] = (
             f"training diverged: weights are no longer finite after {model.num_timesteps:,} steps, so only the best "
             "model is kept. A smaller algo.learning_rate or algo.target_q_bounds may keep it together."
         )
         result["status"] = "failed"
-    _keep_result(run, result, started)
+    _keep_result(run, result, started, over)
 
 
-def _keep_result(run: Run, result: dict[str, Any], started: float) -> None:
+def _keep_result(run: Run, result: dict[str, Any], started: float, over: bool = True) -> None:
     result["wall_seconds"] = round(time.monotonic() - started, 1)
     with _noting(result, "result.json"):
-        run.write_result(result)
+        run.write_result(result if over or result["status"] != "finished" else result | {"status": "interrupted"})
 
 
 @contextmanager
@@ -228,21 +264,7 @@ def _final(
     final: dict[str, Any] = measure(episodes, seed).summary()
     best = evaluations.best
     if best is None or best["timesteps"] >= model.num_timesteps:
-        checkpoint.save(run.model("best"), model, normalizer)
+        model_file.save(run.model("best"), model, normalizer)
         return final | {"best": {**final, "timesteps": model.num_timesteps}}
-    checkpoint.load_policy(run.model("best"), model, normalizer)
+    model_file.load_policy(run.model("best"), model, normalizer)
     return final | {"best": {**measure(episodes, seed).summary(), "timesteps": best["timesteps"]}}
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Let SIGTERM, what a batch system sends before it kills, stop a run as Ctrl-C does."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,14 +1,31 @@
-"""Writing frames as a video, through imageio and the ffmpeg that its wheel carries."""
+"""Writing frames as a video, with the ffmpeg that imageio's wheel carries."""
 
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-import imageio.v2 as imageio
+import imageio_ffmpeg
 import numpy as np
 
 from rlher.errors import UserError
 from rlher.files import replacing
 
-KINDS = (".mp4", ".gif")
+KINDS: dict[str, dict[str, Any]] = {
+    ".mp4": dict(codec="libx264", quality=6),
+    # One palette made of all frames, of which only what changes is stored.
+    ".gif": dict(
+        codec="gif",
+        pix_fmt_out="pal8",
+        quality=None,
+        output_params=[
+            "-filter_complex",
+            "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
+        ],
+    ),
+}
+
+Write = Callable[[np.ndarray], None]
 
 
 def require_video_name(path: Path) -> None:
@@ -20,19 +37,24 @@ def require_video_name(path: Path) -> None:
         raise UserError(f"a video's name must end in {' or '.join(KINDS)}, not {path.suffix or 'nothing'!r}.")
 
 
-def write_video(path: Path, frames: list[np.ndarray], fps: int) -> None:
-    """Write frames of shape (height, width, 3), uint8, as MP4 (H.264) or GIF, by the name's ending.
+@contextmanager
+def video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Write]:
+    """Yield a function that adds a frame to an MP4 (H.264) or GIF, by the name's ending; the file is there at the end.
 
+    Frames have shape (height, width, 3), uint8. An odd side gets a line more, as H.264 wants it.
+
+    :param size: width and height of every frame, in pixels.
     :raises UserError: the file cannot be written.
     """
     require_video_name(path)
+    width, height = (side + side % 2 for side in size)
+    margin = ((0, height - size[1]), (0, width - size[0]), (0, 0))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
-            if path.suffix.lower() == ".gif":
-                imageio.mimwrite(temporary, frames, format="GIF", duration=1000 / fps, loop=0)  # type: ignore[arg-type]
-            else:
-                # H.264 wants even sides; macro_block_size=2 pads by a line instead of to multiples of 16.
-                imageio.mimwrite(temporary, frames, format="FFMPEG", fps=fps, codec="libx264", macro_block_size=2)  # type: ignore[arg-type]
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error}.") from error
+            options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="error", **KINDS[path.suffix.lower()])
+            with closing(imageio_ffmpeg.write_frames(str(temporary), (width, height), **options)) as ffmpeg:
+                ffmpeg.send(None)
+                yield lambda frame: ffmpeg.send(np.ascontiguousarray(np.pad(frame, margin, mode="edge")))
+    except (OSError, RuntimeError) as error:  # the latter where there is no ffmpeg
+        raise UserError(f"cannot write {path}: {str(error).splitlines()[0]}.") from error

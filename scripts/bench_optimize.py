@@ -51,15 +51,15 @@ def search(workers: int, trials: int, steps: int) -> dict:
             [sys.executable, "-m", "rlher.cli", "optimize", *words], cwd=folder, check=True, capture_output=True
         )
         journal = Path(folder) / "logs/optuna" / STUDY / "journal.log"
-        study = optuna.load_study(storage=JournalStorage(JournalFileBackend(str(journal))), study_name=STUDY)
-    began = [trial.datetime_start.timestamp() for trial in study.trials]
-    ended = [trial.datetime_complete.timestamp() for trial in study.trials]
-    training = sum(trial.user_attrs["seconds"] for trial in study.trials)
+        done = optuna.load_study(storage=JournalStorage(JournalFileBackend(str(journal))), study_name=STUDY).trials
+    began = [trial.datetime_start.timestamp() for trial in done]
+    ended = [trial.datetime_complete.timestamp() for trial in done]
+    training = sum(trial.user_attrs["seconds"] for trial in done)
     whole = sum(end - begin for begin, end in zip(began, ended, strict=True))
     return {
         "workers": workers,
-        "trials": len(study.trials),
-        "trials_per_hour": round(3600 * len(study.trials) / (max(ended) - min(began)), 1),
+        "trials": len(done),
+        "trials_per_hour": round(3600 * len(done) / (max(ended) - min(began)), 1),
         "start_seconds": round(min(began) - started, 1),
         "overhead": round(whole / training - 1, 5),
     }

@@ -31,6 +31,8 @@ reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=150
 bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0 1 2 3 4
 bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3 total_timesteps=6000|0 1 2 3 4
 bits15-dqn-per|algo=dqn env=BitFlipping-v0 her.priority=td_error total_timesteps=6000
+bits15-dqn-bf16|algo=dqn env=BitFlipping-v0 engine.precision=bf16 total_timesteps=6000
+reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 engine.precision=bf16 total_timesteps=1500 eval.final_episodes=20
 reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
 reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
 RUNS
@@ -50,4 +52,4 @@ export -f one
 while IFS='|' read -r name overrides seeds; do
     for seed in ${seeds:-0 1 2}; do printf '%s\0%s\0%s\0%s\0' "$name" "$seed" "$overrides" "$into"; done
 done < <(grep -E -- "$pattern" "$logs/todo") | xargs -0 -n 4 -P "$jobs" bash -c 'one "$@"' _
-.venv/bin/python scripts/benchmark_table.py "$into"
+.venv/bin/rlher compare "$into"/*

@@ -1,15 +1,22 @@
 import contextlib
+import json
 import logging
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+
+
+Make = Callable[..., Path]
 
 
 class Outcome(NamedTuple):
@@ -36,6 +43,34 @@ def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_pa
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Make:
+    """Write a run folder with a linear learning curve."""
+
+    def make(name: str, seed: int = 0, rise: float = 0.1, freq: int = 100, rows: int = 10, **config: Any) -> Path:
+        folder = tmp_path / "logs" / name
+        folder.mkdir(parents=True)
+        values = {
+            "algo": {"name": "sac", "learning_rate": 0.001} | config.pop("algo", {}),
+            "env": {"id": "Some-v0", "name": ""} | config.pop("env", {}),
+            "her": {"goal_selection_strategy": "future", "n_sampled_goal": 4} | config.pop("her", {}),
+            "seed": seed,
+            "total_timesteps": freq * rows,
+        } | config
+        (folder / "config.yaml").write_text(yaml.safe_dump(values))
+        steps = freq * np.arange(1, rows + 1)
+        success = np.minimum(rise * np.arange(1, rows + 1), 1)
+        frame = pd.DataFrame({"timesteps": steps, "success_rate": success, "mean_reward": success * 10 - 10})
+        frame["updates"], frame["wall_seconds"] = steps * 2, steps / 50
+        frame.to_csv(folder / "evaluations.csv", index=False)
+        (folder / "result.json").write_text(
+            json.dumps({"success_rate": float(success[-1]), "episodes": 100, "timesteps": int(steps[-1])})
+        )
+        return folder
+
+    return make
 
 
 @contextlib.contextmanager

@@ -115,6 +115,12 @@ def test_quoted_values_survive_hydras_grammar(value: str) -> None:
     assert parsed.value() == value
 
 
+def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lr=0.1").mkdir()
+    assert overrides.to_hydra("plot", ["lr=0.1", "x=wall"]) == ["runs=['lr=0.1']", "x=wall"]
+
+
 def test_cfg_prints_the_resolved_config(rlher) -> None:
     config = yaml.safe_load(rlher("train", "algo=sac", "env=FetchReach-v4", "algo.gamma=0.9", "--cfg", "job").out)
     assert config["algo"]["name"] == "sac"

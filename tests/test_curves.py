@@ -1,47 +1,17 @@
-"""`rlher plot` and `rlher compare` on run folders of every condition."""
+"""`rlher plot`, `rlher compare` and `rlher report` on run folders of every condition."""
 
-import json
-from collections.abc import Callable
+import io
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from matplotlib.figure import Figure
 
-from rlher import compare, curves, plot
-
-Make = Callable[..., Path]
-
-
-@pytest.fixture
-def make_run(tmp_path: Path) -> Make:
-    """Write a run folder with a linear learning curve."""
-
-    def make(name: str, seed: int = 0, rise: float = 0.1, freq: int = 100, rows: int = 10, **config: Any) -> Path:
-        folder = tmp_path / "logs" / name
-        folder.mkdir(parents=True)
-        values = {
-            "algo": {"name": "sac", "learning_rate": 0.001} | config.pop("algo", {}),
-            "env": {"id": "Some-v0", "name": ""} | config.pop("env", {}),
-            "her": {"goal_selection_strategy": "future", "n_sampled_goal": 4} | config.pop("her", {}),
-            "seed": seed,
-            "total_timesteps": freq * rows,
-        } | config
-        (folder / "config.yaml").write_text(yaml.safe_dump(values))
-        steps = freq * np.arange(1, rows + 1)
-        success = np.minimum(rise * np.arange(1, rows + 1), 1)
-        frame = pd.DataFrame({"timesteps": steps, "success_rate": success, "mean_reward": success * 10 - 10})
-        frame["updates"], frame["wall_seconds"] = steps * 2, steps / 50
-        frame.to_csv(folder / "evaluations.csv", index=False)
-        (folder / "result.json").write_text(
-            json.dumps({"success_rate": float(success[-1]), "episodes": 100, "timesteps": int(steps[-1])})
-        )
-        return folder
-
-    return make
+from rlher import averages, comparison, curves, plot
+from tests.conftest import Make
 
 
 @pytest.fixture
@@ -83,6 +53,30 @@ def test_keys_that_go_together_are_told_by_the_one_that_was_typed(make_run: Make
         folder = make_run(f"bits{bits}", env={"max_episode_steps": bits, "n_bits": bits})
         (folder / "command.txt").write_text(f"rlher train env.n_bits={bits}\n")
     assert set(grouped(tmp_path)) == {"sac, future, n_bits=15", "sac, future, n_bits=30"}
+
+
+def test_every_key_that_tells_runs_apart_splits_them_and_is_told(make_run: Make, tmp_path: Path) -> None:
+    keys = [("learning_rate", 0.1), ("gamma", 0.9), ("tau", 0.5), ("batch_size", 8)]
+    for index in range(2 ** len(keys)):
+        chosen = {key: value for bit, (key, value) in enumerate(keys) if index >> bit & 1}
+        make_run(f"run{index}", index, algo=chosen)
+    groups = grouped(tmp_path)
+    assert len(groups) == 16
+    assert set(groups.values()) == {1}
+    assert "sac, future, batch_size=8, gamma=0.9, learning_rate=0.1, tau=0.5" in groups
+
+
+def test_two_keys_of_one_name_are_told_apart(make_run: Make, tmp_path: Path) -> None:
+    for index, engine in enumerate(("rlher", "sb3")):
+        for n_steps in (1, 3):
+            make_run(
+                f"{engine}{n_steps}", index, engine={"name": engine}, algo={"n_steps": 3}, her={"n_steps": n_steps}
+            )
+    assert set(grouped(tmp_path)) == {
+        f"sac, future, engine={engine}, n_steps={n_steps}" for engine in ("rlher", "sb3") for n_steps in (1, 3)
+    }
+    make_run("other", 0, engine={"name": "rlher"}, algo={"n_steps": 5}, her={"n_steps": 1})
+    assert "sac, future, algo.n_steps=5, engine=rlher, her.n_steps=1" in grouped(tmp_path)
 
 
 def test_a_config_group_that_was_typed_names_what_it_sets(make_run: Make, tmp_path: Path) -> None:
@@ -129,7 +123,8 @@ def test_the_grid_ends_where_the_shortest_run_does(make_run: Make, tmp_path: Pat
     make_run("a", 0, 0.1, freq=100, rows=10)
     make_run("b", 1, 0.1, freq=150, rows=3)
     found, _ = curves.read([], str(tmp_path / "logs"))
-    grid, values = curves.common_grid(found, "timesteps", "success_rate")
+    seeds = [(curve.rows.timesteps.to_numpy(), curve.rows.success_rate.to_numpy()) for curve in found]
+    grid, values = averages.common_grid(seeds)
     assert grid.tolist() == [150, 200, 300, 400, 450]
     assert values[0].tolist() == pytest.approx([0.15, 0.2, 0.3, 0.4, 0.45])
     assert values[1].tolist() == pytest.approx([0.1, 0.1 + 0.1 / 3, 0.2, 0.2 + 0.2 / 3, 0.3])
@@ -143,10 +138,12 @@ def test_a_picture_has_a_line_a_group_and_a_thin_one_a_seed(make_run: Make, thre
     make_run("tqc/Other-v0_1", 0, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
     found, _ = curves.read([], str(tmp_path / "logs"))
     figure = Figure()
-    drawn = plot.draw(figure, curves.group(found)[0], "timesteps", "success_rate")
+    lines = plot.averages(curves.group(found)[0], "timesteps", "success_rate")
+    plot.draw(figure, lines, "timesteps", "success_rate")
     assert lines_of(figure) == [["sac, future (3 seeds)", "tqc, future (1 seed)"], ["tqc, future (1 seed)"]]
     assert [len(panel.lines) for panel in figure.axes] == [3 + 1 + 1, 1]
     assert [len(panel.collections) for panel in figure.axes] == [1, 0], "a band where there are seeds to resample"
+    drawn = plot.numbers(lines)
     three = drawn[drawn.seeds == 3]
     assert three.iqm.tolist() == pytest.approx((0.09 * np.arange(1, 11)).tolist())
     assert (three.low <= three.iqm).all()
@@ -177,20 +174,48 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert Path("logs/success_rate.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_a_window_where_there_is_a_display(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds) -> None:
+    from matplotlib import pyplot
+
+    shown: list[int] = []
+    monkeypatch.setattr(plot, "has_display", lambda: True)
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.gcf().axes[0].lines)))
+    assert rlher("plot", "--show", "--output", "a.png").code == 0
+    assert shown == [3 + 1]
+    assert Path("a.png").stat().st_size
+
+
+def test_a_run_without_the_column_is_no_seed_of_its_line(rlher, three_seeds: list[Path]) -> None:
+    for folder, column in zip(three_seeds, ("", "crash_rate", "crash_rate"), strict=True):
+        frame = pd.read_csv(folder / "evaluations.csv")
+        frame[column or "other"] = 0.1 if folder != three_seeds[1] else float("nan")
+        frame.to_csv(folder / "evaluations.csv", index=False)
+    assert rlher("plot", "--y", "crash_rate", "--output", "a.png", "--csv", "a.csv").code == 0
+    assert set(pd.read_csv("a.csv").seeds) == {1}
+    done = rlher("plot", str(three_seeds[1]), "--y", "crash_rate", "--output", "b.png")
+    assert done.code == 2
+    assert "no run has a number in both its columns timesteps and crash_rate" in done.err
+
+
 def test_a_single_evaluation_is_a_point(rlher, make_run: Make) -> None:
     make_run("short", rows=1)
     assert rlher("plot", "--output", "a.png").code == 0
 
 
-def test_many_rows_take_seconds(make_run: Make, tmp_path: Path) -> None:
-    import time
-
+def test_many_rows_take_seconds_and_are_averaged(rlher, make_run: Make) -> None:
     for seed in range(5):
-        make_run(f"long{seed}", seed, 0.0001, rows=10_000)
-    found, _ = curves.read([], str(tmp_path / "logs"))
+        rows = 10_000 - 7 * seed
+        noise = np.random.default_rng(seed).uniform(-0.2, 0.2, rows)
+        frame = pd.read_csv(make_run(f"long{seed}", seed, 0.0001, rows=rows) / "evaluations.csv")
+        frame["success_rate"] = (0.2 + 0.6 * frame.timesteps / 1e6 + noise).clip(0, 1)
+        frame.to_csv(f"logs/long{seed}/evaluations.csv", index=False)
     before = time.process_time()
-    plot.draw(Figure(), curves.group(found)[0], "timesteps", "success_rate")
-    assert time.process_time() - before < 20
+    done = rlher("plot", "--csv", "a.csv")
+    assert time.process_time() - before < 10
+    assert "rlher: Some-v0, sac, future: a point is the mean of 20 evaluations" in done.err
+    drawn = pd.read_csv("a.csv")
+    assert len(drawn) <= 500
+    assert np.abs(drawn.iqm - (0.2 + 0.6 * drawn.x / 1e6)).max() < 0.06, "the noise is averaged away"
 
 
 @pytest.mark.parametrize(
@@ -228,6 +253,12 @@ HOSTILE: dict[str, tuple[dict[str, bytes], str]] = {
     "just begun": ({}, "not evaluated yet"),
     "header alone": ({"evaluations.csv": b"timesteps,success_rate\n"}, "not evaluated yet"),
     "empty rows": ({"evaluations.csv": b""}, "empty or damaged"),
+    "rates in per cent": ({"evaluations.csv": b"timesteps,success_rate\n100,55\n"}, "not from 0 to 1"),
+    "rates that are none": ({"evaluations.csv": b"timesteps,success_rate\n100,nan\n"}, "not evaluated yet"),
+    "a config in itself": (
+        {"config.yaml": b"{algo: &a {b: *a}, env: {}, her: {}}", "evaluations.csv": b"timesteps,success_rate\n1,1\n"},
+        "too many values, or itself",
+    ),
     "foreign rows": ({"evaluations.csv": b"a,b\n1,2\n"}, "columns timesteps and success_rate"),
     "a number beyond all numbers": ({"evaluations.csv": b"timesteps,success_rate\n" + b"9" * 400}, "empty or damaged"),
     "binary rows": ({"evaluations.csv": bytes(range(256))}, "empty or damaged"),
@@ -242,11 +273,12 @@ def test_a_hostile_folder_is_told_and_the_rest_drawn(rlher, make_run: Make, thre
     (folder / "evaluations.csv").unlink()
     for file, content in files.items():
         (folder / file).write_bytes(content)
-    for words in (("plot", "--output", "a.png", "--csv", "a.csv"), ("compare",)):
+    for words in (("plot", "--output", "a.png", "--csv", "a.csv"), ("compare",), ("report", "--output", "a.html")):
         done = rlher(*words)
         assert done.code == 0, done.err
         assert sentence in done.err
     assert set(pd.read_csv("a.csv").seeds) == {3}
+    assert "sac, future (3 seeds)" in Path("a.html").read_text()
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, '{"success_rate": {}, "episodes": "many"}', '{"episodes": NaN}', "3"])
@@ -294,12 +326,51 @@ def test_compare_two_folders(rlher, make_run: Make) -> None:
 
 
 def test_few_seeds_make_no_claim(rlher, make_run: Make) -> None:
-    make_run("one", 0)
-    make_run("two", 1, 0.05)
+    make_run("one/1", 0)
+    make_run("two/1", 1, 0.05)
     done = rlher("compare", "logs/one", "logs/two")
     assert "no claim can be made about Some-v0, one; Some-v0, two" in done.err
     assert "[" not in done.out, "an interval"
     assert "Probability" not in done.out
+
+
+def test_runs_named_one_by_one_are_grouped(rlher, three_seeds) -> None:
+    done = rlher("compare", *map(str, three_seeds))
+    assert done.code == 0, done.err
+    assert "| Some-v0 | sac, future | 3 |" in done.out
+
+
+def test_a_folder_without_a_run_is_told_and_the_rest_compared(rlher, make_run: Make, three_seeds) -> None:
+    Path("logs/empty").mkdir()
+    done = rlher("compare", "logs/empty", "logs/sac")
+    assert done.code == 0
+    assert "rlher: logs/empty: no run in it" in done.err
+    assert "| Some-v0 | sac | 3 |" in done.out
+    done = rlher("compare", "logs/empty", "logs/empty/")
+    assert done.code == 2
+    assert "no run with an evaluation under logs/empty" in done.err
+
+
+def test_a_folder_that_pools_is_told_and_a_copy_is_no_seed(rlher, make_run: Make, three_seeds) -> None:
+    make_run("sac/other", 3, algo={"learning_rate": 0.1})
+    make_run("sac/copy", 2)
+    make_run("tqc/one", 0)
+    done = rlher("compare", "logs/sac", "logs/tqc")
+    assert "Some-v0, sac: pools runs that differ in algo.learning_rate" in done.err
+    assert "left out, it repeats" in done.err
+    assert "| Some-v0 | sac | 4 |" in done.out
+
+
+def test_csv_has_the_numbers(rlher, make_run: Make) -> None:
+    for seed in range(3):
+        make_run(f"good/{seed}", seed, 0.1)
+        make_run(f"bad/{seed}", seed, 0.04 + 0.01 * seed)
+    first, second, third = rlher("compare", "logs/good", "logs/bad", "--format", "csv").out.split("\n\n")
+    summary = pd.read_csv(io.StringIO(first)).set_index("agent")
+    assert summary.success_rate.tolist() == pytest.approx([1, 0.5])
+    assert summary.loc["bad", ["steps_to_50", "never_50", "steps_to_90", "never_90"]].tolist() == [1000, 1, np.inf, 3]
+    assert pd.read_csv(io.StringIO(second)).probability.tolist() == [1]
+    assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
 
 
 @pytest.mark.parametrize(("form", "sign"), [("csv", "env,agent,seeds"), ("latex", r"\begin{tabular}")])
@@ -313,4 +384,4 @@ def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> No
     folder = make_run("running", rows=4)
     (folder / "result.json").unlink()
     (curve,) = curves.read([str(folder)], "logs")[0]
-    assert compare.finals_of(curves.Group("Some-v0", "", [curve])).tolist() == [0.4]
+    assert comparison.finals_of(curves.Group("Some-v0", "", [curve])).tolist() == [0.4]

@@ -102,36 +102,6 @@ def test_evaluate_and_enjoy_read_it_back(rlher, finished: Path) -> None:
     assert Path("film.gif").stat().st_size > 1000
 
 
-def test_enjoy_films_where_there_is_no_display(rlher, monkeypatch: pytest.MonkeyPatch, finished: Path) -> None:
-    import imageio.v2 as imageio
-
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    watched = rlher("enjoy", "--episodes", "2", "--json")
-    assert watched.code == 0, watched.err
-    episodes = json.loads(watched.out)["episodes"]
-    frames = [np.asarray(frame) for frame in imageio.get_reader(finished / "enjoy.mp4")]
-    assert len(frames) == sum(episode["length"] + 1 for episode in episodes)
-    assert all(frame.std() > 10 for frame in frames), "a blank frame"
-
-
-def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """highway-env draws nothing where SDL_VIDEODRIVER=dummy, as many a server's profile has it."""
-    from rlher.config import EnvConfig
-    from rlher.display import choose_headless_renderer
-    from rlher.enjoy import Camera
-    from rlher.envs import make_env
-
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    choose_headless_renderer()
-    env = make_env(EnvConfig(id="parking-v0"), render_mode="rgb_array")
-    env.reset(seed=0)
-    camera = Camera(env)
-    camera()
-    env.close()
-    assert camera.frames[0].std() > 10, "a blank frame"
-
-
 def test_a_run_whose_environment_has_changed_since_is_told(rlher, finished: Path) -> None:
     config = finished / "config.yaml"
     config.write_text(config.read_text().replace("n_bits: 4", "n_bits: 5"))
@@ -224,7 +194,7 @@ def test_ctrl_c_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tm
     assert done.code == 130
     assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
     assert "rlher evaluate" in done.err
-    assert "init_from=" in done.err
+    assert "rlher train --resume logs/dqn/BitFlipping-v0_1" in done.err
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
 
@@ -323,47 +293,6 @@ def test_the_recipe_in_force_is_told(rlher, tmp_path: Path, words: tuple[str, ..
     assert told == (f"recipe {recipe}" if recipe else "no recipe")
 
 
-UNDRAWN = """
-import gymnasium as gym
-import numpy as np
-
-class Undrawn(gym.Env):
-    action_space = gym.spaces.Box(-1, 1, (1,), dtype=np.float32)
-    observation_space = gym.spaces.Dict(
-        {key: gym.spaces.Box(-9, 9, (1,), dtype=np.float32) for key in ("observation", "achieved_goal", "desired_goal")}
-    )
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.at, self.goal = np.zeros(1, np.float32), self.np_random.uniform(-3, 3, 1).astype(np.float32)
-        return self.seen(), {}
-
-    def step(self, action):
-        self.at = np.clip(self.at + action, -9, 9).astype(np.float32)
-        reward = float(self.compute_reward(self.at, self.goal, {}))
-        return self.seen(), reward, False, False, {"is_success": reward == 0}
-
-    def seen(self):
-        return {"observation": self.at, "achieved_goal": self.at, "desired_goal": self.goal}
-
-    def compute_reward(self, achieved_goal, desired_goal, info):
-        return -(np.abs(achieved_goal - desired_goal).sum(axis=-1) > 0.5).astype(np.float32)
-
-gym.register("Undrawn-v0", Undrawn, max_episode_steps=10)
-"""
-
-
-def test_enjoy_of_what_cannot_be_drawn_says_so(rlher, tmp_path: Path) -> None:
-    (tmp_path / "undrawn.py").write_text(UNDRAWN)
-    done = rlher("train", "algo=sac", "env=Undrawn-v0", "env.modules=[undrawn]", *TINY, "total_timesteps=60")
-    assert done.code == 0, done.err
-    seen, filmed = rlher("enjoy", "--episodes", "1"), rlher("enjoy", "--episodes", "1", "--video", "a.gif")
-    assert "there is nothing to see: Undrawn-v0 has no render_mode 'rgb_array'." in seen.err
-    assert "Warning" not in seen.err
-    assert seen.out.startswith("episode 1:")
-    assert (seen.code, filmed.code) == (0, 1)
-
-
 def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from rlher.callbacks import Evaluate
 
@@ -395,18 +324,6 @@ def test_a_run_too_short_for_its_learning_starts_learns(rlher, tmp_path: Path) -
     assert done.code == 0
     assert "half of a run" in done.err
     assert _last_row(tmp_path / "logs/dqn/BitFlipping-v0_1")["updates"] != "0"
-
-
-def test_enjoy_goes_on_without_a_renderer(rlher, monkeypatch: pytest.MonkeyPatch, finished: Path) -> None:
-    from rlher.envs.bit_flipping import BitFlippingEnv
-
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.setattr(BitFlippingEnv, "render", fail)
-    watched = rlher("enjoy", "--episodes", "2")
-    assert watched.code == 0
-    assert watched.out.count("episode") == 2
-    assert "no video" in watched.err
-    assert rlher("enjoy", "--video", "film.gif").code == 1
 
 
 def test_evaluation_uses_other_starts_for_the_last_word(rlher, finished: Path) -> None:
@@ -455,7 +372,7 @@ def test_many_updates_a_step_train(rlher, tmp_path: Path, algo: str) -> None:
     config = yaml.safe_load((folder / "config.yaml").read_text())
     assert config["algo"]["gradient_steps"] == 20
     assert config["her"]["n_sampled_goal"] == 2, "the command line wins over a preset"
-    assert _last_row(folder)["updates"] == str(20 * 19), "the last evaluation comes before the last round"
+    assert _last_row(folder)["updates"] == str(20 * 20)
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
 

@@ -133,6 +133,22 @@ def build_policy(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyA
 def _construct(
     kind: type[OffPolicyAlgorithm], algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **given: Any
 ) -> OffPolicyAlgorithm:
+    policy_class = kind.policy_aliases["MultiInputPolicy"]
+    if getattr(algo, "layer_norm_critics", False):
+        policy_class = with_layer_norm(policy_class)
+    try:
+        return kind(policy_class, venv, **arguments_of(algo, venv, seed=seed, device=device, **given))
+    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+        raise UserError(f"{algo.name} cannot be built: {error}") from error
+
+
+def arguments_of(algo: OffPolicyConfig, venv: VecEnv, **given: Any) -> dict[str, Any]:
+    """Return the keyword arguments that a config is for the constructor of its Stable-Baselines3 class.
+
+    :param venv: where it acts; asked for the shape of its actions, and how many environments there are.
+    :param given: further arguments, which ``algo.kwargs`` may still override.
+    :raises UserError: a value that makes no sense.
+    """
     options = {item.name: getattr(algo, item.name) for item in fields(algo)}
     arguments = {name: value for name, value in options.items() if name not in POLICY_KEYS + OWN_KEYS}
     policy = {name: options[name] for name in POLICY_KEYS if name in options}
@@ -148,14 +164,7 @@ def _construct(
     if "n_steps" in extra:
         raise UserError("n-step returns are the replay buffer's here: set her.n_steps, not algo.kwargs.n_steps.")
     policy |= extra.pop("policy_kwargs", {})
-    arguments |= {"policy_kwargs": policy, "seed": seed, "device": device} | given | extra
-    policy_class = kind.policy_aliases["MultiInputPolicy"]
-    if getattr(algo, "layer_norm_critics", False):
-        policy_class = with_layer_norm(policy_class)
-    try:
-        return kind(policy_class, venv, **arguments)
-    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-        raise UserError(f"{algo.name} cannot be built: {error}") from error
+    return arguments | {"policy_kwargs": policy} | given | extra
 
 
 def _noise(scale: float, venv: VecEnv) -> NormalActionNoise | VectorizedActionNoise:

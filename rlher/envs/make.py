@@ -82,9 +82,20 @@ def make_kwargs(cfg: EnvConfig) -> dict[str, Any]:
     return {**own, **cfg.kwargs}
 
 
+def render_modes(cfg: EnvConfig) -> Sequence[str]:
+    """List what an environment's class says it can draw; its constructor may take no render_mode otherwise.
+
+    :raises UserError: unknown id or module, or missing extra.
+    """
+    ensure_registered(cfg.id, cfg.modules)
+    entry = gym.spec(cfg.id).entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata
+
+
 def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
     kwargs = make_kwargs(cfg)
-    if render_mode is not None and render_mode in _render_modes(cfg.id):
+    if render_mode is not None and render_mode in render_modes(cfg):
         kwargs["render_mode"] = render_mode
     try:
         with native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
@@ -102,13 +113,6 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
     except Exception as error:
         raise _construction_failed(cfg, kwargs, error) from error
-
-
-def _render_modes(name: str) -> Sequence[str]:
-    """List what an environment's class says it can draw; its constructor may take no render_mode otherwise."""
-    entry = gym.spec(name).entry_point
-    creator = load_env_creator(entry) if isinstance(entry, str) else entry
-    return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata
 
 
 def _refuse_unknown_options(env: gym.Env, cfg: EnvConfig) -> None:

@@ -76,8 +76,16 @@ def _import(module: str) -> None:
 
 def _import_quietly(family: str) -> None:
     # These packages print release notices to stderr on import, which say nothing about the run at hand.
-    with contextlib.redirect_stderr(io.StringIO()):
-        importlib.import_module(family)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            importlib.import_module(family)
+    except Exception as error:
+        wanted = os.environ.get("MUJOCO_GL")
+        if not wanted or isinstance(error, ModuleNotFoundError):
+            raise
+        raise UserError(  # MuJoCo loads what it would draw with on import, drawn or not
+            f"{family} cannot be imported while MUJOCO_GL={wanted}, which does not work here: unset it ({error})."
+        ) from error
     if family == "highway_env":
         parking.quicken()
 

@@ -186,12 +186,26 @@ class Hindsight:
             achieved = achieved.reshape(desired.shape)
         return self.reward()(achieved, desired, None if infos is None else list(infos))
 
+    @property
+    def settles(self) -> bool:
+        """Whether :meth:`settle` has anything to find out."""
+        return self.keep_goal_independent_reward or self.done_rule.mode in ("auto", "success")
+
+    def state(self) -> dict[str, Any]:
+        """Return what was learnt from the stored transitions, as JSON values."""
+        return {"settled": self.settled, "explains_all": self.explains_all, **self.done_rule.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`state` returned."""
+        self.settled, self.explains_all = list(state["settled"]), bool(state["explains_all"])
+        self.done_rule.restore(state)
+
     def settle(self, storage: Storage) -> None:
         """Work out, for what was added since the last call, the reward that its own goal does not explain.
 
         Once per transition, in batches, so that a sample itself computes the rewards of the new goals only.
         """
-        if not (self.keep_goal_independent_reward or self.done_rule.mode in ("auto", "success")):
+        if not self.settles:
             return
         rings = storage.rings
         if self.settled == [ring.total for ring in rings]:
@@ -212,7 +226,7 @@ class Hindsight:
         explained = self._compute(achieved, desired, infos)
         rest = goal_independent(now["_reward"], explained)
         storage.rows["_rest"][rows] = rest
-        self.explains_all &= not rest.any()
+        self.explains_all = self.explains_all and not rest.any()
         if self.done_rule.learns:
             perfect = self._compute(achieved, achieved, infos) if self.done_rule.needs_perfect else None
             self.done_rule.observe(explained, perfect, now["_terminated"])

@@ -76,11 +76,26 @@ class _Ranked:
         raise RuntimeError(NO_ERRORS)
 
     def state(self) -> dict[str, NDArray]:
-        """Return nothing: episodes are ranked anew by what is loaded of them."""
-        return {}
+        """Return the numbers of the transitions ranked, oldest first, and how many those were in all."""
+        leaves = {}
+        for env, ring in enumerate(self.storage.rings):
+            oldest = min(max(self.cleared[env], ring.total - ring.count), self.known[env])
+            leaves[f"env{env}"] = self.tree.leaves[ring.numbered(oldest, self.known[env])]
+        return leaves | {"known": np.array(self.known)}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take nothing."""
+        """Take them back, the newest where less is held.
+
+        :raises ValueError: they do not belong to what is stored.
+        """
+        for env, ring in enumerate(self.storage.rings):
+            leaves, known = state[f"env{env}"], int(state["known"][env])
+            if leaves.ndim != 1 or not (np.isfinite(leaves) & (leaves >= 0)).all() or not 0 <= known <= ring.total:
+                raise ValueError("The priorities are damaged: they do not fit the transitions.")
+            oldest = max(ring.total - ring.count, known - len(leaves))
+            kept = max(known - oldest, 0)
+            self.tree.set(ring.numbered(known - kept, known), leaves[len(leaves) - kept :])
+            self.known[env], self.cleared[env] = known, ring.total - ring.count
 
     def _follow(self, value: float) -> None:
         """Take evicted transitions out of the tree, and give new ones that value."""
@@ -157,27 +172,15 @@ class TDError(_Ranked):
         self.greatest = max(self.greatest, float(values.max(initial=0.0)))
 
     def state(self) -> dict[str, NDArray]:
-        """Return the priorities, oldest transition first, and what new ones and the weights follow."""
-        self._follow(self.greatest)
-        rings = enumerate(self.storage.rings)
-        leaves = {f"env{env}": self.tree.leaves[ring.newest(ring.count)] for env, ring in rings}
+        """Return the priorities, and what new ones and the weights follow."""
         numbers = {"alpha": self.alpha, "greatest": self.greatest, "batches": self.batches}
-        return leaves | {name: np.array(number) for name, number in numbers.items()}
+        return super().state() | {name: np.array(number) for name, number in numbers.items()}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take them back, the newest where less is held; with another ``alpha`` every transition counts as new.
-
-        :raises ValueError: they do not belong to what is stored.
-        """
-        if float(state.get("alpha", np.nan)) != self.alpha:
-            return
-        self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
-        self._follow(self.greatest)
-        for env, ring in enumerate(self.storage.rings):
-            values = state[f"env{env}"][len(state[f"env{env}"]) - ring.count :]
-            if values.shape != (ring.count,) or not (np.isfinite(values) & (values > 0)).all():
-                raise ValueError("The priorities are damaged: they do not fit the transitions.")
-            self.tree.set(ring.newest(ring.count), values)
+        """Take them back; with another ``alpha`` every transition counts as new."""
+        if float(state.get("alpha", np.nan)) == self.alpha:
+            super().restore(state)
+            self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
 
 
 class Energy(_Ranked):
@@ -205,6 +208,19 @@ class Energy(_Ranked):
         self.finished = [0] * storage.n_envs  # episodes ranked, of all ever begun
         self.episodes, self.energy, self.steps = 0, 0.0, 0
 
+    def state(self) -> dict[str, NDArray]:
+        """Return the ranks, and what later episodes are compared with."""
+        begun = [ring.begun for ring in self.storage.rings]
+        numbers = {"begun": begun, "finished": self.finished, "episodes": self.episodes, "steps": self.steps}
+        return super().state() | {"energy": np.array(self.energy)} | {k: np.array(v) for k, v in numbers.items()}
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Take them back; in a buffer of another capacity, whose episodes are numbered anew, all are ranked anew."""
+        if [ring.begun for ring in self.storage.rings] == state.get("begun", np.zeros(0)).tolist():
+            super().restore(state)
+            self.finished, self.energy = state["finished"].tolist(), float(state["energy"])
+            self.episodes, self.steps = int(state["episodes"]), int(state["steps"])
+
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Indices, NDArray | None]:
         """Return (count,) slots."""
         self._rank_finished()
@@ -227,8 +243,7 @@ class Energy(_Ranked):
         if not len(episodes):
             return
         lengths = storage.last[episodes] - storage.first[episodes]
-        tail = int(storage.last[ring.episode] - storage.first[ring.episode]) if ring.running else 0
-        stop = ring.total - tail
+        stop = ring.total - storage.running_steps(ring)
         slots = ring.numbered(stop - int(lengths.sum()), stop)
         rows = storage.rows_of(slots)
         before, after = (storage.achieved.take(at, axis=0).astype(np.float64) for at in (rows, rows + 1))

@@ -10,6 +10,7 @@ SB3 recomputes the reward alone. Two things go wrong with that:
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,16 @@ class DoneRule:
         reached = self.success(explained)
         self._ended += int(np.sum(reached & terminated))
         self._went_on += int(np.sum(reached & ~terminated))
+
+    def state(self) -> dict[str, Any]:
+        """Return what was observed, as JSON values."""
+        seen = {"values": sorted(self._values), "perfect": self._perfect}
+        return seen | {"ended": self._ended, "went_on": self._went_on}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`state` returned."""
+        self._values, self._perfect = set(state["values"]), state["perfect"]
+        self._ended, self._went_on = int(state["ended"]), int(state["went_on"])
 
     def _threshold(self) -> float | None:
         if self.success_reward is not None:

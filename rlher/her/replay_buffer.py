@@ -274,6 +274,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
+    def refresh_env(self) -> None:
+        """Take ``compute_reward`` from the environment anew, because the one it was taken from is closed."""
+        if self._reward is not None and self._reward.of_env:
+            self._reward = None
+
     def _reward_function(self) -> RewardFunction:
         if self._reward is None:
             if self.env is None:
@@ -287,15 +292,23 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def save(self, folder: str | os.PathLike) -> int:
         """Save to a folder of plain arrays, writing only what is new since the last save there.
 
-        Priorities by TD error are kept, and written whole each time.
+        Priorities are kept, and written whole each time. The very same draws follow a load as followed the save.
 
         :return: bytes written.
         :raises ValueError: ``copy_info_dict`` is on, and infos may be anything.
         """
         if self.copy_info_dict:
             raise ValueError("A buffer with copy_info_dict=True can only be pickled: infos may be anything.")
-        extra = {"pos": self.pos, "full": self.full, "rng": self.rng.bit_generator.state}
-        return disk.save(self.storage, folder, extra, self.priority.state())
+        extra = {
+            "pos": self.pos,
+            "full": self.full,
+            "rng": self.rng.bit_generator.state,
+            "hindsight": self.hindsight.state(),
+        }
+        # What is not settled yet is written again by the next save, when it is.
+        settles = self.n_sampled_goal > 0 and self.hindsight.settles
+        settled = (self.hindsight.settled or [0] * self.n_envs) if settles else None
+        return disk.save(self.storage, folder, settled, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Forget everything stored, and take what a folder holds. Running episodes go on.
@@ -308,6 +321,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 extra, priorities = disk.load(self.storage, folder)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
+                self.hindsight.restore(extra["hindsight"])
                 self.priority.restore(priorities)
         except ValueError:
             self.reset()

@@ -15,6 +15,7 @@ continuing task does) switches the storage to one goal a row. Memory is address 
 
 import uuid
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,14 @@ class Storage:
         # NumPy assigns rows without fields ten times faster than structured ones.
         self._plain = [(plain(self.rows), plain(stage.rows)), (plain(self.achieved), plain(stage.achieved))]
         self._row = np.zeros(self.n_envs, dtype=np.int64)
+
+    def empty(self, capacity: int, spare: int) -> "Storage":
+        """Return an empty storage for the same kind of transitions."""
+        other = copy(self)
+        other.capacity, other.spare, other._before = capacity, spare, []
+        other._reserve()
+        other._prepare_stage()
+        return other
 
     def written(self) -> dict[str, list[NDArray]]:
         """Return, for each array, the part of each environment's block that has been written to: views."""
@@ -284,19 +293,17 @@ class Storage:
         for row, info in zip(rows, infos, strict=True):
             self.infos[row] = {key: value for key, value in info.items() if "terminal_observation" not in key}
 
-    def extend(self, env: int, rows: NDArray, achieved: NDArray, goals: NDArray, goes_on: bool) -> None:
-        """Store consecutive steps of one environment at once.
+    def extend(self, env: int, rows: NDArray, achieved: NDArray, goals: NDArray) -> None:
+        """Store an episode of one environment, or as far as it got, at once.
 
         :param env: its number.
         :param rows: (steps + 1,) packed rows.
         :param achieved: (steps + 1, …) achieved goals.
         :param goals: (steps + 1, …) desired goals.
-        :param goes_on: whether they continue the running episode, if there is one.
         """
         ring = self.rings[env]
-        if not (ring.running and goes_on):
-            self._stage.achieved[env], self._stage.goal[env] = achieved[0], goals[0]
-            self._begin(ring, env)
+        self._stage.achieved[env], self._stage.goal[env] = achieved[0], goals[0]
+        self._begin(ring, env)
         if self.row_goal is None and (goals != self.episode_goal[ring.episode]).any():
             self._goals_per_row()
         at, steps = 0, len(rows) - 1
@@ -312,15 +319,19 @@ class Storage:
             ring.advance(count)
             self.last[ring.episode] = ring.row
             at += count
-        self._resume()
+        self.resume()
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
         """Take the newest observations for those seen last, so that running episodes can go on."""
         rows = np.array([ring.row for ring in self.rings]).clip(0)
         self._stage.rows[...] = self.rows[rows]
         self._stage.achieved[...] = self.achieved[rows]
         self._stage.goal[...] = self.goals(rows, np.array([ring.episode for ring in self.rings]))
         self._before, self._quick = self._stage.seen(), 0
+
+    def running_steps(self, ring: Ring) -> int:
+        """Return how many steps held are of a ring's running episode."""
+        return int(self.last[ring.episode] - self.first[ring.episode]) if ring.running else 0
 
     def truncate_running(self) -> bool:
         """End every running episode as a time-out would; return whether there was one."""

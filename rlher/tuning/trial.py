@@ -11,7 +11,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import Trial, TrialState
 
 from rlher.callbacks import Stopped
-from rlher.config import OptimizeConfig, TrainConfig
+from rlher.config import CheckpointConfig, OptimizeConfig, TrainConfig
 from rlher.runs import MODELS, Run
 from rlher.train import fit
 from rlher.tuning.score import Row, Score, last_of, mean, score, value
@@ -145,7 +145,9 @@ def _fit(
     config: OptimizeConfig, params: Mapping[str, Any], seed: int, logs: Path, watch: Watch, final: bool
 ) -> tuple[Run, dict[str, Any]]:
     """Train the recipe with these parameters and see to it that the run finished."""
-    quiet: dict[str, Any] = {"progress": False, "tensorboard": False, "threads": config.threads or 1}
+    # A trial that is cut off is run again from the start, so it writes no checkpoints.
+    quiet: dict[str, Any] = {"progress": False, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
+    quiet["threads"] = config.threads or 1
     run, result = fit(
         replace(merged(recipe_of(config), params), seed=config.seed + seed, logs=str(logs), **quiet), watch, final
     )

@@ -5,6 +5,7 @@ what they wrote in it. The model is rebuilt from the run's config instead, and o
 """
 
 import io
+import json
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -121,3 +122,12 @@ def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None)
     if normalizer is not None:
         with np.load(io.BytesIO(archive.read(NORMALIZER)), allow_pickle=False) as arrays:
             normalizer.load_state(dict(arrays))
+
+
+def steps_of(path: Path) -> int:
+    """Return the environment steps after which a model was written.
+
+    :raises UserError: the file is missing or damaged.
+    """
+    with _told(path), zipfile.ZipFile(path) as archive:
+        return int(json.loads(archive.read("data"))["num_timesteps"])

@@ -13,7 +13,7 @@ import torch as th
 from gymnasium.spaces import Box
 from stable_baselines3 import SAC
 
-from rlher import checkpoint
+from rlher import model_file
 from rlher.algos.build import build_model, build_policy
 from rlher.config import BitFlippingConfig, HerConfig, SACConfig
 from rlher.envs import make_env
@@ -33,7 +33,7 @@ def saved(tmp_path: Path):
     model = build_model(ALGO, HerConfig(), ENV, normalizer, seed=0, device="cpu")
     model.learn(30)
     path = tmp_path / "model.zip"
-    checkpoint.save(path, model, normalizer)
+    model_file.save(path, model, normalizer)
     return path, model, normalizer
 
 
@@ -45,7 +45,7 @@ def fresh():
 def test_a_policy_comes_back_whole(saved) -> None:
     path, model, normalizer = saved
     other, statistics = fresh()
-    checkpoint.load_policy(path, other, statistics)
+    model_file.load_policy(path, other, statistics)
     observation = normalizer.get_original_obs()
     one = model.predict(normalizer.normalize_obs(observation), deterministic=True)[0]
     two = other.predict(statistics.normalize_obs(observation), deterministic=True)[0]
@@ -56,7 +56,7 @@ def test_everything_that_learns_comes_back(saved) -> None:
     path, model, _ = saved
     normalizer = GoalNormalize(make_goal_envs(ENV))
     other = build_model(ALGO, HerConfig(), ENV, normalizer, seed=1, device="cpu")
-    checkpoint.load_all(path, other, normalizer)
+    model_file.load_all(path, other, normalizer)
     assert other.log_ent_coef.item() == model.log_ent_coef.item()
     one, two = (each.critic.optimizer.state_dict()["state"][0]["exp_avg"] for each in (model, other))
     assert th.equal(one, two)
@@ -98,7 +98,7 @@ def test_a_pickle_inside_does_nothing_but_an_error(saved, tmp_path: Path) -> Non
     target = tmp_path / "hacked"
     rewrite(path, data=pickle.dumps(Bomb(target)), policy__pth=pickled_tensor_file({"a": Bomb(target)}))
     with pytest.raises(UserError, match="something other than weights"):
-        checkpoint.load_policy(path, *fresh())
+        model_file.load_policy(path, *fresh())
     assert not target.exists()
 
 
@@ -108,7 +108,7 @@ def test_a_pickled_normaliser_does_nothing_but_an_error(saved, tmp_path: Path) -
     np.savez(arrays, **{"achieved_goal/mean": np.array([Bomb(target)], dtype=object)})
     rewrite(path, normalizer__npz=arrays.getvalue())
     with pytest.raises(UserError):
-        checkpoint.load_policy(path, *fresh())
+        model_file.load_policy(path, *fresh())
     assert not target.exists()
 
 
@@ -126,7 +126,7 @@ def test_a_file_that_would_fill_the_memory_is_told(saved, member: str) -> None:
         for name, value in content.items():
             archive.writestr(name, value)
     with pytest.raises(UserError, match="many times its own size"):
-        checkpoint.load_policy(path, *fresh())
+        model_file.load_policy(path, *fresh())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
@@ -135,7 +135,7 @@ def test_a_file_cut_short_is_told(saved, share: float) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(UserError, match="damaged"):
-        checkpoint.load_policy(path, *fresh())
+        model_file.load_policy(path, *fresh())
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_an_environment_that_has_changed_since_is_told(saved, change, was, is_) 
     path, _, _ = saved
     env = make_env(replace(ENV, **change))
     with pytest.raises(UserError, match=f"was trained with {re.escape(was)}.*, but.* are .*{re.escape(is_)}.* now"):
-        checkpoint.require_spaces(path, env)
-    checkpoint.require_spaces(path, make_env(ENV))
+        model_file.require_spaces(path, env)
+    model_file.require_spaces(path, make_env(ENV))
 
 
 def test_other_bounds_of_an_action_are_told_although_the_weights_fit(saved) -> None:
@@ -158,16 +158,16 @@ def test_other_bounds_of_an_action_are_told_although_the_weights_fit(saved) -> N
     env = make_env(ENV)
     env.action_space = Box(-2.0, 2.0, (4,), np.float32)
     with pytest.raises(UserError, match=r"actions Box\(-1.0, 1.0.* are Box\(-2.0, 2.0"):
-        checkpoint.require_spaces(path, env)
+        model_file.require_spaces(path, env)
 
 
 def test_other_mistakes_are_told(saved, tmp_path: Path) -> None:
     path, _, _ = saved
     with pytest.raises(UserError, match="no model file"):
-        checkpoint.load_policy(tmp_path / "none.zip", *fresh())
+        model_file.load_policy(tmp_path / "none.zip", *fresh())
     wider = build_policy(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
     with pytest.raises(UserError, match="does not fit"):
-        checkpoint.load_policy(path, wider, None)
+        model_file.load_policy(path, wider, None)
     rewrite(path, normalizer__npz=b"nonsense")
     with pytest.raises(UserError):
-        checkpoint.load_policy(path, *fresh())
+        model_file.load_policy(path, *fresh())

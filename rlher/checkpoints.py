@@ -1,0 +1,225 @@
+"""When a training run is written down, and how it goes on from there.
+
+Every ``checkpoint.every`` steps there is a *barrier*: running episodes are cut in the replay buffer, everything is
+written, and the environments are built anew with a seed made of the run's and the barrier's number. A run that goes on
+from a barrier does the same, so both continue alike, bit for bit, although no environment can save its state.
+
+Between barriers (after some minutes, on Ctrl-C or SIGTERM, at the end) nothing is cut: the actions since the last
+barrier are written too, and going on means playing them again first.
+"""
+
+import contextlib
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+
+from rlher import snapshots, state
+from rlher.callbacks import Evaluate, all_finite
+from rlher.config import CheckpointConfig
+from rlher.envs.repeatable import Repeatable
+from rlher.errors import UserError
+from rlher.her import HerReplayBuffer
+from rlher.normalize import GoalNormalize
+from rlher.stopping import Stop
+
+BEST = "best_model.zip"
+
+
+class Checkpoints(BaseCallback):
+    """Write checkpoints where they are due, and put a run back to where one was written.
+
+    The place for it is the start of a rollout: all updates of the steps so far are done, and nothing has begun.
+
+    :param folder: of the run's checkpoints.
+    :param config: how often; ``every`` None: never.
+    :param envs: the training environments.
+    :param normalizer: around them, if there is one.
+    :param evaluations: whose history belongs to the run's state.
+    :param best: the run's best model, kept as it was at each checkpoint.
+    :param stop: raises KeyboardInterrupt once the run was asked to stop.
+    """
+
+    model: Any
+
+    def __init__(
+        self,
+        folder: Path,
+        config: CheckpointConfig,
+        envs: Repeatable,
+        normalizer: GoalNormalize | None,
+        evaluations: Evaluate,
+        best: Path,
+        stop: Stop,
+    ) -> None:
+        super().__init__()
+        self.folder, self.every, self.minutes = folder, config.every, config.minutes
+        self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
+        self._best, self._stop = best, stop
+        self._barrier = 0  # steps at the last barrier
+        self._saved: int | None = None  # steps at the last checkpoint
+        self._saved_at = time.monotonic()
+        self._between_steps = True
+        self._resumed: Path | None = None
+        self.seconds = 0.0  # spent writing
+
+    def _on_rollout_start(self) -> None:
+        self._between_steps = True
+        if self._resumed is not None:
+            self._repeat(self._resumed)
+            self._resumed = None
+        if self.every is not None:
+            if self.model.num_timesteps // self.every > self._barrier // self.every:
+                self._pass_barrier()
+            elif self.minutes is not None and time.monotonic() - self._saved_at > 60 * self.minutes:
+                self.save()
+        self._stop.check()
+
+    def _on_step(self) -> bool:
+        self._between_steps = False
+        return True
+
+    def _on_training_end(self) -> None:
+        self._between_steps = True
+
+    def _pass_barrier(self) -> None:
+        self._buffer.storage.truncate_running()
+        self._barrier = self.model.num_timesteps
+        number = self._envs.number + 1
+        self.save(number)
+        self._begin(number)
+
+    def _begin(self, number: int) -> None:
+        """Start new episodes in the ``number``-th environments."""
+        self._envs.renew(number)
+        self._take_observations(self.training_env.reset())
+        self._buffer.refresh_env()
+        if self.model.action_noise is not None:
+            self.model.action_noise.reset()
+
+    def _take_observations(self, seen: Any) -> None:
+        self.model._last_obs = seen
+        self.model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
+        if self._normalizer is not None:
+            self.model._last_original_obs = self._normalizer.get_original_obs()
+
+    @property
+    def _buffer(self) -> HerReplayBuffer:
+        buffer: HerReplayBuffer = self.model.replay_buffer
+        return buffer
+
+    # ------------------------------------------------------------------------------------------------ writing
+
+    def finish(self) -> None:
+        """Write down how far the run came, unless it broke off in the middle of a step, or is written already."""
+        if self.every is not None and self._between_steps and self._saved != self.model.num_timesteps:
+            self.save()
+
+    def save(self, barrier: int | None = None) -> None:
+        """Write a checkpoint; where the disk does not take it, say so and go on: those before are as they were.
+
+        :param barrier: number of the environments that are built next; None: those there are go on.
+        """
+        if not all_finite(self.model):  # the run ends at its next evaluation, and goes back to a good one
+            return
+        started = time.monotonic()
+
+        def fill(folder: Path, before: Path | None) -> None:
+            snapshots.link_folder((before or folder) / "buffer", folder / "buffer")
+            self._buffer.save(folder / "buffer")
+            state.save(folder, self.model, self._normalizer, self._more(barrier))
+            if barrier is None:
+                state.save_episodes(folder, self._envs.actions, self._raw_observations())
+            if self._best.exists():
+                snapshots.link(self._best, folder / BEST)
+
+        try:
+            snapshots.write(self.folder, self.model.num_timesteps, fill)
+        except OSError as error:
+            print(f"rlher: no checkpoint at {self.model.num_timesteps:,} steps: {error}.", file=sys.stderr)
+        else:
+            self._saved = self.model.num_timesteps
+        self._saved_at = time.monotonic()
+        self.seconds += self._saved_at - started
+
+    def _more(self, barrier: int | None) -> dict[str, Any]:
+        return {
+            "envs": self._envs.number if barrier is None else barrier,
+            "barrier": self._barrier,
+            "evaluations": self._evaluations.state(),
+        }
+
+    def _raw_observations(self) -> dict[str, np.ndarray]:
+        raw = self.model._last_obs if self._normalizer is None else self.model._last_original_obs
+        return dict(raw)
+
+    # ------------------------------------------------------------------------------------------------ going on
+
+    def restore(self, checkpoint: Path, model: Any) -> None:
+        """Put back what a checkpoint holds; the environments follow when ``learn`` begins.
+
+        :raises UserError: it holds something else than checksums promised, such as a pickle, or another model.
+        """
+        try:
+            found = state.load(checkpoint, model, self._normalizer)
+            model.replay_buffer.load(checkpoint / "buffer")
+            self._evaluations.restore(found["evaluations"])
+            self._barrier, self._saved = int(found["barrier"]), model.num_timesteps
+            self._number, self._resumed = int(found["envs"]), checkpoint
+        except Exception as error:  # torch refuses anything that is no tensor with an exception of pickle's
+            raise UserError(f"{checkpoint} cannot be gone on from: {str(error).splitlines()[0]}") from error
+        model._last_obs = {}  # so that `learn` does not reset the environments, which the normaliser would count
+        # A later best model belongs to a future that may not come again.
+        self._best.unlink(missing_ok=True)
+        if (checkpoint / BEST).exists():
+            shutil.copyfile(checkpoint / BEST, self._best)
+
+    def _repeat(self, checkpoint: Path) -> None:
+        """Bring environments and random numbers to where they were."""
+        episodes = state.load_episodes(checkpoint)
+        if episodes is None:
+            state.set_generators(checkpoint, self.model)
+            self._begin(self._number)
+            return
+        actions, observations = episodes
+        self._envs.renew(self._number)
+        found: Any = self._envs.repeat(list(actions))
+        self._buffer.refresh_env()
+        if not _same(found, observations):
+            print(
+                "rlher: this environment does not repeat itself from seed and actions, so running episodes are cut "
+                "here, and the run goes on otherwise than it would have.",
+                file=sys.stderr,
+            )
+            self._buffer.storage.truncate_running()
+            state.set_generators(checkpoint, self.model)
+            self._begin(self._number + 1)
+            return
+        if self._normalizer is not None:
+            self._normalizer.old_obs = found
+            found = self._normalizer.normalize_obs(found)
+        self._take_observations(found)
+        state.set_generators(checkpoint, self.model)
+
+
+def _same(found: Any, expected: dict[str, np.ndarray]) -> bool:
+    return found.keys() == expected.keys() and all(np.array_equal(found[key], expected[key]) for key in found)
+
+
+def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
+    """Return the newest checkpoint whose checksums hold, and a sentence for each newer one; those are deleted."""
+    said = []
+    for checkpoint in snapshots.newest_first(folder):
+        try:
+            snapshots.verify(checkpoint)
+        except snapshots.Damaged as error:
+            said.append(f"{error} The checkpoint before it is taken, if there is one.")
+            with contextlib.suppress(OSError):
+                shutil.rmtree(checkpoint)
+        else:
+            return checkpoint, said
+    return None, said

@@ -1,0 +1,20 @@
+"""Random numbers of a run left alone by what happens beside it."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch as th
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put the global generators of Python, NumPy and torch back to where they were before the block."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with th.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)

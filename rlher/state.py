@@ -1,0 +1,141 @@
+"""Everything a training run is at one instant, as files without pickle, and put back bit for bit.
+
+``weights.pt``: tensors, read by ``torch.load(weights_only=True)``: networks, optimisers, entropy coefficient, torch's
+generators. ``state.json``: counters, the other generators, the history of evaluations. ``normalizer.npz`` and
+``buffer/``: arrays. ``episodes.npz``, where the checkpoint is no barrier: the actions since the last one, by which the
+environments are brought to where they were, and the observations they must then show.
+"""
+
+import json
+import random
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.save_util import recursive_getattr
+
+from rlher.normalize import GoalNormalize
+
+COUNTERS = (
+    "num_timesteps",
+    "_episode_num",
+    "_n_updates",
+    "_n_calls",
+    "_current_progress_remaining",
+    "exploration_rate",
+)
+"""Numbers that an algorithm of SB3 keeps beside its tensors, each where it has it."""
+
+RECENT = ("ep_info_buffer", "ep_success_buffer")
+FIXED = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
+
+
+def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, more: dict[str, Any]) -> None:
+    """Write what the model, its generators and its normaliser are; the buffer and the environments are not in it.
+
+    :param more: JSON values to keep with it.
+    """
+    th.save({**_tensors(model), "generators": _torch_generators()}, folder / "weights.pt")
+    state = {
+        "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
+        "recent": {name: list(getattr(model, name)) for name in RECENT},
+        "generators": _generators(model),
+        **more,
+    }
+    (folder / "state.json").write_text(json.dumps(state, default=lambda number: number.item()))
+    if normalizer is not None:
+        np.savez(folder / "normalizer.npz", **normalizer.state())  # type: ignore[arg-type]
+
+
+def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> dict[str, Any]:
+    """Put back what learns, and return ``state.json``; see :func:`set_generators` for the random state."""
+    tensors = _read_tensors(folder, model)
+    model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
+    for name, value in tensors["variables"].items():
+        recursive_getattr(model, name).data = value.data
+    state: dict[str, Any] = json.loads((folder / "state.json").read_text())
+    for name, value in state["counters"].items():
+        setattr(model, name, value)
+    for name, values in state["recent"].items():
+        setattr(model, name, deque(values, maxlen=model._stats_window_size))
+    if normalizer is not None:
+        with np.load(folder / "normalizer.npz", allow_pickle=False) as arrays:
+            normalizer.load_state(dict(arrays))
+    return state
+
+
+def _tensors(model: OffPolicyAlgorithm) -> dict[str, Any]:
+    names = [name for name in model._get_torch_save_params()[1] if name != FIXED]
+    tensors: dict[str, Any] = {
+        "parameters": model.get_parameters(),
+        "variables": {name: recursive_getattr(model, name) for name in names},
+    }
+    if model.use_sde:  # the noise of this rollout was drawn before the checkpoint
+        noise = vars(model.policy.actor.action_dist)  # type: ignore[union-attr]
+        tensors["exploration"] = {name: noise[name] for name in ("exploration_mat", "exploration_matrices")}
+    return tensors
+
+
+def _read_tensors(folder: Path, model: OffPolicyAlgorithm) -> dict[str, Any]:
+    found: dict[str, Any] = th.load(folder / "weights.pt", map_location=model.device, weights_only=True)
+    return found
+
+
+# --------------------------------------------------------------------------------------------- random numbers
+
+
+def _generators(model: OffPolicyAlgorithm) -> dict[str, Any]:
+    numpy_state: Any = np.random.get_state(legacy=False)
+    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
+    return {
+        "python": random.getstate(),
+        "numpy": numpy_state,
+        "action_space": model.action_space.np_random.bit_generator.state,
+    }
+
+
+def _torch_generators() -> dict[str, Any]:
+    return {"cpu": th.get_rng_state(), "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else []}
+
+
+def set_generators(folder: Path, model: OffPolicyAlgorithm) -> None:
+    """Put every generator of random numbers back to where it was: Python's, NumPy's, torch's, the action space's.
+
+    And the exploration noise of gSDE, which is drawn at the start of a rollout, before a checkpoint is.
+    """
+    saved = json.loads((folder / "state.json").read_text())["generators"]
+    version, internal, gauss = saved["python"]
+    random.setstate((version, tuple(internal), gauss))
+    saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
+    np.random.set_state(saved["numpy"])
+    model.action_space.np_random.bit_generator.state = saved["action_space"]
+    tensors = _read_tensors(folder, model)
+    torch_states = tensors["generators"]
+    th.set_rng_state(torch_states["cpu"].cpu())
+    if len(torch_states["cuda"]) == th.cuda.device_count():
+        th.cuda.set_rng_state_all([each.cpu() for each in torch_states["cuda"]])
+    if "exploration" in tensors:
+        vars(model.policy.actor.action_dist).update(tensors["exploration"])  # type: ignore[union-attr]
+
+
+# ------------------------------------------------------------------------------------------- running episodes
+
+
+def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
+    """Write what it takes to play the running episodes up to here: actions, and the raw observations they led to."""
+    played = np.stack(actions) if actions else np.zeros(0)
+    np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
+
+
+def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
+    """Return what :func:`save_episodes` wrote; None: the checkpoint is a barrier, and no episode runs on."""
+    path = folder / "episodes.npz"
+    if not path.exists():
+        return None
+    with np.load(path, allow_pickle=False) as arrays:
+        found = dict(arrays)
+    return found.pop("_actions"), found

@@ -1,0 +1,139 @@
+"""Measure what checkpoints cost: the pause and the disk at a million transitions, and their share of a run's time.
+
+`python scripts/bench_checkpoint.py [--transitions 1000000] [--runs]` fills the replay buffer of a SAC model for
+FetchPush-v4 with that many transitions, writes a checkpoint, and then times those that follow 10,000 new transitions
+each, which is the default interval, with uniform replay and with priorities by TD error. With `--runs` it then trains
+with the default interval, the fastest kind of run first, because there the share is greatest.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch as th
+
+from rlher.algos.build import build_model
+from rlher.callbacks import Evaluate
+from rlher.checkpoints import Checkpoints
+from rlher.cli import main as rlher
+from rlher.config import CheckpointConfig, EnvConfig, HerConfig, SACConfig
+from rlher.envs.repeatable import Repeatable
+from rlher.envs.vec import make_goal_envs
+from rlher.her import HerReplayBuffer
+from rlher.normalize import GoalNormalize
+from rlher.stopping import Stop
+
+EVERY = CheckpointConfig().every or 10_000
+EPISODE = 50
+ROUNDS = 5
+RUNS = {
+    "dqn BitFlipping-v0": ("algo=dqn", "env=BitFlipping-v0", "total_timesteps=32000", "eval.freq=8000"),
+    "sac FetchReach-v4": ("algo=sac", "env=FetchReach-v4", "total_timesteps=10500", "eval.freq=5000"),
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--transitions", type=int, default=1_000_000)
+    parser.add_argument("--runs", action="store_true")
+    options = parser.parse_args()
+    th.set_num_threads(1)  # as a run has it, where the machine is not idle
+    for priority in ("uniform", "td_error"):
+        print(json.dumps(pause(options.transitions, priority)), flush=True)
+    for name, words in RUNS.items() if options.runs else ():
+        print(json.dumps(share(name, words)), flush=True)
+
+
+def pause(transitions: int, priority: str) -> dict:
+    """Time checkpoints of a full buffer, everything between two steps included."""
+    env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
+    envs = Repeatable(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
+    normalizer = GoalNormalize(envs)
+    algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
+    model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        parts = Path(folder), CheckpointConfig(), envs, normalizer, Evaluate(None, 1, None, None)  # type: ignore[arg-type]
+        checkpoints = Checkpoints(*parts, Path(folder) / "best_model.zip", Stop())
+        model._setup_learn(1)
+        checkpoints.init_callback(model)
+        buffer = model.replay_buffer
+        assert isinstance(buffer, HerReplayBuffer)
+        fill(buffer, transitions)
+        seconds = []
+        for _ in range(ROUNDS + 1):
+            fill(buffer, EVERY)
+            buffer.sample(256)
+            model.num_timesteps += EVERY
+            started = time.perf_counter()
+            checkpoints._on_rollout_start()
+            seconds.append(time.perf_counter() - started)
+        disk = on_disk(Path(folder))
+    envs.close()
+    return {
+        "transitions": buffer.n_transitions,
+        "priority": priority,
+        "first_seconds": round(seconds[0], 3),
+        "pause_seconds": round(median(seconds[1:]), 3),
+        "longest": round(max(seconds[1:]), 3),
+        "disk_over_buffer": round(disk / buffer.nbytes, 3),
+        "buffer_megabytes": round(buffer.nbytes / 1e6, 1),
+    }
+
+
+def fill(buffer: HerReplayBuffer, transitions: int) -> None:
+    """Store made-up episodes of the right shapes."""
+    storage, rng = buffer.storage, np.random.default_rng(0)
+    rows = np.zeros(EPISODE + 1, dtype=storage.rows.dtype)
+    for name in rows.dtype.names or ():
+        if rows[name].dtype == np.float32:
+            rows[name] = rng.standard_normal(rows[name].shape)
+    achieved = storage.layout.achieved_goals(EPISODE + 1)
+    goals = storage.layout.goals(EPISODE + 1)
+    for _ in range(transitions // EPISODE):
+        storage.extend(0, rows, achieved, goals)
+        storage.rings[0].end_episode()
+
+
+def on_disk(folder: Path) -> int:
+    """Return the bytes of all files, those with several names counted once."""
+    files = {file.stat().st_ino: file.stat() for file in folder.rglob("*") if file.is_file()}
+    return sum(stat.st_blocks * 512 for stat in files.values())
+
+
+def share(name: str, words: tuple[str, ...]) -> dict:
+    """Train from the command line, and return the share of the wall-clock that checkpoints took."""
+    spent: list[float] = []
+    timed = {each: getattr(Checkpoints, each) for each in ("_on_rollout_start", "finish")}
+
+    def timing(method):
+        def run(self: Checkpoints) -> None:
+            started = time.perf_counter()
+            method(self)
+            spent.append(time.perf_counter() - started)
+
+        return run
+
+    for each, method in timed.items():
+        setattr(Checkpoints, each, timing(method))
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            started = time.perf_counter()
+            rlher(["train", *words, "threads=1", "tensorboard=false", "progress=false"])
+            took = time.perf_counter() - started
+        finally:
+            os.chdir(before)
+            for each, method in timed.items():
+                setattr(Checkpoints, each, method)
+    return {"run": name, "seconds": round(took, 1), "checkpoints": round(sum(spent) / took, 4)}
+
+
+if __name__ == "__main__":
+    main()

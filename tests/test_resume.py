@@ -1,0 +1,316 @@
+"""Runs that were killed, stopped or longer than planned: they go on as if nothing had been, to the last bit."""
+
+import contextlib
+import json
+import os
+import pickle
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch as th
+from same_run import differences
+
+from rlher import runs, snapshots, train
+from rlher.checkpoints import Checkpoints
+from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.errors import UserError
+from tests.conftest import TINY
+
+RUN = (*TINY, "env=BitFlipping-v0", "env.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
+CASES = {
+    "dqn": ("algo=dqn",),
+    "dqn, td_error, wrapped": ("algo=dqn", "her.priority=td_error", "algo.buffer_size=70"),
+    "qrdqn, energy, wrapped": ("algo=qrdqn", "her.priority=energy", "algo.buffer_size=70"),
+    "sac, 4 envs": ("algo=sac", "n_envs=4", "vec_env=dummy", "algo.learning_rate_schedule=linear"),
+    "tqc, not normalised": ("algo=tqc", "normalize.enabled=false", "her.goal_selection_strategy=final"),
+    "td3, every third step": ("algo=td3", "algo.train_freq=3", "her.goal_selection_strategy=random"),
+    "ddpg, noise": ("algo=ddpg", "algo.action_noise=0.1", "algo.random_action=0.3"),
+    "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),
+    "sac, its own update": ("algo=sac", "engine=sb3", "her=mix"),
+    "sac, gSDE": ("algo=sac", "algo.kwargs.use_sde=true", "engine=sb3"),
+    "dqn, no hindsight": ("algo=dqn", "her.n_sampled_goal=0"),
+}
+DISCRETE = ("dqn", "qrdqn")
+
+
+def words(case: str) -> tuple[str, ...]:
+    continuous = () if case.split(",")[0] in DISCRETE else ("env.continuous=true",)
+    return (*RUN, *CASES[case], *continuous)
+
+
+@pytest.fixture
+def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
+    """Do something once in the middle of the first step from a given one on."""
+
+    def plan(steps: int, act: Callable[[], object]) -> None:
+        before, done = Checkpoints._on_step, []
+
+        def on_step(self: Checkpoints) -> bool:
+            if self.model.num_timesteps >= steps and not done:
+                done.append(True)
+                act()
+            return before(self)
+
+        monkeypatch.setattr(Checkpoints, "_on_step", on_step)
+
+    return plan
+
+
+def folder_of(case: str) -> Path:
+    return Path("logs") / case.split(",")[0] / "BitFlipping-v0_1"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_killed_run_goes_on_bit_for_bit(rlher, at_step, case: str) -> None:
+    """What SIGKILL leaves is what is on the disk at that instant: a copy of it is gone on with."""
+    folder = folder_of(case)
+    for steps in (50, 130, 200):  # before there is a checkpoint; after one; after two
+        at_step(steps, lambda steps=steps: shutil.copytree(folder, f"{steps}/{folder}", copy_function=os.link))
+    done = rlher("train", *words(case))
+    assert done.code == 0, done.err
+    for steps, where in ((50, "no checkpoint yet"), (130, "at 9"), (200, "at 18")):
+        again = rlher("train", "--resume", f"{steps}/{folder}")
+        assert again.code == 0, again.err
+        assert where in again.err
+        assert differences(folder, Path(f"{steps}/{folder}")) == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stopped_run_goes_on_bit_for_bit(rlher, at_step, case: str) -> None:
+    """Stopped between two barriers, and once more after going on; nothing that was done is done again."""
+    done = rlher("train", *words(case), "logs=peace")
+    assert done.code == 0, done.err
+    folder = folder_of(case)
+    at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    at_step(150, lambda: os.kill(os.getpid(), signal.SIGINT))
+    for words_, line in ((("train", *words(case)), ""), (("train", "--resume"), "resumed at 12")):
+        stopped = rlher(*words_)
+        assert stopped.code == 130, stopped.err
+        assert line in stopped.err
+        assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
+    again = rlher("train", "--resume", "latest")
+    assert again.code == 0, again.err
+    assert "resumed at 15" in again.err
+    assert differences(Path("peace") / folder.relative_to("logs"), folder) == []
+    assert len(json.loads((folder / "meta.json").read_text())["resumed"]) == 2
+    assert (folder / "command.txt").read_text().count("--resume") == 2
+
+
+@pytest.mark.parametrize("case", ["dqn, td_error, wrapped", "sac, 4 envs"])
+def test_writing_in_between_changes_nothing(rlher, case: str) -> None:
+    for words_ in ((), ("checkpoint.minutes=0",)):
+        assert rlher("train", *words(case), *words_).code == 0
+    folder = folder_of(case)
+    assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
+    kept = snapshots.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
+    assert len(kept) == snapshots.KEPT
+    assert (kept[1] / "episodes.npz").exists()
+
+
+def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    final, folder = train._final, folder_of("dqn")
+
+    def copied(*arguments: Any) -> dict[str, Any]:
+        if not Path("killed").exists():
+            shutil.copytree(folder, f"killed/{folder}")
+        return final(*arguments)
+
+    monkeypatch.setattr(train, "_final", copied)
+    assert rlher("train", *words("dqn")).code == 0
+    again = rlher("train", "--resume", f"killed/{folder}")
+    assert again.code == 0, again.err
+    assert differences(folder, Path("killed") / folder) == []
+
+
+@pytest.fixture
+def stopped(rlher, at_step) -> Path:
+    at_step(230, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert rlher("train", *words("dqn")).code == 130
+    return folder_of("dqn")
+
+
+def flip(content: bytes) -> bytes:
+    half = len(content) // 2
+    return content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "a bit": flip,
+    "cut": lambda content: content[: len(content) // 3],
+    "emptied": lambda content: b"",
+    "gone": lambda content: None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, damage: str) -> None:
+    """Whichever file it is; the one before is taken, and the end is the same."""
+    rlher("train", *words("dqn"), "logs=peace")
+    names = sorted(file.relative_to(newest(stopped)) for file in newest(stopped).rglob("*") if file.is_file())
+    assert {str(name) for name in names} >= {"checkpoint.json", "state.json", "weights.pt", "buffer/buffer.json"}
+    for number, name in enumerate(names):
+        copy = Path(f"{number}/{folder_of('dqn')}")
+        shutil.copytree(stopped, copy)
+        file = newest(copy) / name
+        content = DAMAGES[damage](file.read_bytes())
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        again = rlher("train", "--resume", str(copy))
+        assert again.code == 0, again.err
+        assert str(file.parent) in again.err
+        assert "The checkpoint before it is taken" in again.err
+        assert "resumed at 180" in again.err
+        assert "Traceback" not in again.err
+        assert differences(Path("peace/dqn/BitFlipping-v0_1"), copy) == []
+
+
+def newest(folder: Path) -> Path:
+    return snapshots.newest_first(folder / "checkpoints")[0]
+
+
+def test_where_all_checkpoints_are_damaged_it_begins_again(rlher, stopped: Path) -> None:
+    rlher("train", *words("dqn"), "logs=peace")
+    for weights in stopped.rglob("weights.pt"):
+        weights.write_bytes(flip(weights.read_bytes()))
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 0, again.err
+    assert "it begins again" in again.err
+    assert differences(Path("peace/dqn/BitFlipping-v0_1"), stopped) == []
+
+
+def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple:
+            return Path.touch, (Path("pwned"),)
+
+    where = newest(stopped)
+    th.save({"parameters": Evil()}, where / "weights.pt", pickle_module=pickle)
+    manifest = json.loads((where / "checkpoint.json").read_text())
+    manifest["sha256"]["weights.pt"] = snapshots._digest(where / "weights.pt")
+    (where / "checkpoint.json").write_text(json.dumps(manifest))
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 2
+    assert "cannot be gone on from" in again.err
+    assert not Path("pwned").exists()
+
+
+def test_a_finished_run_says_so_and_can_be_longer(rlher, stopped: Path) -> None:
+    assert rlher("train", "--resume").code == 0
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 2
+    assert "is finished" in again.err
+    assert "total_timesteps=+260" in again.err
+    before = (stopped / "evaluations.csv").read_text()
+    longer = rlher("train", "--resume", str(stopped), "total_timesteps=+1_40")
+    assert longer.code == 0, longer.err
+    result = json.loads((stopped / "result.json").read_text())
+    assert result["timesteps"] == 400
+    assert runs.find(str(stopped), "logs").config.total_timesteps == 400
+    assert (stopped / "evaluations.csv").read_text().startswith(before)
+    progress = (stopped / "progress.csv").read_text().splitlines()
+    column = progress[0].split(",").index("time/total_timesteps")
+    steps = [int(row.split(",")[column]) for row in progress[1:] if row.split(",")[column]]
+    assert steps == sorted(steps)
+    assert steps[-1] > 260
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("algo.gamma=0.5",), "algo.gamma is 0.98 there, not 0.5"),
+        (("seed=3", "her.n_sampled_goal=1"), "seed is 0 there, not 3"),
+        (("algo=sac",), "algo=sac"),
+        (("her=mix",), "her=mix"),
+        (("algo.gama=0.5",), "algo.gama"),
+        (("-m", "seed=1,2"), "-m"),
+        (("total_timesteps=100",), "at 230 steps already"),
+        (("total_timesteps=many",), "many"),
+    ],
+)
+def test_another_experiment_is_refused(rlher, stopped: Path, typed: tuple[str, ...], said: str) -> None:
+    again = rlher("train", "--resume", str(stopped), *typed)
+    assert again.code == 2
+    assert said in again.err
+    assert "Traceback" not in again.err
+
+
+def test_what_may_change_may(rlher, stopped: Path) -> None:
+    again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.every=40", "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["timesteps"] == 260
+
+
+def test_a_run_that_is_being_trained_is_left_alone(rlher, stopped: Path) -> None:
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(UserError), runs.locked(stopped):
+            signal.pause()
+        os._exit(0)
+    try:
+        for _ in range(200):
+            again = rlher("train", "--resume", str(stopped), "total_timesteps=231")
+            if "right now" in again.err:
+                break
+        assert "being trained right now" in again.err
+        assert again.code == 2
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_an_environment_that_does_not_repeat_itself_is_told(rlher, stopped: Path, monkeypatch) -> None:
+    reset = BitFlippingEnv.reset
+
+    def unseeded(self: BitFlippingEnv, *, seed=None, options=None):
+        return reset(self, seed=int.from_bytes(os.urandom(4), sys.byteorder), options=options)
+
+    monkeypatch.setattr(BitFlippingEnv, "reset", unseeded)
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 0, again.err
+    assert "does not repeat itself" in again.err
+
+
+def test_checkpoints_share_what_did_not_change(rlher, stopped: Path) -> None:
+    last, before = snapshots.newest_first(stopped / "checkpoints")
+    shared = [file for file in (before / "buffer").glob("part-*.npz") if (last / "buffer" / file.name).exists()]
+    assert shared
+    assert all(file.stat().st_nlink >= 2 for file in shared)
+    snapshots.verify(last)
+
+
+def test_no_checkpoints_where_none_are_wanted(rlher) -> None:
+    assert rlher("train", *words("dqn"), "checkpoint.every=null").code == 0
+    assert not (folder_of("dqn") / "checkpoints").exists()
+    again = rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10")
+    assert again.code == 2
+    assert "no checkpoint" in again.err
+
+
+def test_infos_that_may_be_anything_are_told(rlher) -> None:
+    done = rlher("train", *words("dqn"), "her.copy_info_dict=true")
+    assert done.code == 0, done.err
+    assert "no checkpoints: her.copy_info_dict" in done.err
+
+
+def test_a_full_disk_costs_a_checkpoint_and_no_more(rlher, monkeypatch, tmp_path: Path) -> None:
+    save = np.savez
+
+    def full(file: object, **arrays: object) -> None:
+        if "part-" in str(file):
+            raise OSError(28, "No space left on device")
+        save(file, **arrays)
+
+    monkeypatch.setattr(np, "savez", full)
+    done = rlher("train", *words("dqn"))
+    assert done.code == 0, done.err
+    assert "no checkpoint at 90 steps" in done.err
+    assert "No space left on device" in done.err
+    assert not list((folder_of("dqn") / "checkpoints").glob("*"))
