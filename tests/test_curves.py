@@ -257,7 +257,7 @@ HOSTILE: dict[str, tuple[dict[str, bytes], str]] = {
     "rates that are none": ({"evaluations.csv": b"timesteps,success_rate\n100,nan\n"}, "not evaluated yet"),
     "a config in itself": (
         {"config.yaml": b"{algo: &a {b: *a}, env: {}, her: {}}", "evaluations.csv": b"timesteps,success_rate\n1,1\n"},
-        "too many values, or itself",
+        "or itself",
     ),
     "foreign rows": ({"evaluations.csv": b"a,b\n1,2\n"}, "columns timesteps and success_rate"),
     "a number beyond all numbers": ({"evaluations.csv": b"timesteps,success_rate\n" + b"9" * 400}, "empty or damaged"),
