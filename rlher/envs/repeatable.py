@@ -10,8 +10,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 class Repeatable(VecEnvWrapper):
     """Builds its environments anew when asked, each time with a seed of its own, and remembers the actions since.
 
-    Built, not reset: what a reset leaves as it was (MuJoCo's warm start, a counter in a module) is gone too. From the
-    seed and the actions an environment that keeps its promise of repeatability comes back bit for bit.
+    Built, not reset: what a reset may leave as it was, such as a counter or a solver's warm start, is gone too. From
+    the seed and the actions an environment that keeps its promise of repeatability comes back bit for bit.
 
     :param build: makes the vectorised environments from a seed.
     :param seed: of the first ones; later ones have seeds that follow from it and their number.
