@@ -9,6 +9,7 @@ exits with 1 on any difference.
 """
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -152,6 +153,12 @@ class Child:
             self.wait()
             return True
         tally.kills[way] += 1
+        with contextlib.suppress(ProcessLookupError):  # it came to its end this very moment
+            self._disturb(way, after)
+        self.wait()
+        return False
+
+    def _disturb(self, way: str, after: float) -> None:
         group, number = self.process.pid or 0, {"SIGKILL": signal.SIGKILL, "pause": signal.SIGSTOP}
         if way == "SIGTERM to all":
             os.killpg(group, signal.SIGTERM)
@@ -162,8 +169,6 @@ class Child:
             os.kill(group, signal.SIGCONT)
             self.process.join(after / 2)
             self.process.kill()
-        self.wait()
-        return False
 
 
 def start(folder: Path, words: list[str], limited: bool = False) -> Child:
