@@ -102,7 +102,7 @@ class Evaluate(BaseCallback):
         self.rows.append(row)
         for name in ("success_rate", "mean_reward", "mean_length"):
             self.logger.record(f"eval/{name}", row[name])
-        self.logger.record("env/restarts", getattr(self.training_env, "restarts", 0))
+        self.logger.record("env/restarts", self.training_env.all_restarts)  # type: ignore[attr-defined]
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
         self.logger.dump(self.model.num_timesteps)
         if self._is_best(row):

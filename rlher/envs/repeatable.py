@@ -21,10 +21,17 @@ class Repeatable(VecEnvWrapper):
         self._build, self._seed = build, seed
         super().__init__(build(seed))
         self.number = 0
+        self._restarts = 0  # of those before
         self.actions: list[np.ndarray] = []
+
+    @property
+    def all_restarts(self) -> int:
+        """Processes that were replaced so far, of all environments there have been."""
+        return self._restarts + getattr(self.venv, "restarts", 0)
 
     def renew(self, number: int) -> None:
         """Close the environments and build the ``number``-th ones, counted from 0; they want a reset."""
+        self._restarts = self.all_restarts
         self.venv.close()
         seeds = np.random.SeedSequence([self._seed, number])
         self.venv = self._build(int(seeds.generate_state(1)[0]) if number else self._seed)

@@ -141,7 +141,7 @@ def test_training_goes_on_and_learns_from_nothing_that_did_not_happen(rlher, tmp
     monkeypatch.setattr(train, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     deaths = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
     words = (f"engine={engine}", f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
-    done = rlher(*TRAIN, deaths, *words, "n_envs=3", "total_timesteps=600")
+    done = rlher(*TRAIN, deaths, *words, "n_envs=3", "total_timesteps=600", "checkpoint.every=150")
     assert done.code == 0, done.err
     assert done.err.count("killed by SIGKILL") == 6
     folder = tmp_path / "logs/sac/Mortal-v0_1"
@@ -153,6 +153,17 @@ def test_training_goes_on_and_learns_from_nothing_that_did_not_happen(rlher, tmp
     rows = np.concatenate([storage.rows_of(ring.newest(ring.count)) for ring in storage.rings])
     moved = storage.achieved[rows + 1] - storage.achieved[rows]
     np.testing.assert_allclose(moved, storage.rows["_action"][rows], atol=1e-5)
+
+
+def test_a_run_that_lost_a_process_can_be_gone_on_with(rlher, tmp_path):
+    """Its last episodes cannot be played again to where they were, and are cut."""
+    deaths = f"env.kwargs={{how:kill,marks:{tmp_path},times:2,at:0,chance:0.05}}"
+    assert rlher(*TRAIN, deaths, "n_envs=2", "total_timesteps=200").err.count("killed by SIGKILL") == 2
+    done = rlher("train", "--resume", "logs/sac/Mortal-v0_1", "total_timesteps=400")
+    assert done.code == 0, done.err
+    assert "running episodes are cut" in done.err
+    assert "Traceback" not in done.err
+    assert json.loads((tmp_path / "logs/sac/Mortal-v0_1/result.json").read_text())["timesteps"] == 400
 
 
 def test_a_run_whose_environment_always_dies_ends_with_a_sentence_and_a_model(rlher, tmp_path):
