@@ -7,6 +7,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher import model_file
 from rlher.algos.build import build_policy, require_fit
+from rlher.config import EnvConfig
 from rlher.envs import make_env
 from rlher.evaluation import Policy
 from rlher.normalize import GoalNormalize
@@ -16,10 +17,11 @@ from rlher.runs import Run
 
 @dataclass(frozen=True)
 class Agent:
-    """What it takes to act: ``policy`` maps one raw observation of ``env`` to one action."""
+    """What it takes to act: ``policy`` maps one raw observation of ``env``, built from ``config``, to one action."""
 
     policy: Policy
     env: gym.Env
+    config: EnvConfig
 
 
 def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
@@ -39,4 +41,4 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     )
     model = build_policy(run.config.algo, normalizer or venv, device)
     model_file.load_policy(run.model(which), model, normalizer)
-    return Agent(policy_of(model, normalizer, deterministic), env)
+    return Agent(policy_of(model, normalizer, deterministic), env, run.config.env)

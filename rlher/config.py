@@ -306,6 +306,9 @@ class ModelConfig:
 class ReplayConfig(ModelConfig):
     """What `rlher evaluate` and `rlher enjoy` share."""
 
+    run: str | None = key(None, "run folder, or an SB3 zip from elsewhere; null: the newest run under `logs`")
+    env: EnvConfig | None = key(None, "environment of a zip from elsewhere; a run has its own")
+    trust_pickle: bool = key(False, "read a zip from elsewhere, which runs whatever code is pickled in it")
     seed: int = key(1_000_000, "seed of the first episode; the next ones count up", low=0)
     deterministic: bool = key(True, "the policy's mean action; false, or --stochastic: sampled")
     device: str = key("cpu", "torch device")

@@ -6,14 +6,12 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from rlher import grid, runs
-from rlher.agent import load_agent
+from rlher import grid, replay
 from rlher.config import EnjoyConfig
 from rlher.display import before_building, has_display
 from rlher.envs.make import render_modes
 from rlher.evaluation import play_many
 from rlher.film import Look, filming
-from rlher.runs import model_name
 from rlher.video import require_video_name
 
 EPISODES = 6
@@ -28,27 +26,24 @@ def enjoy(config: EnjoyConfig) -> int:
     if config.video:
         require_video_name(Path(config.video))
     layout = grid.parse(config.grid)
-    run = runs.find(config.run, config.logs)
-    which = run.choose(config.checkpoint, ("best", "last"))
-    window = config.video is None and layout is None and has_display() and "human" in render_modes(run.config.env)
+    source = replay.find(config, ("best", "last"))
+    window = config.video is None and layout is None and has_display() and "human" in render_modes(source.env)
     if not window:
         before_building()
-    agent = load_agent(run, which, config.device, config.deterministic, "human" if window else "rgb_array")
-    print(f"{run.folder}, {model_name(which)}", file=sys.stderr)
+    agent = source.load("human" if window else "rgb_array")
+    print(source.name, file=sys.stderr)
     episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else EPISODES)
-    path = Path(config.video) if config.video else run.folder / "enjoy.mp4"
+    path = Path(config.video) if config.video else source.folder / "enjoy.mp4"
     look = Look(layout, config.width, config.captions, config.fps)
     outcomes = []
-    filmed = filming(path, agent.env, run.config.env, episodes, look) if not window else nullcontext()
+    filmed = filming(path, agent.env, agent.config, episodes, look) if not window else nullcontext()
     with closing(agent.env), filmed as film:
         for episode in play_many(agent.env, agent.policy, episodes, config.seed, film):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
     if config.json:
-        print(
-            json.dumps({"run": str(run.folder), "checkpoint": which, "episodes": [asdict(each) for each in outcomes]})
-        )
+        print(json.dumps({**source.keys, "episodes": [asdict(each) for each in outcomes]}))
     if film and not film.broken:
         print(f"video: {path}", file=sys.stderr)
         return 0

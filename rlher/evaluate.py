@@ -1,31 +1,25 @@
-"""`rlher evaluate`: a run's success rate, measured again."""
+"""`rlher evaluate`: a run's success rate, measured again, or that of a model from elsewhere."""
 
 import json
 import sys
 
-from rlher import runs
-from rlher.agent import load_agent
+from rlher import replay
 from rlher.config import EvaluateConfig
 from rlher.evaluation import evaluate_policy, sentence
-from rlher.runs import model_name
 
 
 def evaluate(config: EvaluateConfig) -> int:
-    """Play episodes with a run's model and print what came of them.
+    """Play episodes with a model and print what came of them.
 
     :raises UserError: no such run, or no readable model in it.
     """
-    run = runs.find(config.run, config.logs)
-    which = run.choose(config.checkpoint, ("last", "best"))
-    agent = load_agent(run, which, config.device, config.deterministic, render_mode=None)
-    print(
-        f"{run.folder}, {model_name(which)}, seeds {config.seed}…{config.seed + config.episodes - 1}",
-        file=sys.stderr,
-    )
+    source = replay.find(config, ("last", "best"))
+    agent = source.load(None)
+    print(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}", file=sys.stderr)
     summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed).summary()
     agent.env.close()
     if config.json:
-        print(json.dumps({"run": str(run.folder), "checkpoint": which, **summary}))
+        print(json.dumps({**source.keys, **summary}))
     else:
         print(sentence(summary))
     return 0

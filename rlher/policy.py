@@ -2,12 +2,12 @@
 
 import numpy as np
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecNormalize
 
 from rlher.evaluation import Policy
-from rlher.normalize import GoalNormalize
 
 
-def policy_of(model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, deterministic: bool = True) -> Policy:
+def policy_of(model: OffPolicyAlgorithm, normalizer: VecNormalize | None, deterministic: bool = True) -> Policy:
     """Return a model's policy as a function from one raw observation to one action."""
 
     def policy(observation: dict[str, np.ndarray]) -> np.ndarray:

@@ -67,7 +67,8 @@ def ours(capacity: int, fill: bool = True, n_envs: int = 1, **options: Any) -> H
         rows["_reward"] = -1
         achieved = rng.random((STEPS + 1, GOAL), dtype=np.float32)
         rows["achieved_goal"] = achieved
-        storage.extend(0, rows, achieved, np.repeat(achieved[:1] + 1, STEPS + 1, axis=0), goes_on=False)
+        storage.extend(0, rows, achieved, np.repeat(achieved[:1] + 1, STEPS + 1, axis=0))
+        storage.rings[0].end_episode()
     return buffer
 
 

@@ -130,7 +130,8 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
         episode = episodes[index % len(episodes)]
         rows, achieved = storage.rows[episode].copy(), storage.achieved[episode].copy()
         goals = np.repeat(storage.goals(np.array([episode.start]), rows["_episode"][:1]), len(rows), axis=0)
-        storage.extend(0, rows, achieved, goals, goes_on=False)
+        storage.extend(0, rows, achieved, goals)
+        storage.rings[0].end_episode()
         index += 1
 
 

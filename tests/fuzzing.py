@@ -5,6 +5,7 @@ No traceback, no hang, an exit code of 0, 1 or 2, and nothing changed outside th
 """
 
 import contextlib
+import hashlib
 import importlib
 import io
 import json
@@ -32,6 +33,7 @@ SECONDS = 20
 """An input that takes longer hangs."""
 
 HACKED = "hacked"
+RUN = "logs/dqn/BitFlipping-v0_1"
 TRAIN = (
     *("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", "algo.net_arch=[8]", "algo.batch_size=8"),
     *("algo.learning_starts=20", "eval.episodes=2", "eval.final_episodes=2", "total_timesteps=60", "threads=1"),
@@ -120,8 +122,7 @@ class Workspace:
 
     @classmethod
     def make(cls, folder: Path) -> "Workspace":
-        made = cls(folder)
-        run = "logs/dqn/BitFlipping-v0_1"
+        made, run = cls(folder), RUN
         with inside(folder):
             hold(lambda: cli.main([*TRAIN, "tensorboard=false"]), "training")
             _write_others()
@@ -139,6 +140,10 @@ class Workspace:
             "journal/journal.log": [_read_journal],
             **{f"buffer/{name}": [_read_buffer] for name in os.listdir(folder / "buffer")},
         }
+        resume = command("train", "--resume", run, "total_timesteps=+10")
+        for file in sorted((folder / run / "checkpoints").rglob("*.*")):
+            if file.is_file() and file.name != "best_model.zip":
+                made.readers[str(file.relative_to(folder))] = [resume]
         return made
 
     def file(self, rng: Random) -> str:
@@ -147,23 +152,34 @@ class Workspace:
     def try_damage(self, path: str, content: bytes, reader: Callable[[], int | None]) -> str:
         """Put other content into a file, have it read, and put everything back."""
         file = self.folder / path
+        home = self.folder / RUN if path.startswith(RUN) else file.parent
         kept = self.folder.parent / "kept"
         shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(file.parent, kept)
+        shutil.copytree(home, kept)
         file.write_bytes(content)
-        before = snapshot(self.folder, file.parent)
+        if "/checkpoints/" in path and file.name != "checkpoint.json":
+            _sign(self.folder / RUN / "checkpoints")
+        before = snapshot(self.folder, home)
         new_runs = set((self.folder / "logs/dqn").iterdir())
         try:
             with inside(self.folder):
                 said = hold(reader, path)
             for made in set((self.folder / "logs/dqn").iterdir()) - new_runs:
                 shutil.rmtree(made)
-            if snapshot(self.folder, file.parent) != before or (file.parent / HACKED).exists():
+            if snapshot(self.folder, home) != before or [*home.rglob(HACKED)]:
                 raise Broken(f"{path}: a file outside its folder was changed")
         finally:
-            shutil.rmtree(file.parent)
-            shutil.copytree(kept, file.parent)
+            shutil.rmtree(home)
+            shutil.copytree(kept, home)
         return said
+
+
+def _sign(checkpoints: Path) -> None:
+    """Let the checksums of a checkpoint be those of what was put into it: it was made by somebody who knows of them."""
+    for manifest in checkpoints.glob("*/checkpoint.json"):
+        folder, said = manifest.parent, json.loads(manifest.read_text())
+        sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in said["sha256"]}
+        manifest.write_text(json.dumps(said | {"sha256": sums}))
 
 
 def command(*words: str) -> Callable[[], int]:
@@ -265,7 +281,7 @@ def damaged(rng: Random, path: str, workspace: Workspace) -> bytes:
         kinds += [_odd_document, _odd_value, _odd_value, _odd_value]
     if suffix == ".csv":
         kinds += [_odd_cell, _odd_cell]
-    if suffix in (".zip", ".npz"):
+    if suffix in (".zip", ".npz", ".pt"):
         kinds += [_odd_member, _odd_member, _odd_member]
     if rng.random() < 0.1:
         return (workspace.folder / workspace.file(rng)).read_bytes()
