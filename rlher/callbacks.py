@@ -17,6 +17,12 @@ from rlher.errors import EnvironmentFault
 from rlher.evaluation import Evaluation
 from rlher.files import spared
 
+COLUMNS = (
+    *("timesteps", "success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate"),
+    *("episodes", "updates", "wall_seconds"),
+)
+"""Of ``evaluations.csv``."""
+
 
 class Diverged(EnvironmentFault):
     """Training went to infinity; told like a fault of the environment, because what was learnt before is kept."""
@@ -61,9 +67,17 @@ class Evaluate(BaseCallback):
         return {"rows": self.rows, "best": self.best, "next": self._next, "elapsed": self.elapsed}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`state` returned."""
-        self.rows, self.best, self._next = state["rows"], state["best"], state["next"]
-        self._started = time.monotonic() - state["elapsed"]
+        """Take back what :meth:`state` returned.
+
+        :raises ValueError, KeyError, TypeError: it is something else.
+        """
+        self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
+        if not all(value is None or isinstance(value, int | float) for row in self.rows for value in row.values()):
+            raise ValueError("an evaluation is no row of numbers")
+        steps = [row["timesteps"] for row in self.rows]
+        self.best = state["best"] and self.rows[steps.index(state["best"]["timesteps"])]
+        self._next = int(state["next"])
+        self._started = time.monotonic() - float(state["elapsed"])
 
     def _on_rollout_start(self) -> None:
         self._run_if_due()  # all updates of the steps so far are done
@@ -89,16 +103,13 @@ class Evaluate(BaseCallback):
             raise Diverged(f"training diverged before step {self.model.num_timesteps:,}.")
         evaluation = self._evaluate()
         summary = evaluation.summary()
-        row = {
+        known = {
+            **summary,
             "timesteps": self.model.num_timesteps,
-            **{
-                name: summary[name]
-                for name in ("success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate")
-            },
-            "episodes": summary["episodes"],
             "updates": self.model._n_updates,
             "wall_seconds": round(self.elapsed, 3),
         }
+        row = {name: known[name] for name in COLUMNS}
         self.rows.append(row)
         for name in ("success_rate", "mean_reward", "mean_length"):
             self.logger.record(f"eval/{name}", row[name])

@@ -22,7 +22,7 @@ from rlher import snapshots, state
 from rlher.callbacks import Evaluate, all_finite
 from rlher.config import CheckpointConfig
 from rlher.envs.repeatable import Repeatable
-from rlher.errors import UserError
+from rlher.errors import UserError, first_line
 from rlher.her import HerReplayBuffer
 from rlher.normalize import GoalNormalize
 from rlher.stopping import Stop
@@ -65,6 +65,7 @@ class Checkpoints(BaseCallback):
         self._saved_at = time.monotonic()
         self._between_steps = True
         self._resumed: Path | None = None
+        self._episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None = None  # running ones to play again
         self.seconds = 0.0  # spent writing
 
     def _on_rollout_start(self) -> None:
@@ -166,12 +167,14 @@ class Checkpoints(BaseCallback):
         """
         try:
             found = state.load(checkpoint, model, self._normalizer)
+            state.set_generators(checkpoint, model)  # again where they are needed; here to see that they can be
+            self._episodes = state.load_episodes(checkpoint, model)
             model.replay_buffer.load(checkpoint / "buffer")
             self._evaluations.restore(found["evaluations"])
             self._barrier, self._saved = int(found["barrier"]), model.num_timesteps
             self._number, self._resumed = int(found["envs"]), checkpoint
         except Exception as error:  # torch refuses anything that is no tensor with an exception of pickle's
-            raise UserError(f"{checkpoint} cannot be gone on from: {str(error).splitlines()[0]}") from error
+            raise UserError(f"{checkpoint} cannot be gone on from: {first_line(error)}.") from error
         model._last_obs = {}  # so that `learn` does not reset the environments, which the normaliser would count
         # A later best model belongs to a future that may not come again.
         self._best.unlink(missing_ok=True)
@@ -180,12 +183,11 @@ class Checkpoints(BaseCallback):
 
     def _repeat(self, checkpoint: Path) -> None:
         """Bring environments and random numbers to where they were."""
-        episodes = state.load_episodes(checkpoint)
-        if episodes is None:
+        if self._episodes is None:
             state.set_generators(checkpoint, self.model)
             self._begin(self._number)
             return
-        actions, observations = episodes
+        actions, observations = self._episodes
         self._envs.renew(self._number)
         found: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from rlher import config
-from rlher.errors import UserError, closest
+from rlher.errors import UserError, closest, first_line
 from rlher.files import read_yaml
 
 HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
@@ -56,7 +56,8 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
         if word in HYDRA_SWITCHES:
             hydra_flags.append(word)
         elif word.partition("=")[0] in (*HYDRA_FLAGS, *HYDRA_FLAGS.values()):
-            hydra_flags += [word] if "=" in word else [word, _value_of(word, words)]
+            flag, equals, value = word.partition("=")
+            hydra_flags += [flag, value if equals else _value_of(flag, words)]
         elif word.startswith("--"):
             overrides.append(_flag_to_override(verb, word, words))
         elif positional(verb) and _is_place(word):
@@ -75,6 +76,7 @@ def to_hydra(verb: str, argv: list[str]) -> list[str]:
     config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
     recipes = [word for word in overrides if _is_recipe(word)]
     typed = [each for word in overrides if word not in recipes for each in _expand(word, config_dirs)]
+    _require_readable(typed, config_dirs)
     # A recipe file comes first, so that whatever was typed wins over it.
     return hydra_flags + [each for word in recipes for each in _recipe_overrides(word, typed)] + typed
 
@@ -162,6 +164,17 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and key in _whole_keys() and float(value).is_integer():
         return [f"{key}={int(float(value))}"]  # 1e5 steps
     return [word]
+
+
+def _require_readable(typed: list[str], config_dirs: list[str]) -> None:
+    """Refuse a file of one's own that Hydra would take for ever to read: a few aliases stand for billions of values."""
+    for key, _, value in (word.partition("=") for word in typed):
+        for path in (Path(folder) / key / f"{name}.yaml" for folder in config_dirs for name in value.split(",")):
+            if path.is_file():
+                try:
+                    read_yaml(path)
+                except (OSError, ValueError) as error:
+                    raise UserError(f"cannot read {path}: {first_line(error)}.") from error
 
 
 def _whole_keys() -> set[str]:

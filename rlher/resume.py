@@ -68,7 +68,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, dict[str, Any]]:
     with runs.locked(run.folder):
         checkpoint, said = newest_valid(run.checkpoints)
         done = timesteps_of(checkpoint) if checkpoint else 0
-        _require_rest(run, config, done)
+        _require_rest(run, config, done, said)
         with prepare(replace(config, init_from=None if checkpoint else config.init_from)) as ready:
             run = Run(run.folder, replace(config, threads=ready.config.threads))
             _note(run, done)
@@ -162,8 +162,8 @@ def _differences(one: dict[str, Any], two: dict[str, Any], prefix: str = "") -> 
     return found
 
 
-def _require_rest(run: Run, config: TrainConfig, done: int) -> None:
-    """Refuse to go on where there is nothing to do."""
+def _require_rest(run: Run, config: TrainConfig, done: int, said: list[str]) -> None:
+    """Refuse to go on where there is nothing to do, or a finished run's checkpoints are ``said`` to be damaged."""
     over = read_json(run.folder / "result.json").get("status") == "finished"
     if over and config.total_timesteps <= run.config.total_timesteps:
         raise UserError(
@@ -173,7 +173,8 @@ def _require_rest(run: Run, config: TrainConfig, done: int) -> None:
     if config.total_timesteps < done:
         raise UserError(f"{run.folder} is at {done:,} steps already: total_timesteps={config.total_timesteps} is less.")
     if over and not done:
-        raise UserError(f"{run.folder} is finished and has no checkpoint to go on from (checkpoint.every=null).")
+        why = " ".join(said) or "It has none (checkpoint.every=null)."
+        raise UserError(f"{run.folder} is finished, and there is no checkpoint to go on from. {why}")
 
 
 def _note(run: Run, done: int) -> None:

@@ -82,7 +82,7 @@ def verify(folder: Path) -> None:
                 raise Damaged(f"{folder} names a file outside itself.")
             if _digest(folder / name) != digest:
                 raise Damaged(f"{folder / name} is not what it was when it was written.")
-    except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
+    except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
         raise Damaged(f"{folder} is damaged: {error}.") from error
     if not sums:
         raise Damaged(f"{folder} is empty.")

@@ -41,7 +41,7 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     """
     th.save({**_tensors(model), "generators": _torch_generators()}, folder / "weights.pt")
     state = {
-        "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
+        "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in RECENT},
         "generators": _generators(model),
         **more,
@@ -55,24 +55,43 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     """Put back what learns, and return ``state.json``; see :func:`set_generators` for the random state."""
     tensors = _read_tensors(folder, model)
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
-    for name, value in tensors["variables"].items():
-        recursive_getattr(model, name).data = value.data
+    for name in _variables(model):
+        recursive_getattr(model, name).data.copy_(tensors["variables"][name])
     state: dict[str, Any] = json.loads((folder / "state.json").read_text())
-    for name, value in state["counters"].items():
-        setattr(model, name, value)
-    for name, values in state["recent"].items():
-        setattr(model, name, deque(values, maxlen=model._stats_window_size))
+    for name in _counters(model):
+        setattr(model, name, type(getattr(model, name))(state["counters"][name]))
+    for name in RECENT:
+        setattr(model, name, deque(_numbers(state["recent"][name]), maxlen=model._stats_window_size))
     if normalizer is not None:
         with np.load(folder / "normalizer.npz", allow_pickle=False) as arrays:
             normalizer.load_state(dict(arrays))
     return state
 
 
+def _numbers(entries: list) -> list:
+    """Return the entries, each a number or, of an episode, several by name.
+
+    :raises KeyError, TypeError: one is something else.
+    """
+    for entry in entries:
+        numbers = [entry["r"], entry["l"]] if isinstance(entry, dict) else [entry]
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise TypeError("an episode's return, length or success is no number")
+    return entries
+
+
+def _counters(model: OffPolicyAlgorithm) -> list[str]:
+    return [name for name in COUNTERS if hasattr(model, name)]
+
+
+def _variables(model: OffPolicyAlgorithm) -> list[str]:
+    return [name for name in model._get_torch_save_params()[1] if name != FIXED]
+
+
 def _tensors(model: OffPolicyAlgorithm) -> dict[str, Any]:
-    names = [name for name in model._get_torch_save_params()[1] if name != FIXED]
     tensors: dict[str, Any] = {
         "parameters": model.get_parameters(),
-        "variables": {name: recursive_getattr(model, name) for name in names},
+        "variables": {name: recursive_getattr(model, name) for name in _variables(model)},
     }
     if model.use_sde:  # the noise of this rollout was drawn before the checkpoint
         noise = vars(model.policy.actor.action_dist)  # type: ignore[union-attr]
@@ -131,11 +150,18 @@ def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dic
     np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
 
 
-def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
-    """Return what :func:`save_episodes` wrote; None: the checkpoint is a barrier, and no episode runs on."""
+def load_episodes(folder: Path, model: OffPolicyAlgorithm) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
+    """Return what :func:`save_episodes` wrote; None: the checkpoint is a barrier, and no episode runs on.
+
+    :raises ValueError, KeyError: it holds something else.
+    """
     path = folder / "episodes.npz"
     if not path.exists():
         return None
     with np.load(path, allow_pickle=False) as arrays:
         found = dict(arrays)
-    return found.pop("_actions"), found
+    actions = found.pop("_actions")
+    shape = (model.n_envs, *(model.action_space.shape or ()))
+    if len(actions) and (actions.shape[1:] != shape or actions.dtype.kind not in "iuf"):
+        raise ValueError("its actions are of another environment")
+    return actions, found

@@ -30,13 +30,14 @@ def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:
         if "algo" in names:
             lines.append("  tuned=<recipe or file.yaml>, ~tuned for none; recipes: " + ", ".join(options("tuned")))
     nested = [(name, item, item.default) for name, item in config.keys(schema).items() if "." in name]
-    chosen = {group: name for word in argv for group, _, name in [word.partition("=")] if group in groups}
+    typed = {group: name for word in argv for group, _, name in [word.partition("=")] if group in groups}
+    chosen = {group: name for group, name in _DEFAULTS.items() if f"--{group}" not in flags(verb)} | typed
     for group in groups:
-        if group in ("algo", "env"):
-            keys = _keys_of_choice(group, chosen.get(group, _DEFAULTS[group]))
+        if group in ("algo", "env") and group in chosen:
+            keys = _keys_of_choice(group, chosen[group])
             nested = [each for each in nested if not each[0].startswith(f"{group}.")] + keys
     if nested:
-        said = f" of {chosen.get('algo', _DEFAULTS['algo'])}" if "algo" in names else ""
+        said = f" of {chosen['algo']}" if "algo" in names else ""
         lines += ["", f"keys{said}, with their defaults before any recipe:"]
         lines += [f"  {name:<34} {item.metadata['text']}{_limits(item, default)}" for name, item, default in nested]
     lines += [

@@ -15,6 +15,7 @@ import shutil
 import signal
 import struct
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -79,6 +80,7 @@ def inside(folder: Path) -> Iterator[None]:
 def hold(act: Callable[[], int | None], what: str) -> str:
     """Do something and see that it ends as it should; return what it said."""
     out, err = io.StringIO(), io.StringIO()
+    began = time.monotonic()
     try:
         with limited(SECONDS), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = act()
@@ -88,6 +90,8 @@ def hold(act: Callable[[], int | None], what: str) -> str:
         raise Broken(f"{what}: hangs") from None
     except Exception as error:
         raise Broken(f"{what}: {type(error).__name__}: {error}") from error
+    if time.monotonic() - began >= SECONDS:  # an error raised while Hang passed through took its place
+        raise Broken(f"{what}: hangs")
     if code not in (0, 1, 2, None):
         raise Broken(f"{what}: exit code {code}")
     if "Traceback (most recent" in err.getvalue():

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,7 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert one == ["-m", "algo=sac", "n_envs=2", "seed=0,1", "progress=false", "device=cpu"]
     assert overrides.to_hydra("evaluate", ["logs/a b", "--episodes", "3"]) == ["run='logs/a b'", "episodes=3"]
     assert overrides.to_hydra("train", ["env=Some-v9"]) == ["env=any", "env.id=Some-v9"]
+    assert overrides.to_hydra("train", ["--config-dir=conf", "x=1"]) == ["--config-dir", "conf", "x=1"]
     printed = overrides.to_hydra("train", ["--cfg", "job", "x=1", "-p", "algo"])
     assert printed == ["--cfg", "job", "-p", "algo", "--resolve", "x=1"]
 
@@ -97,13 +99,20 @@ def test_flags_and_overrides_in_any_order() -> None:
 TRICKY = ["plain", "a=b", "it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "\\'", "[x]", "a,b", ""]
 
 
-@pytest.mark.parametrize("text", ["id: [", "id: \x01", "id: !!python/object/apply:os.system [exit]", "[" * 9000])
+BILLIONS = "a: &a [1, 1, 1, 1]\n" + "\n".join(
+    f"{to}: &{to} [*{of}, *{of}, *{of}, *{of}]" for of, to in pairwise("abcdefghijklm")
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["id: [", "id: \x01", "id: !!python/object/apply:os.system [exit]", "[" * 9000, BILLIONS]
+)
 def test_a_config_file_of_ones_own_that_cannot_be_read_is_told(rlher, tmp_path: Path, text: str) -> None:
     (tmp_path / "conf/env").mkdir(parents=True)
     (tmp_path / "conf/env/mine.yaml").write_text(text)
     done = rlher("train", "env=mine", "--config-dir", "conf", "--cfg", "job")
     assert done.code == 2
-    assert done.err.startswith("rlher: this makes no config: ")
+    assert done.err.startswith("rlher: cannot read conf/env/mine.yaml: ")
     assert len(done.err.splitlines()) == 1
 
 

@@ -96,6 +96,7 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
     if len(manifest["rings"]) != storage.n_envs:
         found = len(manifest["rings"])
         raise Unfit(f"The replay buffer in {folder} is one of {found} environments, not {storage.n_envs}.")
+    _require_continuable(manifest)
     alike = (storage.capacity, storage.spare) == (manifest["capacity"], manifest["spare"])
     saved = storage if alike else storage.empty(manifest["capacity"], manifest["spare"])
     if manifest["goal_per_row"]:
@@ -221,6 +222,20 @@ def _place(storage: Storage, env: int, arrays: Any) -> None:
 
 def _within(numbers: NDArray, start: int, count: int) -> bool:
     return bool(numbers.min() >= start and numbers.max() < start + count)
+
+
+def _require_continuable(manifest: dict[str, Any]) -> None:
+    """Refuse a manifest that the next save could not go on from."""
+    final, rings = manifest["final"], manifest["rings"]
+    if not (
+        isinstance(manifest["saves"], int)
+        and isinstance(manifest["mark"], str)
+        and len(final) == len(rings)
+        and all(
+            isinstance(number, int) and 0 <= number <= was["total"] for number, was in zip(final, rings, strict=True)
+        )
+    ):
+        raise ValueError("its bookkeeping does not add up")
 
 
 def _require_sense(ring: Ring, was: dict[str, Any], stop: int) -> None:

@@ -323,9 +323,17 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 self.rng.bit_generator.state = extra["rng"]
                 self.hindsight.restore(extra["hindsight"])
                 self.priority.restore(priorities)
+                self._require_actions()
         except ValueError:
             self.reset()
             raise
+
+    def _require_actions(self) -> None:
+        """Refuse numbers of discrete actions that there are not: they would be an index out of bounds much later."""
+        if isinstance(self.action_space, spaces.Discrete):
+            actions = self.storage.rows["_action"]
+            if actions.min() < 0 or actions.max() >= self.action_space.n:
+                raise ValueError("an action that there is not")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the environment, and a reward function that is bound to one."""
