@@ -3,10 +3,10 @@
     python scripts/bench_train.py [--json] [--only sac tqc64] [--rounds 5] [--threads 1] [--cpu-time] [--startup]
 
 Each contender trains on the same environment with the same networks and batch, from a full buffer of 1,000,000
-transitions; they take turns, so that a busy machine slows all of them, and medians over the turns are compared. SB3 and
-SBX use SB3's HerReplayBuffer, ours uses our own. The floor is what no update step goes below: the arithmetic at the
-rate of this machine's matrix product, and the environment's own step. On a machine that is busy with other work, use
-`--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
+transitions, in a process of its own; they take turns, so that a busy machine slows all of them, and medians over the
+turns are compared. SB3 and SBX use SB3's HerReplayBuffer, ours uses our own. The floor is what no update step goes
+below: the arithmetic at the rate of this machine's matrix product, and the environment's own step. On a machine that is
+busy with other work, use `--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
 SBX comes with `pip install rlher[bench]`.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -155,49 +156,74 @@ def fill_sb3(buffer: SB3Buffer, capacity: int) -> None:
 
 
 class Contender:
-    """A model that trains in turns, and what it took."""
+    """A model that trains in turns, in a process of its own, so that no other's settings or memory bear on it."""
 
-    def __init__(self, model: Any, steps: int, threads: int, clock: Callable[[], float]) -> None:
-        self.model, self.steps, self.threads, self.clock = model, steps, threads, clock
+    def __init__(self, work: Work, name: str, threads: int, arguments: argparse.Namespace) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, work, name, threads, arguments), daemon=True)
+        self.process.start()
+        theirs.close()
         self.speeds: list[float] = []
         self.updates: list[float] = []
-        self._train, model.train = model.train, self._timed
-        self._spent = 0.0
 
-    def _timed(self, *args: Any, **kwargs: Any) -> None:
-        started = self.clock()
-        self._train(*args, **kwargs)
-        self._spent += self.clock() - started
-
-    def turn(self, measured: bool = True) -> None:
+    def turn(self) -> None:
         """Train for some steps."""
-        th.set_num_threads(self.threads)
-        self._spent, started = 0.0, self.clock()
-        self.model.learn(self.steps, reset_num_timesteps=False)
-        took = self.clock() - started
-        if measured:
-            self.speeds.append(self.steps / took)
-            self.updates.append(1e3 * self._spent / self.steps)
+        self.pipe.send(True)
+        speed, update = self.pipe.recv()
+        self.speeds.append(speed)
+        self.updates.append(update)
+
+    def end(self) -> None:
+        """End the process."""
+        self.pipe.send(False)
+        self.process.join()
 
 
-def floor(work: Work, threads: int, model: Any, clock: Callable[[], float]) -> dict[str, float]:
+def serve(pipe: Any, work: Work, name: str, threads: int, arguments: argparse.Namespace) -> None:
+    """Build a contender, let it warm up, and train for some steps whenever told to, until told not to."""
+    th.set_num_threads(threads)
+    clock = clock_of(arguments)
+    model = build(work, name, arguments.capacity, arguments.precision)
+    train, spent = model.train, 0.0
+
+    def timed(*args: Any, **kwargs: Any) -> None:
+        nonlocal spent
+        started = clock()
+        train(*args, **kwargs)
+        spent += clock() - started
+
+    model.train = timed
+    model.learn(work.steps, reset_num_timesteps=False)
+    while pipe.recv():
+        spent, started = 0.0, clock()
+        model.learn(work.steps, reset_num_timesteps=False)
+        pipe.send((work.steps / (clock() - started), 1e3 * spent / work.steps))
+
+
+def clock_of(arguments: argparse.Namespace) -> Callable[[], float]:
+    """Return the clock that is asked for."""
+    return time.process_time if arguments.cpu_time else time.perf_counter
+
+
+def floor(work: Work, threads: int, clock: Callable[[], float]) -> dict[str, float]:
     """Return the milliseconds of a step's arithmetic and of the environment's step."""
     th.set_num_threads(threads)
     width = max(work.nets)
     a, b = th.randn(work.batch, width), th.randn(width, width)
     rate = 2 * work.batch * width * width / _best(lambda: a @ b, clock)
-    inputs = sum(int(np.prod(space.shape)) for space in model.observation_space.spaces.values())
+    env: Any = make_env(work)
+    inputs = sum(int(np.prod(space.shape)) for space in env.observation_space.spaces.values())
     if work.algo == "dqn":
-        macs, passes = _macs([inputs, *work.nets, int(model.action_space.n)]), 4  # target, forward, backward twice
+        macs, passes = _macs([inputs, *work.nets, int(env.action_space.n)]), 4  # target, forward, backward twice
         flops = 2 * work.batch * macs * passes
     else:
         outputs = 25 if work.algo == "tqc" else 1
-        actions = int(np.prod(model.action_space.shape))
+        actions = int(np.prod(env.action_space.shape))
         critics = work.policy.get("n_critics", 2) * _macs([inputs + actions, *work.nets, outputs])
         actor = _macs([inputs, *work.nets, 2 * actions])
         # Critics: target, forward, backward twice, forward and backward for the actor. Actor: both twice.
         flops = 2 * work.batch * (6 * critics + 4 * actor)
-    env = make_env(work)
     env.reset(seed=0)
 
     def step() -> None:
@@ -228,17 +254,15 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
     if importlib.util.find_spec("sbx") and work.algo != "dqn":  # SBX's DQN takes no dictionaries
         names.append("sbx")
     threads = arguments.threads or th.get_num_threads()
-    clock = time.process_time if arguments.cpu_time else time.perf_counter
-    contenders = {}
-    for name in names:
-        model = build(work, name, arguments.capacity, arguments.precision)
-        contenders[name] = Contender(model, work.steps, threads, clock)
-        contenders[name].turn(measured=False)
-    for _ in range(arguments.rounds):
+    contenders = {name: Contender(work, name, threads, arguments) for name in names}
+    for _ in range(1 + arguments.rounds):
         for contender in contenders.values():
             contender.turn()
+    for contender in contenders.values():
+        contender.end()
+        del contender.speeds[0], contender.updates[0]  # some were still building
     speeds = {name: statistics.median(each.speeds) for name, each in contenders.items()}
-    bottom = floor(work, threads, contenders["sb3"].model, clock)
+    bottom = floor(work, threads, clock_of(arguments))
     ratios = {
         name: statistics.median(a / b for a, b in zip(contenders[names[0]].speeds, each.speeds, strict=True))
         for name, each in contenders.items()

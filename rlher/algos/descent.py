@@ -25,6 +25,7 @@ class Descent:
         on_cpu = all(parameter.device.type == "cpu" for parameter in self.parameters)
         self.fused = type(optimizer) is th.optim.Adam and plain and on_cpu and CAN_FUSE
         self._state: list[list[th.Tensor]] = []
+        self._count: th.Tensor | None = None  # of steps, which those of the parameters are views of
 
     def step(self, gradients: Iterable[th.Tensor]) -> None:
         """Take one step."""
@@ -37,9 +38,10 @@ class Descent:
             return
         group = self.optimizer.param_groups[0]
         averages, squares, steps = self._state
+        assert self._count is not None
         beta1, beta2 = group["betas"]
         with th.no_grad():
-            th._foreach_add_(steps, 1)
+            self._count.add_(1)
             th._fused_adam_(
                 self.parameters,
                 found,
@@ -64,5 +66,8 @@ class Descent:
             return False
         if not self._state or self._state[0][0] is not first["exp_avg"]:
             names = ("exp_avg", "exp_avg_sq", "step")
+            self._count = th.stack([state[parameter]["step"] for parameter in self.parameters])
+            for parameter, count in zip(self.parameters, self._count, strict=True):
+                state[parameter]["step"] = count
             self._state = [[state[parameter][name] for parameter in self.parameters] for name in names]
         return True

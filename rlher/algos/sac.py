@@ -23,4 +23,15 @@ class SAC(MaximumEntropy, stable_baselines3.SAC):
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:
         """Return the least of the critics, or their mean where the target is the least of a few (REDQ)."""
-        return values.amin(dim=0) if self.options.target_critics is None else values.mean(dim=0)
+        return least(values) if self.options.target_critics is None else values.mean(dim=0)
+
+
+def least(values: th.Tensor) -> th.Tensor:
+    """Return the least over the first dimension, the gradient going to the first of those that are equal.
+
+    That of ``amin`` is divided among them, which compiled code does anew for every weight of the last layer.
+    """
+    found, *rest = values.unbind()
+    for value in rest:
+        found = th.where(value < found, value, found)
+    return found

@@ -6,6 +6,9 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
+ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
+"""Layers that do not care in which order their input's dimensions are."""
+
 
 class Stack:
     """Several networks whose weights lie side by side, so that a layer of all of them is one batched product.
@@ -22,8 +25,7 @@ class Stack:
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         self.layers = [*networks[0].children()]
-        normed = any(isinstance(layer, nn.LayerNorm) for layer in self.layers)
-        self.linear = _linear if normed else _linear_batch_last
+        self.batch_last = all(isinstance(layer, nn.Linear | ELEMENTWISE) for layer in self.layers)
         self.parameters: list[nn.Parameter] = []
         self.tensors: list[th.Tensor] = []
         for alike in zip(*(network.children() for network in networks), strict=True):
@@ -47,12 +49,31 @@ class Stack:
         tensors = self.tensors if chosen is None else [tensor[chosen] for tensor in self.tensors]
         if frozen:
             tensors = [tensor.detach() for tensor in tensors]
-        weights = iter(tensors)
         x = x.expand(len(tensors[0]), *x.shape)
+        return self._batch_last(x.mT, tensors).mT if self.batch_last else self._features_last(x, tensors)
+
+    def _batch_last(self, x: th.Tensor, tensors: Sequence[th.Tensor]) -> th.Tensor:
+        """Evaluate on (networks, inputs, batch), the batch side by side in memory.
+
+        So the gradient of a weight comes out in the weight's own layout, and the optimiser has nothing to copy. No
+        layer in between turns its input round: compiled code would turn what it writes, at many times the cost.
+        """
+        weights = iter(tensors)
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = self.linear(x, weight, bias)
+                x = th.bmm(weight, x) + bias.unsqueeze(2)
+            else:
+                x = layer(x)
+        return x
+
+    def _features_last(self, x: th.Tensor, tensors: Sequence[th.Tensor]) -> th.Tensor:
+        """Evaluate on (networks, batch, inputs), features side by side in memory, as LayerNorm is fastest on them."""
+        weights = iter(tensors)
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                weight, bias = next(weights), next(weights)
+                x = th.baddbmm(bias.unsqueeze(1), x, weight.mT)
             elif isinstance(layer, nn.LayerNorm):
                 scale, shift = next(weights), next(weights)
                 normal = F.layer_norm(x, layer.normalized_shape, eps=layer.eps)
@@ -65,19 +86,6 @@ class Stack:
         """Split gradients of the joined tensors into those of the networks' own parameters, in their order."""
         for gradient in joined:
             yield from gradient
-
-
-def _linear(x: th.Tensor, weight: th.Tensor, bias: th.Tensor) -> th.Tensor:
-    """Return (networks, batch, outputs), features side by side in memory, as LayerNorm is fastest on them."""
-    return th.baddbmm(bias.unsqueeze(1), x, weight.mT)
-
-
-def _linear_batch_last(x: th.Tensor, weight: th.Tensor, bias: th.Tensor) -> th.Tensor:
-    """Return (networks, batch, outputs), the batch side by side in memory.
-
-    So the gradient of a weight comes out in the weight's own layout, and the optimiser has nothing to copy.
-    """
-    return th.baddbmm(bias.unsqueeze(2), weight, x.mT).mT
 
 
 def can_stack(layer: nn.Module) -> bool:

@@ -19,8 +19,9 @@ class TQC(MaximumEntropy, sb3_contrib.TQC):
             actions, log_prob = self.explore(batch.next_obs, noise)
             quantiles = self.next_values(batch, actions, tuple(subset))
             kept = len(quantiles) * (quantiles.shape[2] - self.top_quantiles_to_drop_per_net)
-            pooled = quantiles.transpose(0, 1).flatten(1).sort(dim=1).values[:, :kept]
+            pooled = quantiles.transpose(0, 1).flatten(1)
             target = batch.rewards + batch.discounts * (pooled - ent_coef * log_prob)
+            target = target.topk(kept, dim=1, largest=False, sorted=False).values
         quantiles = self.values(batch)
         losses = quantile_huber(quantiles, target.expand(len(quantiles), *target.shape))
         return batch.mean(losses), (quantiles.mean(dim=2, keepdim=True) - target.mean(dim=1, keepdim=True))

@@ -12,6 +12,7 @@ from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.compilation import compiled
 from rlher.algos.features import features_of, is_plain, reader_of
+from rlher.algos.heap import keep_freed
 from rlher.algos.options import Options
 
 Losses = dict[str, th.Tensor]
@@ -91,6 +92,7 @@ class OwnUpdate(OffPolicyAlgorithm):
         saved = set(self.__dict__)
         self._owned = not self.use_sde and all(is_plain(network) for network in self.networks())
         if self._owned:
+            keep_freed()
             acting = self.networks()[0]
             self._features, self._read = features_of(acting), reader_of(acting)
             # Every layer here does the same in training and in evaluation: no step needs to walk through all of them.

@@ -123,8 +123,8 @@ def test_layer_norm_in_the_critics_alone(name) -> None:
 
 
 def test_a_stack_is_its_networks() -> None:
-    for norm in (False, True):
-        layers = [lambda: th.nn.Linear(7, 6), *([lambda: th.nn.LayerNorm(6)] if norm else []), th.nn.Tanh]
+    for inner in ([], [lambda: th.nn.LayerNorm(6)], [lambda: th.nn.Softmax(dim=-1)]):
+        layers = [lambda: th.nn.Linear(7, 6), *inner, th.nn.Tanh]
         networks = [th.nn.Sequential(*(make() for make in layers), th.nn.Linear(6, 2)) for _ in range(3)]
         alone = [th.nn.Sequential(*network) for network in networks]
         x = th.randn(11, 7)
