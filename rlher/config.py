@@ -12,8 +12,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 from rlher.errors import UserError, closest
-from rlher.her.goals import KEY_TO_GOAL_STRATEGY
-from rlher.her.relabel import RELABEL_DONE
+from rlher.her.names import KEY_TO_GOAL_STRATEGY, RELABEL_DONE
 
 ConfigT = TypeVar("ConfigT")
 

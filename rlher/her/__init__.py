@@ -1,13 +1,12 @@
 """Hindsight experience replay, usable with plain Stable-Baselines3: no Hydra, no command line, no run folder.
 
 ``HerReplayBuffer`` is fetched on first use, so that the strategies' names can be read without importing
-torch.
+NumPy or torch.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from rlher.her.goals import KEY_TO_GOAL_STRATEGY, GoalSelectionStrategy
-from rlher.her.relabel import RELABEL_DONE
+from rlher.her.names import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionStrategy
 
 if TYPE_CHECKING:
     from rlher.her.replay_buffer import HerReplayBuffer

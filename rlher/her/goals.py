@@ -7,7 +7,8 @@ ends at row ``i + 1``, so what it achieved itself is the goal of row ``i + 1``. 
 flooring, never by rounding: rounding gives the two end points half their weight (a fault of mrl and
 tianshou).
 
-To add a strategy: write a function from :class:`Draw` to rows here, and add its line to :data:`STRATEGIES`.
+To add a strategy: name it in :mod:`rlher.her.names`, write a function from :class:`Draw` to rows here, and add
+its line to :data:`STRATEGIES`.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,21 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.her.names import KEY_TO_GOAL_STRATEGY, GoalSelectionStrategy
+
 Rows = NDArray[np.integer[Any]]
 
 KEEP = -1
 """In place of a row: keep the goal the transition was collected with."""
-
-
-class GoalSelectionStrategy(Enum):
-    """Where the goals of virtual transitions come from (section 4.5 of the HER paper, arXiv:1707.01495)."""
-
-    FUTURE = "future"
-    FINAL = "final"
-    EPISODE = "episode"
-    RANDOM = "random"
-    GEOMETRIC = "geometric"
-    MIX = "mix"
 
 
 @dataclass(slots=True)
@@ -139,7 +131,6 @@ STRATEGIES: dict[GoalSelectionStrategy, Callable[[Draw], Rows]] = {
     GoalSelectionStrategy.MIX: mix,
 }
 
-KEY_TO_GOAL_STRATEGY: dict[str, GoalSelectionStrategy] = {strategy.value: strategy for strategy in STRATEGIES}
 
 DEFAULT_MIX: dict[str, float] = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
 

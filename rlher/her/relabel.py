@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-RELABEL_DONE = ("auto", "keep", "success", "never")
+from rlher.her.names import RELABEL_DONE
 
 Floats = NDArray[np.floating]
 Bools = NDArray[np.bool_]

@@ -21,7 +21,7 @@ from rlher.her.layout import ACHIEVED, GOAL
 from rlher.her.priorities import PRIORITIES, Priority
 from rlher.her.relabel import DoneRule
 from rlher.her.reward import RewardFunction
-from rlher.her.samples import HerReplayBufferSamples
+from rlher.her.samples import HerReplayBufferSamples, moved
 from rlher.her.storage import Batch, Storage
 
 CPU = th.device("cpu")
@@ -219,9 +219,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         rows = self.storage.rows_of(slots)
         drawn = self.hindsight.batch(self.storage, rows, batch_size - virtual, self.rng)
         sample = self._tensors(drawn, env)
-        if weights is None:
-            return sample
-        return sample._replace(weights=self._tensor(weights.astype(np.float32).reshape(-1, 1)), indices=slots)
+        if weights is not None:
+            weights = weights.astype(np.float32).reshape(-1, 1)
+            sample = sample._replace(weights=th.from_numpy(weights), indices=slots)
+        return sample if self.device == CPU else moved(sample, th.device(self.device))
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by how wrong the critic was about them.
@@ -246,7 +247,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
             rewards = env.normalize_reward(rewards).astype(np.float32)
         discounts = drawn.discounts
-        tensor = th.from_numpy if self.device == CPU else self._tensor
+        tensor = th.from_numpy
         observations = {key: tensor(value) for key, value in obs.items()}
         next_observations = {key: tensor(value) for key, value in next_obs.items()}
         next_observations.setdefault(GOAL, observations[GOAL])
@@ -258,10 +259,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             rewards=tensor(rewards),
             discounts=None if discounts is None else tensor(discounts.astype(np.float32).reshape(-1, 1)),
         )
-
-    def _tensor(self, array: NDArray) -> th.Tensor:
-        """Return the array, which is the sample's own, as a tensor on the buffer's device."""
-        return th.from_numpy(array).to(self.device)
 
     # ---------------------------------------------------------------------------------- environment and pickle
 

@@ -27,3 +27,35 @@ class HerReplayBufferSamples(NamedTuple):
     discounts: th.Tensor | None = None
     weights: th.Tensor | None = None
     indices: NDArray | None = None
+
+
+ALIGNED = 16  # bytes, more than any type of a tensor has
+
+
+def moved(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferSamples:
+    """Return a sample of the processor's memory on another device, all its tensors in one copy.
+
+    A copy costs a GPU's launch whatever its size, and a sample has about ten tensors of a few kilobytes. They are put one
+    behind the other, in page-locked memory for CUDA, and what arrives is cut up again without copying.
+    """
+    parts = [*sample.observations.values(), *sample.next_observations.values(), *filter(th.is_tensor, sample)]
+    tensors = {id(tensor): tensor for tensor in parts}  # the goal may be the same before and after
+    begins, size = {}, 0
+    for name, tensor in tensors.items():
+        begins[name] = size
+        size += -(-tensor.nbytes // ALIGNED) * ALIGNED
+    host = th.empty(size, dtype=th.uint8, pin_memory=device.type == "cuda")
+    for name, tensor in tensors.items():
+        _cut(host, begins[name], tensor).copy_(tensor)
+    there = host.to(device, non_blocking=True)
+    arrived = {name: _cut(there, begins[name], tensor) for name, tensor in tensors.items()}
+    return sample._replace(
+        observations={key: arrived[id(value)] for key, value in sample.observations.items()},
+        next_observations={key: arrived[id(value)] for key, value in sample.next_observations.items()},
+        **{name: arrived[id(value)] for name, value in sample._asdict().items() if th.is_tensor(value)},
+    )
+
+
+def _cut(joined: th.Tensor, begin: int, like: th.Tensor) -> th.Tensor:
+    """Return the bytes of a joined tensor from ``begin`` on, as a tensor of that type and shape."""
+    return joined[begin : begin + like.nbytes].view(like.dtype).view(like.shape)
