@@ -200,6 +200,7 @@ def _meta(config: TrainConfig) -> dict[str, Any]:
             "processor": _processor(),
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "threads": config.threads,
+            "gpu": _gpu(),
         },
     }
 
@@ -226,6 +227,13 @@ def _git_state() -> dict[str, Any] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return {"commit": commit.strip(), "changed": bool(status.strip())}
+
+
+def _gpu() -> str | None:
+    """Return the name of the GPU that torch would use; its sums are not ordered, so it is the end of repeatability."""
+    import torch as th  # heavy; whoever creates a run has loaded it
+
+    return th.cuda.get_device_name() if th.cuda.is_available() else None
 
 
 def _processor() -> str:

@@ -160,4 +160,5 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_meta_names_the_commit(tmp_path: Path) -> None:
     meta = json.loads((runs.create(config(tmp_path)).folder / "meta.json").read_text())
     assert meta["machine"]["cores"] >= 1
+    assert meta["machine"]["gpu"] is None or meta["machine"]["gpu"]
     assert meta["git"] is None or len(meta["git"]["commit"]) == 40
