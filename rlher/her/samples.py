@@ -35,8 +35,8 @@ ALIGNED = 16  # bytes, more than any type of a tensor has
 def moved(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferSamples:
     """Return a sample of the processor's memory on another device, all its tensors in one copy.
 
-    A copy costs a GPU's launch whatever its size, and a sample has about ten tensors of a few kilobytes. They are put one
-    behind the other, in page-locked memory for CUDA, and what arrives is cut up again without copying.
+    A copy to a GPU has its price whatever its size, and a sample has about ten tensors of a few kilobytes. They are put
+    one behind the other, in page-locked memory for CUDA, and what arrives is cut up again without copying.
     """
     parts = [*sample.observations.values(), *sample.next_observations.values(), *filter(th.is_tensor, sample)]
     tensors = {id(tensor): tensor for tensor in parts}  # the goal may be the same before and after
