@@ -52,7 +52,11 @@ def moved(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferS
     return sample._replace(
         observations={key: arrived[id(value)] for key, value in sample.observations.items()},
         next_observations={key: arrived[id(value)] for key, value in sample.next_observations.items()},
-        **{name: arrived[id(value)] for name, value in sample._asdict().items() if th.is_tensor(value)},
+        actions=arrived[id(sample.actions)],
+        dones=arrived[id(sample.dones)],
+        rewards=arrived[id(sample.rewards)],
+        discounts=arrived.get(id(sample.discounts)),
+        weights=arrived.get(id(sample.weights)),
     )
 
 
