@@ -56,13 +56,15 @@ class Stack:
         """Evaluate on (networks, inputs, batch), the batch side by side in memory.
 
         So the gradient of a weight comes out in the weight's own layout, and the optimiser has nothing to copy. No
-        layer in between turns its input round: compiled code would turn what it writes, at many times the cost.
+        layer in between turns its input round: compiled code would turn what it writes, at many times the cost. A bias
+        is added apart, which compiled code does along with the activation; ``baddbmm`` fills the output with it first.
         """
         weights = iter(tensors)
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = th.bmm(weight, x) + bias.unsqueeze(2)
+                x = th.bmm(weight, x)
+                x = x + bias.unsqueeze(2).to(x.dtype)  # which under autocast is the product's, not the bias's
             else:
                 x = layer(x)
         return x
