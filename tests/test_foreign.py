@@ -26,7 +26,7 @@ def bits(**kwargs: bool) -> DummyVecEnv:
 
 
 def trained(kind: type, env: VecEnv):
-    small = {"learning_starts": 20, "policy_kwargs": {"net_arch": [16]}}
+    small = {"buffer_size": 1000, "learning_starts": 20, "policy_kwargs": {"net_arch": [16]}}
     return kind("MultiInputPolicy", env, replay_buffer_class=HerReplayBuffer, **small).learn(60)
 
 
@@ -132,7 +132,7 @@ def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., 
 
 
 def test_a_runs_own_model_needs_no_trust(rlher: Callable[..., Outcome]) -> None:
-    assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "~tuned", *TINY).code == 0
+    assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "~tuned", "total_timesteps=80", *TINY).code == 0
     run = "logs/dqn/BitFlipping-v0_1"
     code, _, err = rlher("evaluate", f"{run}/best_model.zip")
     assert code == 2

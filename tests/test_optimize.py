@@ -395,13 +395,13 @@ def test_another_search_under_the_same_name(
 
 
 def test_killed_altogether_it_resumes(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "rlher.cli", "optimize", *SMALL, "--n-trials", "3", "total_timesteps=2000"]
+    words = [sys.executable, "-m", "rlher.cli", "optimize", *SMALL, "--n-trials", "3", "total_timesteps=500"]
     with (tmp_path / "stderr").open("w") as stderr:
         process = subprocess.Popen(words, cwd=tmp_path, start_new_session=True, stderr=stderr, stdout=stderr)
     wait_for(lambda: list((tmp_path / STUDY).glob("trials/1/dqn/*/evaluations.csv")), 120)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    done = command(tmp_path, "--n-trials", "3", "total_timesteps=2000")
+    done = command(tmp_path, "--n-trials", "3", "total_timesteps=500")
     assert done.code == 0, done.err
     trials = pd.read_csv(tmp_path / STUDY / "trials.csv")
     assert len(trials) == 3
