@@ -198,6 +198,7 @@ def _read_run(folder: Path) -> Curve:
 
 def _read_keys(values: dict[str, Any]) -> dict[str, Any]:
     given = dict(dotted(values))
+    given.setdefault("engine.name", "sb3")  # older than the choice: that is what ran
     defaults = TrainConfig(algo=ALGO_SCHEMAS.get(str(given.get("algo.name")), OffPolicyConfig)())
     return dict(dotted(asdict(defaults))) | given
 

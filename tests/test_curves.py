@@ -40,6 +40,12 @@ def test_seeds_are_averaged_and_anything_else_splits_a_group(make_run: Make, thr
     assert grouped(tmp_path, "her.n_sampled_goal") == {"n_sampled_goal=4": 4}
 
 
+def test_runs_older_than_the_choice_of_an_update_step_had_sb3s(make_run: Make, tmp_path: Path) -> None:
+    for number, engine in enumerate([{}, {"engine": {"name": "rlher"}}, {"engine": {"name": "sb3"}}]):
+        make_run(f"sac/Some-v0_{number}", number, **engine)
+    assert grouped(tmp_path) == {"sac, future, engine=rlher": 1, "sac, future, engine=sb3": 2}
+
+
 def test_pooling_is_said_aloud(make_run: Make, tmp_path: Path) -> None:
     make_run("a", 0)
     make_run("b", 1, algo={"learning_rate": 0.1})
