@@ -11,6 +11,7 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, CmaEsSampler, RandomSampler, TPESampler
+from optuna.storages._heartbeat import BaseHeartbeat
 from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
@@ -91,6 +92,7 @@ def _next_trial(study: Study, order: Order) -> None:
 
     def objective(trial: Trial) -> float | Sequence[float]:
         taken.append(trial)
+        _give_sign_of_life(study, trial)
         trial.set_user_attr(WORKER, worker_id())
         if is_surplus(study, trial.number, order.total):
             trial.set_user_attr(SURPLUS, True)
@@ -117,6 +119,16 @@ def _next_trial(study: Study, order: Order) -> None:
         state = study.get_trials(deepcopy=False)[taken[0].number].state if taken else TrialState.RUNNING
         if not state.is_finished():
             raise
+
+
+def _give_sign_of_life(study: Study, trial: Trial) -> None:
+    """Record the first heartbeat before the trial bears the worker's name.
+
+    Optuna's own comes from a thread that starts with the trial. A worker that dies before that thread has run leaves a
+    trial that has a name, so that nobody waits for one, and no heartbeat, so that none is ever overdue.
+    """
+    if isinstance(study._storage, BaseHeartbeat):
+        study._storage.record_heartbeat(trial._trial_id)
 
 
 def _orphaned() -> bool:
