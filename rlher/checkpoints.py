@@ -64,15 +64,16 @@ class Checkpoints(BaseCallback):
         self._saved: int | None = None  # steps at the last checkpoint
         self._saved_at = time.monotonic()
         self._between_steps = True
-        self._resumed: Path | None = None
+        self._resumed = False  # and the environments are not yet where they were
+        self._generators: dict[str, Any] = {}
         self._episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None = None  # running ones to play again
         self.seconds = 0.0  # spent writing
 
     def _on_rollout_start(self) -> None:
         self._between_steps = True
-        if self._resumed is not None:
-            self._repeat(self._resumed)
-            self._resumed = None
+        if self._resumed:
+            self._repeat()
+            self._resumed = False
         if self.every is not None:
             if self.model.num_timesteps // self.every > self._barrier // self.every:
                 self._pass_barrier()
@@ -167,12 +168,13 @@ class Checkpoints(BaseCallback):
         """
         try:
             found = state.load(checkpoint, model, self._normalizer)
-            state.set_generators(checkpoint, model)  # again where they are needed; here to see that they can be
+            self._generators = found["generators"]
+            state.set_generators(self._generators, model)  # again where they are needed; here to see that they can be
             self._episodes = state.load_episodes(checkpoint, model)
             model.replay_buffer.load(checkpoint / "buffer")
             self._evaluations.restore(found["evaluations"])
             self._barrier, self._saved = int(found["barrier"]), model.num_timesteps
-            self._number, self._resumed = int(found["envs"]), checkpoint
+            self._number, self._resumed = int(found["envs"]), True
         except Exception as error:  # torch refuses anything that is no tensor with an exception of pickle's
             raise UserError(f"{checkpoint} cannot be gone on from: {first_line(error)}.") from error
         model._last_obs = {}  # so that `learn` does not reset the environments, which the normaliser would count
@@ -181,10 +183,10 @@ class Checkpoints(BaseCallback):
         if (checkpoint / BEST).exists():
             shutil.copyfile(checkpoint / BEST, self._best)
 
-    def _repeat(self, checkpoint: Path) -> None:
+    def _repeat(self) -> None:
         """Bring environments and random numbers to where they were."""
         if self._episodes is None:
-            state.set_generators(checkpoint, self.model)
+            state.set_generators(self._generators, self.model)
             self._begin(self._number)
             return
         actions, observations = self._episodes
@@ -198,14 +200,14 @@ class Checkpoints(BaseCallback):
                 file=sys.stderr,
             )
             self._buffer.storage.truncate_running()
-            state.set_generators(checkpoint, self.model)
+            state.set_generators(self._generators, self.model)
             self._begin(self._number + 1)
             return
         if self._normalizer is not None:
             self._normalizer.old_obs = found
             found = self._normalizer.normalize_obs(found)
         self._take_observations(found)
-        state.set_generators(checkpoint, self.model)
+        state.set_generators(self._generators, self.model)
 
 
 def _same(found: Any, expected: dict[str, np.ndarray]) -> bool:

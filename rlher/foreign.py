@@ -63,6 +63,7 @@ def load_agent(path: Path, env_config: EnvConfig, config: ReplayConfig, render_m
     :param env_config: environment to act in, as :func:`require_trust` returns it.
     :raises UserError: it cannot be read here, or was trained in another environment.
     """
+    kind = _class_of(path)
     env_config = describe(env_config)
     env = make_env(env_config, render_mode=render_mode)
     normalizer_file = _normalizer_beside(path)
@@ -71,9 +72,7 @@ def load_agent(path: Path, env_config: EnvConfig, config: ReplayConfig, render_m
     venv: VecEnv = DummyVecEnv([lambda: env])
     try:
         normalizer = _load_normalizer(normalizer_file, venv) if normalizer_file else None
-        model = _class_of(path).load(path, env=normalizer or venv, device=config.device, custom_objects=UNUSED)
-    except UserError:
-        raise
+        model = kind.load(path, env=normalizer or venv, device=config.device, custom_objects=UNUSED)
     except Exception as error:  # anything at all: it is somebody else's code that runs
         raise UserError(f"{names} cannot be used in {env_config.id}: {first_line(error)}.") from error
     return Agent(policy_of(model, normalizer, config.deterministic), env, env_config)

@@ -18,6 +18,7 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
+from rlher.model_file import SETTING
 from rlher.normalize import GoalNormalize
 
 COUNTERS = (
@@ -31,7 +32,6 @@ COUNTERS = (
 """Numbers that an algorithm of SB3 keeps beside its tensors, each where it has it."""
 
 RECENT = ("ep_info_buffer", "ep_success_buffer")
-FIXED = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
 
 
 def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, more: dict[str, Any]) -> None:
@@ -52,8 +52,8 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
 
 
 def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> dict[str, Any]:
-    """Put back what learns, and return ``state.json``; see :func:`set_generators` for the random state."""
-    tensors = _read_tensors(folder, model)
+    """Put back what learns, and return ``state.json``, with what :func:`set_generators` takes as ``generators``."""
+    tensors: dict[str, Any] = th.load(folder / "weights.pt", map_location=model.device, weights_only=True)
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
     for name in _variables(model):
         recursive_getattr(model, name).data.copy_(tensors["variables"][name])
@@ -65,6 +65,7 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     if normalizer is not None:
         with np.load(folder / "normalizer.npz", allow_pickle=False) as arrays:
             normalizer.load_state(dict(arrays))
+    state["generators"] |= {"torch": tensors["generators"], "exploration": tensors.get("exploration", {})}
     return state
 
 
@@ -85,7 +86,7 @@ def _counters(model: OffPolicyAlgorithm) -> list[str]:
 
 
 def _variables(model: OffPolicyAlgorithm) -> list[str]:
-    return [name for name in model._get_torch_save_params()[1] if name != FIXED]
+    return [name for name in model._get_torch_save_params()[1] if name != SETTING]
 
 
 def _tensors(model: OffPolicyAlgorithm) -> dict[str, Any]:
@@ -97,11 +98,6 @@ def _tensors(model: OffPolicyAlgorithm) -> dict[str, Any]:
         noise = vars(model.policy.actor.action_dist)  # type: ignore[union-attr]
         tensors["exploration"] = {name: noise[name] for name in ("exploration_mat", "exploration_matrices")}
     return tensors
-
-
-def _read_tensors(folder: Path, model: OffPolicyAlgorithm) -> dict[str, Any]:
-    found: dict[str, Any] = th.load(folder / "weights.pt", map_location=model.device, weights_only=True)
-    return found
 
 
 # --------------------------------------------------------------------------------------------- random numbers
@@ -121,24 +117,24 @@ def _torch_generators() -> dict[str, Any]:
     return {"cpu": th.get_rng_state(), "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else []}
 
 
-def set_generators(folder: Path, model: OffPolicyAlgorithm) -> None:
+def set_generators(saved: dict[str, Any], model: OffPolicyAlgorithm) -> None:
     """Put every generator of random numbers back to where it was: Python's, NumPy's, torch's, the action space's.
 
     And the exploration noise of gSDE, which is drawn at the start of a rollout, before a checkpoint is.
+
+    :param saved: ``generators`` of what :func:`load` returns.
     """
-    saved = json.loads((folder / "state.json").read_text())["generators"]
     version, internal, gauss = saved["python"]
     random.setstate((version, tuple(internal), gauss))
     saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
     np.random.set_state(saved["numpy"])
     model.action_space.np_random.bit_generator.state = saved["action_space"]
-    tensors = _read_tensors(folder, model)
-    torch_states = tensors["generators"]
+    torch_states = saved["torch"]
     th.set_rng_state(torch_states["cpu"].cpu())
     if len(torch_states["cuda"]) == th.cuda.device_count():
         th.cuda.set_rng_state_all([each.cpu() for each in torch_states["cuda"]])
-    if "exploration" in tensors:
-        vars(model.policy.actor.action_dist).update(tensors["exploration"])  # type: ignore[union-attr]
+    if saved["exploration"]:
+        vars(model.policy.actor.action_dist).update(saved["exploration"])  # type: ignore[union-attr]
 
 
 # ------------------------------------------------------------------------------------------- running episodes

@@ -1,10 +1,23 @@
 """Steps of an optimiser, without what torch.optim does around them."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import torch as th
 
 CAN_FUSE = tuple(int(part) for part in th.__version__.split(".")[:2]) >= (2, 4)  # on a CPU
+
+
+class AdamState(NamedTuple):
+    """What Adam keeps, parameter by parameter.
+
+    :param all_steps: ``steps`` in one tensor, which they are views of, so that one call counts them all.
+    """
+
+    all_steps: th.Tensor
+    averages: list[th.Tensor]
+    squares: list[th.Tensor]
+    steps: list[th.Tensor]
 
 
 class Descent:
@@ -24,31 +37,29 @@ class Descent:
         plain = not any(group.get(name) for name in ("amsgrad", "maximize", "weight_decay", "differentiable"))
         on_cpu = all(parameter.device.type == "cpu" for parameter in self.parameters)
         self.fused = type(optimizer) is th.optim.Adam and plain and on_cpu and CAN_FUSE
-        self._state: list[list[th.Tensor]] = []
-        self._count: th.Tensor | None = None  # of steps, which those of the parameters are views of
+        self._state: AdamState | None = None
 
     def step(self, gradients: Iterable[th.Tensor]) -> None:
         """Take one step."""
         # The fused call walks through memory, so gradient and parameter must be laid out alike.
         found = [gradient.contiguous() for gradient in gradients]
-        if not self.fused or not self._linked():
+        state = self._adam_state() if self.fused else None
+        if state is None:
             for parameter, gradient in zip(self.parameters, found, strict=True):
                 parameter.grad = gradient
             self.optimizer.step()
             return
         group = self.optimizer.param_groups[0]
-        averages, squares, steps = self._state
-        assert self._count is not None
         beta1, beta2 = group["betas"]
         with th.no_grad():
-            self._count.add_(1)
+            state.all_steps.add_(1)
             th._fused_adam_(
                 self.parameters,
                 found,
-                averages,
-                squares,
+                state.averages,
+                state.squares,
                 [],
-                steps,
+                state.steps,
                 lr=group["lr"],
                 beta1=beta1,
                 beta2=beta2,
@@ -58,16 +69,17 @@ class Descent:
                 maximize=False,
             )
 
-    def _linked(self) -> bool:
-        """Tell whether the optimiser has a state, which its first step makes, and find it where it is a new one."""
+    def _adam_state(self) -> AdamState | None:
+        """Return the optimiser's state, found anew where it is another one; none before its first step makes it."""
         state = self.optimizer.state
         first = state.get(self.parameters[0])
         if not first:
-            return False
-        if not self._state or self._state[0][0] is not first["exp_avg"]:
-            names = ("exp_avg", "exp_avg_sq", "step")
-            self._count = th.stack([state[parameter]["step"] for parameter in self.parameters])
-            for parameter, count in zip(self.parameters, self._count, strict=True):
-                state[parameter]["step"] = count
-            self._state = [[state[parameter][name] for parameter in self.parameters] for name in names]
-        return True
+            return None
+        if self._state is None or self._state.averages[0] is not first["exp_avg"]:
+            each = [state[parameter] for parameter in self.parameters]
+            all_steps = th.stack([own["step"] for own in each])
+            for own, view in zip(each, all_steps, strict=True):
+                own["step"] = view
+            averages, squares, steps = ([own[name] for own in each] for name in ("exp_avg", "exp_avg_sq", "step"))
+            self._state = AdamState(all_steps, averages, squares, steps)
+        return self._state

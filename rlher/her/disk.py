@@ -226,15 +226,11 @@ def _within(numbers: NDArray, start: int, count: int) -> bool:
 
 def _require_continuable(manifest: dict[str, Any]) -> None:
     """Refuse a manifest that the next save could not go on from."""
-    final, rings = manifest["final"], manifest["rings"]
-    if not (
-        isinstance(manifest["saves"], int)
-        and isinstance(manifest["mark"], str)
-        and len(final) == len(rings)
-        and all(
-            isinstance(number, int) and 0 <= number <= was["total"] for number, was in zip(final, rings, strict=True)
-        )
-    ):
+    within = [
+        isinstance(number, int) and 0 <= number <= was["total"]
+        for number, was in zip(manifest["final"], manifest["rings"], strict=True)
+    ]
+    if not (all(within) and isinstance(manifest["saves"], int) and isinstance(manifest["mark"], str)):
         raise ValueError("its bookkeeping does not add up")
 
 

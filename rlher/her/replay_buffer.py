@@ -247,17 +247,16 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
             rewards = env.normalize_reward(rewards).astype(np.float32)
         discounts = drawn.discounts
-        tensor = th.from_numpy
-        observations = {key: tensor(value) for key, value in obs.items()}
-        next_observations = {key: tensor(value) for key, value in next_obs.items()}
+        observations = {key: th.from_numpy(value) for key, value in obs.items()}
+        next_observations = {key: th.from_numpy(value) for key, value in next_obs.items()}
         next_observations.setdefault(GOAL, observations[GOAL])
         return HerReplayBufferSamples(
             observations=observations,
-            actions=tensor(drawn.now["_action"]),
+            actions=th.from_numpy(drawn.now["_action"]),
             next_observations=next_observations,
-            dones=tensor(drawn.dones.reshape(-1, 1)),
-            rewards=tensor(rewards),
-            discounts=None if discounts is None else tensor(discounts.astype(np.float32).reshape(-1, 1)),
+            dones=th.from_numpy(drawn.dones.reshape(-1, 1)),
+            rewards=th.from_numpy(rewards),
+            discounts=None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),
         )
 
     # ---------------------------------------------------------------------------------- environment and pickle
