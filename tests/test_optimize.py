@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pandas as pd
+import psycopg
 import pytest
+import sqlalchemy
 import yaml
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
@@ -556,6 +558,21 @@ def test_postgresql_restarts_under_a_running_study(postgres, tmp_path: Path) -> 
     command.join(120)
     require_total(study, 8)
     assert all(trial.state is TrialState.COMPLETE for trial in study.trials), "no trial was lost"
+
+
+def test_postgresql_connection_lost_within_a_transaction_is_made_again(postgres, tmp_path: Path) -> None:
+    study, _ = new_study(tmp_path, postgres.url)
+    lost: list[int] = []
+
+    def lose(connection, cursor, statement, *_) -> None:
+        if "FROM trials" in statement and not lost:
+            lost.append(connection.connection.dbapi_connection.info.backend_pid)
+            with psycopg.connect(postgres.url, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 10000)", lost)
+
+    sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", lose)
+    assert len(counted(study)) == 1
+    assert lost
 
 
 def test_postgresql_heartbeat_frees_a_dead_machines_trial(postgres, tmp_path: Path) -> None:

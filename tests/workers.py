@@ -67,7 +67,8 @@ def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
 
 def require_total(study: Study, total: int) -> None:
     trials = counted(study)
-    assert {trial.number: trial.state for trial in trials} == {trial.number: TrialState.COMPLETE for trial in trials}
-    assert len(trials) == total
+    states = [(trial.number, trial.state.name, trial.user_attrs) for trial in study.get_trials(deepcopy=False)]
+    assert len(trials) == total, states
+    assert all(trial.state is TrialState.COMPLETE for trial in trials), states
     # Trial 0, or what took its place where its worker was killed.
     assert sum(trial.params == {"x": 3.0} and BASELINE in trial.user_attrs for trial in trials) == 1, "the recipe"

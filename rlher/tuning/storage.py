@@ -67,9 +67,15 @@ def patient(call: Callable) -> Callable:
     return repeat
 
 
+AWAY = (
+    sqlalchemy.exc.OperationalError,
+    sqlalchemy.exc.InterfaceError,
+    sqlalchemy.exc.PendingRollbackError,  # optuna takes a query that broke off for one too long, and asks in parts
+)
+
+
 def _went_away(error: Exception) -> bool:
-    causes = (error, error.__cause__)
-    return any(isinstance(cause, sqlalchemy.exc.OperationalError | sqlalchemy.exc.InterfaceError) for cause in causes)
+    return isinstance(error, AWAY) or isinstance(error.__cause__, AWAY)
 
 
 class PatientStorage(RDBStorage):
