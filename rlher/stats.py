@@ -5,8 +5,8 @@ from math import hypot, isfinite
 from typing import Any
 
 import numpy as np
+import scipy  # loads scipy.stats, which takes a second, when it is first used
 from numpy.typing import NDArray
-from scipy.stats import binomtest, bootstrap, mannwhitneyu, trim_mean, ttest_ind
 
 RESAMPLES = 5000
 SEED = 0
@@ -21,7 +21,7 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
     Unlike the normal approximation it does not shrink to nothing at 0 % and 100 %, where agents spend most of their
     time.
     """
-    interval = binomtest(successes, trials).proportion_ci(confidence, method="wilson")
+    interval = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, method="wilson")
     return float(interval.low), float(interval.high)
 
 
@@ -30,7 +30,7 @@ def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:
 
     :param tasks: one array a task, runs along ``axis``.
     """
-    return trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
+    return scipy.stats.trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
 
 
 def improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
@@ -43,7 +43,7 @@ def improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
     tasks = zip(pairs[::2], pairs[1::2], strict=True)
     return np.mean(
         [
-            mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic / (x.shape[axis] * y.shape[axis])
+            scipy.stats.mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic / (x.shape[axis] * y.shape[axis])
             for x, y in tasks
         ],
         axis=0,
@@ -72,7 +72,7 @@ def interval(
     """
     if min(len(sample) for sample in samples) < 2:
         return None
-    found = bootstrap(
+    found = scipy.stats.bootstrap(
         samples,
         statistic,
         n_resamples=RESAMPLES,
@@ -102,7 +102,7 @@ def difference(
     gain = float(np.mean(treated) - np.mean(control))
     low = high = gain
     if max(np.ptp(treated), np.ptp(control)) > 1e-9:
-        welch = ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
+        welch = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
         low, high = float(welch.low), float(welch.high)
     if episodes is not None:
         below, above = _newcombe(treated, control, episodes, confidence)
