@@ -9,6 +9,8 @@ import torch as th
 WORTHWHILE = 30_000
 """Updates from which on ``auto`` compiles: 20 to 30 seconds of compiling, at about a millisecond saved an update."""
 
+MARK = "__dynamo_disable"
+
 
 def decide(wanted: str, updates: int) -> tuple[bool, str]:
     """Decide whether a run compiles its losses.
@@ -57,6 +59,18 @@ def _compile(function: Callable) -> Callable:
     if hasattr(config, "trace_autograd_ops"):  # newer torch: one graph, the gradients in it
         config.trace_autograd_ops = True
     return th.compile(function, dynamic=False)
+
+
+def leave_compiler_alone() -> None:
+    """Let optimisers be made and saved without importing torch's compiler, two of the eight seconds a start takes.
+
+    These methods are marked as not to be compiled, and ask the compiler to see to it at their first call, in a program
+    that compiles nothing, too. Nothing here calls them from compiled code.
+    """
+    for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
+        method = getattr(getattr(th.optim.Optimizer, name), "__wrapped__", None)
+        if method is not None and not hasattr(method, MARK):
+            setattr(method, MARK, method)  # as torch._compile keeps what the compiler returned
 
 
 def _reason(error: Exception) -> str:

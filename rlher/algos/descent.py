@@ -43,13 +43,12 @@ class Descent:
         """Take one step."""
         # The fused call walks through memory, so gradient and parameter must be laid out alike.
         found = [gradient.contiguous() for gradient in gradients]
-        state = self._adam_state() if self.fused else None
-        if state is None:
+        if not self.fused:
             for parameter, gradient in zip(self.parameters, found, strict=True):
                 parameter.grad = gradient
             self.optimizer.step()
             return
-        group = self.optimizer.param_groups[0]
+        group, state = self.optimizer.param_groups[0], self._adam_state()
         beta1, beta2 = group["betas"]
         with th.no_grad():
             state.all_steps.add_(1)
@@ -69,14 +68,15 @@ class Descent:
                 maximize=False,
             )
 
-    def _adam_state(self) -> AdamState | None:
-        """Return the optimiser's state, found anew where it is another one; none before its first step makes it."""
-        state = self.optimizer.state
-        first = state.get(self.parameters[0])
-        if not first:
-            return None
-        if self._state is None or self._state.averages[0] is not first["exp_avg"]:
-            each = [state[parameter] for parameter in self.parameters]
+    def _adam_state(self) -> AdamState:
+        """Return the optimiser's state: made where there is none yet, found anew where it is another one."""
+        of = self.optimizer.state
+        if self._state is None or self._state.averages[0] is not of[self.parameters[0]].get("exp_avg"):
+            for parameter in self.parameters:
+                if not of[parameter]:  # as Adam's own first step makes it
+                    zeros = (th.zeros(()), th.zeros_like(parameter), th.zeros_like(parameter))
+                    of[parameter] = dict(zip(("step", "exp_avg", "exp_avg_sq"), zeros, strict=True))
+            each = [of[parameter] for parameter in self.parameters]
             all_steps = th.stack([own["step"] for own in each])
             for own, view in zip(each, all_steps, strict=True):
                 own["step"] = view

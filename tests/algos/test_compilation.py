@@ -1,5 +1,10 @@
 """Compiling: the same numbers, decided by what it pays, and no harm where it cannot be had."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch as th
 from torch._inductor import config
@@ -8,6 +13,7 @@ from rlher.algos import compilation
 from rlher.algos.options import Options
 from tests.algos.models import ours, theirs, train, weights
 from tests.algos.test_faithful import require_same
+from tests.conftest import TINY
 
 
 def test_a_function_that_cannot_be_compiled_runs_as_it_is(monkeypatch, capsys) -> None:
@@ -81,3 +87,19 @@ def test_low_precision_moves_the_weights_alike_and_keeps_them_float32() -> None:
     assert moved_roughly.dtype == th.float32
     assert not th.equal(moved, moved_roughly)
     assert th.cosine_similarity(moved, moved_roughly, dim=0) > 0.9
+
+
+UNCOMPILED = """
+import sys
+from rlher.cli import main
+
+assert main(sys.argv[1:]) == 0
+assert "torch._dynamo" not in sys.modules
+"""
+
+
+def test_a_run_that_compiles_nothing_does_not_import_the_compiler(tmp_path: Path) -> None:
+    words = ["train", "algo=ddpg", "env=FetchReach-v4", "~tuned", *TINY, "total_timesteps=120"]
+    done = subprocess.run([sys.executable, "-c", UNCOMPILED, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "logs/ddpg/FetchReach-v4_1/result.json").read_text())["status"] == "finished"
