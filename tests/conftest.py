@@ -28,6 +28,10 @@ class Outcome(NamedTuple):
     err: str
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name != "test_torture.py")  # the longest first, so that none waits for it
+
+
 @pytest.fixture
 def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Outcome]:
     """Run a command line in this process, in an empty folder."""
