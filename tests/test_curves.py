@@ -272,17 +272,19 @@ HOSTILE: dict[str, tuple[dict[str, bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_folder_is_told_and_the_rest_drawn(rlher, make_run: Make, three_seeds, name: str) -> None:
-    files, sentence = HOSTILE[name]
-    folder = make_run("hostile", 7)
-    (folder / "evaluations.csv").unlink()
-    for file, content in files.items():
-        (folder / file).write_bytes(content)
+def test_hostile_folders_are_told_and_the_rest_drawn(rlher, make_run: Make, three_seeds) -> None:
+    for number, (files, _) in enumerate(HOSTILE.values()):
+        folder = make_run(f"hostile-{number}", 7)
+        (folder / "evaluations.csv").unlink()
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
     for words in (("plot", "--output", "a.png", "--csv", "a.csv"), ("compare",), ("report", "--output", "a.html")):
         done = rlher(*words)
         assert done.code == 0, done.err
-        assert sentence in done.err
+        for number, (name, (_, sentence)) in enumerate(HOSTILE.items()):
+            told = [line for line in done.err.splitlines() if f"hostile-{number}" in line.replace(":", "/").split("/")]
+            assert len(told) == 1, (words, name, done.err)
+            assert sentence in told[0], (words, name)
     assert set(pd.read_csv("a.csv").seeds) == {3}
     assert "sac, future (3 seeds)" in Path("a.html").read_text()
 

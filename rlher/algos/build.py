@@ -14,7 +14,6 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from rlher.algos import target_bounds
-from rlher.algos.compilation import leave_compiler_alone
 from rlher.algos.options import Options
 from rlher.algos.policies import with_layer_norm
 from rlher.algos.registry import ALGORITHMS
@@ -134,7 +133,6 @@ def build_policy(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyA
 def _construct(
     kind: type[OffPolicyAlgorithm], algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **given: Any
 ) -> OffPolicyAlgorithm:
-    leave_compiler_alone()
     policy_class = kind.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)

@@ -10,7 +10,7 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
 
-from rlher.algos.compilation import compiled
+from rlher.algos.compilation import compiled, leave_compiler_alone
 from rlher.algos.features import features_of, is_plain, reader_of
 from rlher.algos.heap import keep_freed
 from rlher.algos.options import Options
@@ -57,6 +57,8 @@ class OwnUpdate(OffPolicyAlgorithm):
 
     def __init__(self, *args: Any, options: Options | None = None, **kwargs: Any) -> None:
         self.options = options or Options()
+        if not self.options.compile:
+            leave_compiler_alone()
         super().__init__(*args, **kwargs)
 
     # ------------------------------------------------------------------------------- what an algorithm says
@@ -139,7 +141,7 @@ class OwnUpdate(OffPolicyAlgorithm):
 
     def phase(self, function: Callable) -> Callable:
         """Return a part of the update, compiled where the options say so; it must change nothing in place."""
-        return compiled(function) if self.options.compile else function
+        return compiled(function, graph=self.device.type == "cuda") if self.options.compile else function
 
     def precision(self) -> AbstractContextManager:
         """Return the context in which losses are computed."""

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch as th
 from torch._inductor import config
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from rlher.algos import compilation
 from rlher.algos.options import Options
+from rlher.algos.update import OwnUpdate
 from tests.algos.models import ours, theirs, train, weights
 from tests.algos.test_faithful import require_same
 from tests.conftest import TINY
@@ -57,6 +59,48 @@ def test_compiled_updates_are_sb3s(capsys, name) -> None:
         train(model, 20)
     require_same(mine, other)
     assert "not compiled" not in capsys.readouterr().err
+
+
+def as_a_graph(function, **kwargs):
+    """Return what replaying a CUDA graph is: outputs always in the same memory, which the next replay overwrites."""
+    memory: list[th.Tensor] = []
+
+    def replay(*args):
+        outputs, shape = tree_flatten(function(*args))
+        memory.extend(outputs[len(memory) :])
+        for kept, output in zip(memory, outputs, strict=True):
+            kept.copy_(output)
+        return tree_unflatten(memory, shape)
+
+    return replay
+
+
+@pytest.mark.parametrize("name", ["sac", "tqc", "td3", "dqn"])
+def test_updates_from_a_graph_are_sb3s(monkeypatch, name) -> None:
+    monkeypatch.setattr(th, "compile", as_a_graph)
+    monkeypatch.setattr(OwnUpdate, "phase", lambda self, function: compilation.compiled(function, graph=True))
+    mine, other = ours(name), theirs(name)
+    for model in (mine, other):
+        train(model, 20)
+    require_same(mine, other)
+    logged = {key: value for key, value in mine.logger.name_to_value.items() if key.endswith("loss")}
+    assert logged == pytest.approx({key: other.logger.name_to_value[key] for key in logged}, rel=1e-3)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_failure_after_many_calls_is_passed_over(monkeypatch, capsys, graph) -> None:
+    def compiler(function, **kwargs):
+        def sometimes(x):
+            if x == 3:
+                raise RuntimeError("the graph's memory is gone")
+            return function(x)
+
+        return sometimes
+
+    monkeypatch.setattr(th, "compile", compiler)
+    double = compilation.compiled(lambda x: 2 * x, graph=graph)
+    assert [double(x) for x in (1, 2, 3, 4, 3)] == [2, 4, 6, 8, 6]
+    assert capsys.readouterr().err == "rlher: not compiled, RuntimeError: the graph's memory is gone\n"
 
 
 @pytest.mark.parametrize(
