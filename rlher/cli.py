@@ -4,7 +4,9 @@ Each verb is a Hydra application of its own with the primary config ``conf/<verb
 ``--cfg`` and completion all work. Nothing heavy is imported before a verb runs: ``--help`` and completion stay instant.
 """
 
+import atexit
 import contextlib
+import gc
 import importlib
 import os
 import re
@@ -46,6 +48,8 @@ EXAMPLES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0, 1 (the environment's fault), 2 (the user's), 130 (Ctrl-C)."""
+    if argv is None:  # a process of its own, which would take most of a second to look through all it leaves behind
+        atexit.register(gc.freeze)
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _dispatch(argv)

@@ -418,17 +418,16 @@ def test_another_search_under_the_same_name(
 
 
 def test_killed_altogether_it_resumes(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "rlher.cli", "optimize", *SMALL, "--n-trials", "3", "total_timesteps=500"]
+    words = [sys.executable, "-m", "rlher.cli", "optimize", *SMALL, "--n-trials", "2", "total_timesteps=160"]
     with (tmp_path / "stderr").open("w") as stderr:
         process = subprocess.Popen(words, cwd=tmp_path, start_new_session=True, stderr=stderr, stdout=stderr)
     wait_for(lambda: list((tmp_path / STUDY).glob("trials/1/dqn/*/evaluations.csv")), 120)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    done = command(tmp_path, "--n-trials", "3", "total_timesteps=500")
+    done = command(tmp_path, "--n-trials", "2", "total_timesteps=160")
     assert done.code == 0, done.err
     trials = pd.read_csv(tmp_path / STUDY / "trials.csv")
-    assert len(trials) == 3
-    assert list(trials.trial) == [0, 2, 3] or list(trials.trial) == [0, 1, 2], "at most the one under way was lost"
+    assert list(trials.trial) in ([0, 2], [0, 1]), "at most the one under way was lost"
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
@@ -612,9 +611,9 @@ def test_a_ray_node_is_killed(tmp_path: Path) -> None:
     assert "8 trials done, 1 lost on the dead node" in done.stdout
 
 
-def test_postgresql_password_is_stored_nowhere(postgres, tmp_path: Path) -> None:
+def test_postgresql_password_is_stored_nowhere(rlher, postgres, tmp_path: Path) -> None:
     url = postgres.url.replace("://rlher@", "://rlher:s3cret@")
-    done = command(tmp_path, "--n-trials", "2", "--storage", url)
+    done = rlher("optimize", *SMALL, "--n-trials", "1", "--storage", url)
     assert done.code == 0, done.err
     assert "s3cret" not in done.out + done.err
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]

@@ -33,11 +33,12 @@ def test_every_algorithm_trains_with_every_strategy(rlher, tmp_path: Path, algo:
         fitting(algo),
         f"her.goal_selection_strategy={strategy}",
         *TINY,
-        "total_timesteps=160",
+        "total_timesteps=90",
+        "eval.freq=45",
     )
     assert done.code == 0, done.err
     result = json.loads((tmp_path / f"logs/{algo}/BitFlipping-v0_1/result.json").read_text())
-    assert result["timesteps"] == 160
+    assert result["timesteps"] == 90
     assert 0 <= result["success_rate_low"] <= result["success_rate"] <= result["success_rate_high"] <= 1
 
 

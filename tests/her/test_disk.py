@@ -27,7 +27,7 @@ def test_what_is_loaded_goes_on_as_what_was_saved(tmp_path_factory, priority, da
     one, two = (Player(make_buffer(**options), n_envs) for _ in range(2))
     moving = data.draw(st.booleans(), "moving")
     lengths = data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=6), "lengths")
-    save_every, sample_every = data.draw(st.integers(1, 25), "save_every"), data.draw(st.integers(1, 9), "sample_every")
+    save_every, sample_every = data.draw(st.integers(4, 25), "save_every"), data.draw(st.integers(1, 9), "sample_every")
     for step in range(1, 90):
         for player in (one, two):
             if moving and step % 7 == 0:
