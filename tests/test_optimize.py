@@ -611,9 +611,9 @@ def test_a_ray_node_is_killed(tmp_path: Path) -> None:
     assert "8 trials done, 1 lost on the dead node" in done.stdout
 
 
-def test_postgresql_password_is_stored_nowhere(rlher, postgres, tmp_path: Path) -> None:
+def test_postgresql_password_is_stored_nowhere(postgres, tmp_path: Path) -> None:
     url = postgres.url.replace("://rlher@", "://rlher:s3cret@")
-    done = rlher("optimize", *SMALL, "--n-trials", "1", "--storage", url)
+    done = command(tmp_path, "--n-trials", "1", "--storage", url)
     assert done.code == 0, done.err
     assert "s3cret" not in done.out + done.err
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]

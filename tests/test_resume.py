@@ -70,11 +70,14 @@ def folder_of(case: str) -> Path:
 def test_a_killed_run_goes_on_bit_for_bit(rlher, at_step, case: str) -> None:
     """What SIGKILL leaves is what is on the disk at that instant: a copy of it is gone on with."""
     folder = folder_of(case)
-    for steps in (50, 130, 200):  # before there is a checkpoint; after one; after two
+    instants = {130: "at 9", 200: "at 18"}  # after one checkpoint; after two
+    if case == "dqn":
+        instants[50] = "no checkpoint yet"
+    for steps in sorted(instants):
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"{steps}/{folder}", copy_function=os.link))
     done = rlher("train", *words(case))
     assert done.code == 0, done.err
-    for steps, where in ((50, "no checkpoint yet"), (130, "at 9"), (200, "at 18")):
+    for steps, where in instants.items():
         again = rlher("train", "--resume", f"{steps}/{folder}")
         assert again.code == 0, again.err
         assert where in again.err
@@ -128,11 +131,29 @@ def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch:
     assert differences(folder, Path("killed") / folder) == []
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where runs that several tests begin with are kept, made by the first that asks."""
+    return tmp_path_factory.mktemp("once")
+
+
 @pytest.fixture
-def stopped(rlher, at_step) -> Path:
-    at_step(230, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    assert rlher("train", *words("dqn")).code == 130
-    return folder_of("dqn")
+def stopped(rlher, at_step, once: Path) -> Path:
+    """A run that was stopped between two barriers."""
+    folder = folder_of("dqn")
+    if not (once / folder).exists():
+        at_step(230, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        assert rlher("train", *words("dqn"), f"logs={once}/logs").code == 130
+    shutil.copytree(once / folder, folder)
+    return folder
+
+
+@pytest.fixture
+def peace(rlher, once: Path) -> Path:
+    """The same run, undisturbed; not to be written to."""
+    if not (once / "peace").exists():
+        assert rlher("train", *words("dqn"), f"logs={once}/peace").code == 0
+    return once / "peace/dqn/BitFlipping-v0_1"
 
 
 def flip(content: bytes) -> bytes:
@@ -149,9 +170,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, damage: str) -> None:
+def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, peace: Path, damage: str) -> None:
     """Whichever file it is; the one before is taken, and the end is the same."""
-    rlher("train", *words("dqn"), "logs=peace")
     names = sorted(file.relative_to(newest(stopped)) for file in newest(stopped).rglob("*") if file.is_file())
     assert {str(name) for name in names} >= {"checkpoint.json", "state.json", "weights.pt", "buffer/buffer.json"}
     for number, name in enumerate(names):
@@ -169,21 +189,20 @@ def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, damage: str) 
         assert "The checkpoint before it is taken" in again.err
         assert "resumed at 180" in again.err
         assert "Traceback" not in again.err
-        assert differences(Path("peace/dqn/BitFlipping-v0_1"), copy) == []
+        assert differences(peace, copy) == []
 
 
 def newest(folder: Path) -> Path:
     return snapshots.newest_first(folder / "checkpoints")[0]
 
 
-def test_where_all_checkpoints_are_damaged_it_begins_again(rlher, stopped: Path) -> None:
-    rlher("train", *words("dqn"), "logs=peace")
+def test_where_all_checkpoints_are_damaged_it_begins_again(rlher, stopped: Path, peace: Path) -> None:
     for weights in stopped.rglob("weights.pt"):
         weights.write_bytes(flip(weights.read_bytes()))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
     assert "it begins again" in again.err
-    assert differences(Path("peace/dqn/BitFlipping-v0_1"), stopped) == []
+    assert differences(peace, stopped) == []
 
 
 def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
@@ -278,8 +297,9 @@ def test_an_environment_that_does_not_repeat_itself_is_told(rlher, stopped: Path
     assert "does not repeat itself" in again.err
 
 
-def test_checkpoints_share_what_did_not_change(rlher, stopped: Path) -> None:
-    last, before = snapshots.newest_first(stopped / "checkpoints")
+def test_checkpoints_share_what_did_not_change(rlher) -> None:
+    assert rlher("train", *words("dqn")).code == 0
+    last, before = snapshots.newest_first(folder_of("dqn") / "checkpoints")
     shared = [file for file in (before / "buffer").glob("part-*.npz") if (last / "buffer" / file.name).exists()]
     assert shared
     assert all(file.stat().st_nlink >= 2 for file in shared)
