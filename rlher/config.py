@@ -4,6 +4,7 @@ The dataclasses below are the schemas of the Hydra tree in ``conf/``: Hydra refu
 :func:`check` refuses a value out of range, and ``rlher <verb> --help`` prints their texts. Nothing here imports torch.
 """
 
+import functools
 import math
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar
@@ -407,8 +408,12 @@ VERB_SCHEMAS: dict[str, type] = {
 }
 
 
+@functools.cache
 def register() -> None:
-    """Store the schemas where the files of ``conf/`` name them: ``/schema/<verb>``, ``/schema/algo/<name>``, ..."""
+    """Store the schemas where the files of ``conf/`` name them: ``/schema/<verb>``, ``/schema/algo/<name>``, ...
+
+    Once a process, which takes a tenth of a second.
+    """
     store = ConfigStore.instance().store
     for name, verb in VERB_SCHEMAS.items():
         store(group="schema", name=name, node=verb)
