@@ -1,5 +1,6 @@
 """Several environments stepped together, in this process or in one process each."""
 
+import multiprocessing
 import signal
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +17,6 @@ from rlher.envs.guard import FAULT_KEY, Fault, Reporter, Unbuilt, sentence
 from rlher.envs.make import make_env
 from rlher.envs.workers import Workers
 from rlher.errors import EnvironmentFault
-from rlher.processes import forked_clean
 
 STEP_SECONDS = 300.0
 """Seconds a step in a process of its own may take, unless the config says: no simulator that works is as slow."""
@@ -43,7 +43,7 @@ def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str 
         spaces = first.observation_space, first.action_space
         first.close()
         # The server of new processes imports the slow part once; each worker is then forked from it in no time.
-        forked_clean(["stable_baselines3.common.vec_env.subproc_vec_env"])
+        multiprocessing.set_forkserver_preload(["stable_baselines3.common.vec_env.subproc_vec_env"])
         timeout = STEP_SECONDS if cfg.step_timeout is None else cfg.step_timeout or None
         envs = Workers([partial(_worker_env, cfg, *spaces)] * n_envs, cfg.id, timeout, cfg.max_restarts)
     else:

@@ -1,6 +1,7 @@
 """One process per environment, and a fresh one in the place of one that died or hangs."""
 
 import contextlib
+import multiprocessing
 import signal
 import sys
 import time
@@ -15,7 +16,6 @@ from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs, _worker
 
 from rlher.errors import EnvironmentFault
 from rlher.her.replay_buffer import LOST
-from rlher.processes import forked_clean
 
 BUILDING = 300.0
 """Seconds in which a fresh process must have imported and built its environment."""
@@ -208,7 +208,8 @@ class Workers(SubprocVecEnv):
         """Start a process in the place of another; return the first observation of its environment, and the info."""
         _end(self.processes[index], 0)
         self.remotes[index].close()
-        context = forked_clean()
+        methods = multiprocessing.get_all_start_methods()
+        context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         self.remotes[index], theirs = context.Pipe()
         arguments = theirs, self.remotes[index], CloudpickleWrapper(self._builders[index])
         self.processes[index] = context.Process(target=_worker, args=arguments, daemon=True)

@@ -3,13 +3,13 @@
 import os
 import signal
 import sys
+from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
 from rlher.config import OptimizeConfig
 from rlher.errors import UserError
-from rlher.processes import forked_clean
 from rlher.tuning import worker
 from rlher.tuning.worker import Order
 from rlher.tuning.worker_id import worker_id
@@ -44,11 +44,10 @@ class Launcher(Protocol):
 
 
 class LocalWorker:
-    """A process of this machine."""
+    """A process of this machine. It is spawned, because a fork of a process that ran torch may hang."""
 
     def __init__(self, order: Order) -> None:
-        context = forked_clean(preload=[type(order.objective).__module__])  # the trainer, for a real search
-        self._process: BaseProcess = context.Process(target=_work, args=(order,))
+        self._process: BaseProcess = get_context("spawn").Process(target=_work, args=(order,))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
 
@@ -93,7 +92,7 @@ class Local:
     """Workers are processes of this machine."""
 
     def start(self, order: Order) -> Worker:
-        """Start one."""
+        """Spawn one."""
         return LocalWorker(order)
 
 
