@@ -2,7 +2,7 @@
 
 Such a file has no config that its model could be rebuilt from. Its classes and functions are pickled in it, and
 unpickling runs whatever code the file names, so ``--trust-pickle`` is asked for, and a warning comes before anything is
-read. The same is true of RL Zoo's ``vecnormalize.pkl``, which is taken along where it lies beside the model.
+unpickled. The same is true of RL Zoo's ``vecnormalize.pkl``, which is taken along where it lies beside the model.
 """
 
 import json
@@ -84,7 +84,7 @@ def _class_of(path: Path) -> type[OffPolicyAlgorithm]:
         with zipfile.ZipFile(path) as archive:
             module = json.loads(archive.read("data"))["policy_class"]["__module__"]
         name = module.split(".")[1]
-    except (zipfile.BadZipFile, KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+    except Exception as error:  # damaged, encrypted or another's, in any of the ways that zipfile and json tell it
         raise UserError(f"{path} is not a model of Stable-Baselines3 ({first_line(error)}).") from error
     if name not in ALGORITHMS:
         raise UserError(f"{path} is a model of {name}; rlher acts with those of {', '.join(ALGORITHMS)}.")

@@ -120,7 +120,12 @@ def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., 
     (tmp_path / "text.zip").write_text("no zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("data", "[]")
+    with zipfile.ZipFile(tmp_path / "damaged.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", "[]" * 1000)
+    whole = (tmp_path / "damaged.zip").read_bytes()
+    (tmp_path / "damaged.zip").write_bytes(whole[:34] + b"\xff" * 9 + whole[43:])
     for name, said in {
+        "damaged.zip": "not a model of Stable-Baselines3",
         "ppo.zip": "is a model of common; rlher acts with those of",
         "text.zip": "not a model of Stable-Baselines3",
         "other.zip": "not a model of Stable-Baselines3",

@@ -43,16 +43,17 @@ def compiled(function: Callable, graph: bool = False) -> Callable:
 
     def call(*args: Any) -> Any:
         nonlocal use
+        if use is function:
+            return function(*args)
         try:
             use = use or _compile(function, graph)
             return use(*args)
         except Exception as error:  # whatever compiler, linker or torch found wrong: eager says what the function has
-            if use is function:
-                raise
-            outcome = function(*args)
-            use = function
-            print(f"rlher: not compiled, {_reason(error)}", file=sys.stderr)
-            return outcome
+            reason = _reason(error)
+        outcome = function(*args)  # out here, where the failed call's tensors are gone
+        use = function
+        print(f"rlher: not compiled, {reason}", file=sys.stderr)
+        return outcome
 
     return call
 

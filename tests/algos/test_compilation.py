@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,21 @@ def test_a_failure_after_many_calls_is_passed_over(monkeypatch, capsys, graph) -
     double = compilation.compiled(lambda x: 2 * x, graph=graph)
     assert [double(x) for x in (1, 2, 3, 4, 3)] == [2, 4, 6, 8, 6]
     assert capsys.readouterr().err == "rlher: not compiled, RuntimeError: the graph's memory is gone\n"
+
+
+def test_a_failed_calls_memory_is_free_for_the_next(monkeypatch) -> None:
+    alive = []
+
+    def compiler(function, **kwargs):
+        def fail():
+            large = th.zeros(10)
+            alive.append(weakref.ref(large))
+            raise RuntimeError("out of memory")
+
+        return fail
+
+    monkeypatch.setattr(th, "compile", compiler)
+    assert compilation.compiled(lambda: [each() for each in alive])() == [None]
 
 
 @pytest.mark.parametrize(
