@@ -24,7 +24,10 @@ def fitting(algo: str) -> str:
 
 
 # An algorithm sees only batches, whatever the strategy they come from.
-PAIRS = [*((algo, "future") for algo in ALGORITHMS), *(("dqn", each) for each in KEY_TO_GOAL_STRATEGY if each != "future")]
+PAIRS = [
+    *((algo, "future") for algo in ALGORITHMS),
+    *(("dqn", each) for each in KEY_TO_GOAL_STRATEGY if each != "future"),
+]
 
 
 @pytest.mark.parametrize(("algo", "strategy"), PAIRS)
