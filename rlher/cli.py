@@ -50,9 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0, 1 (the environment's fault), 2 (the user's), 130 (Ctrl-C)."""
     if argv is None:  # a process of its own, which would take most of a second to look through all it leaves behind
         atexit.register(gc.freeze)
-    argv = list(sys.argv[1:] if argv is None else argv)
+        argv = sys.argv[1:]
     try:
-        code = _dispatch(argv)
+        code = _dispatch(list(argv))
         sys.stdout.flush()  # here a pipe that is closed, or a disk that is full, can still be told
         return code
     except KeyboardInterrupt as stop:

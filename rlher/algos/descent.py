@@ -74,12 +74,19 @@ class Descent:
         if self._state is None or self._state.averages[0] is not of[self.parameters[0]].get("exp_avg"):
             for parameter in self.parameters:
                 if not of[parameter]:  # as Adam's own first step makes it
-                    zeros = (th.zeros(()), th.zeros_like(parameter), th.zeros_like(parameter))
-                    of[parameter] = dict(zip(("step", "exp_avg", "exp_avg_sq"), zeros, strict=True))
+                    of[parameter] = {
+                        "step": th.zeros(()),
+                        "exp_avg": th.zeros_like(parameter),
+                        "exp_avg_sq": th.zeros_like(parameter),
+                    }
             each = [of[parameter] for parameter in self.parameters]
             all_steps = th.stack([own["step"] for own in each])
             for own, view in zip(each, all_steps, strict=True):
                 own["step"] = view
-            averages, squares, steps = ([own[name] for own in each] for name in ("exp_avg", "exp_avg_sq", "step"))
-            self._state = AdamState(all_steps, averages, squares, steps)
+            self._state = AdamState(
+                all_steps,
+                averages=[own["exp_avg"] for own in each],
+                squares=[own["exp_avg_sq"] for own in each],
+                steps=[own["step"] for own in each],
+            )
         return self._state

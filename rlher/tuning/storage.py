@@ -21,6 +21,11 @@ PATIENCE = 600.0
 CONNECT_SECONDS = 10
 TAIL = 2**16
 """Bytes at the end of a journal in which its last line is looked for."""
+AWAY = (
+    sqlalchemy.exc.OperationalError,
+    sqlalchemy.exc.InterfaceError,
+    sqlalchemy.exc.PendingRollbackError,  # optuna takes a query that broke off for one too long, and asks in parts
+)
 DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql"}
 # What optuna's cache in front of a database calls, and the two of the heartbeat.
 CALLS = (
@@ -65,13 +70,6 @@ def patient(call: Callable) -> Callable:
             pause = min(2 * pause, 5.0)
 
     return repeat
-
-
-AWAY = (
-    sqlalchemy.exc.OperationalError,
-    sqlalchemy.exc.InterfaceError,
-    sqlalchemy.exc.PendingRollbackError,  # optuna takes a query that broke off for one too long, and asks in parts
-)
 
 
 def _went_away(error: Exception) -> bool:
