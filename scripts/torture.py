@@ -67,13 +67,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kinds", default="", help="only kinds whose name has this in it")
+    parser.add_argument("--keep", type=Path, help="folder in which runs that came to something else are kept")
     options = parser.parse_args()
     seed = random.randrange(10**6) if options.seed is None else options.seed
     kinds = {name: words for name, words in KINDS.items() if options.kinds in name}
     tally, until = Tally(), time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         jobs = [
-            pool.submit(work, Path(folder) / str(job), kinds, random.Random(seed + job), until, tally)
+            pool.submit(work, Path(folder) / str(job), kinds, random.Random(seed + job), until, tally, options.keep)
             for job in range(options.jobs)
         ]
         for job in jobs:
@@ -82,42 +83,45 @@ def main() -> int:
     return 1 if tally.differences or tally.unreadable else 0
 
 
-def work(folder: Path, kinds: dict[str, str], rng: random.Random, until: float, tally: Tally) -> None:
+def work(
+    folder: Path, kinds: dict[str, str], rng: random.Random, until: float, tally: Tally, keep: Path | None
+) -> None:
     """Torture one kind of run after another, in random order."""
     while time.monotonic() < until:
         for name in rng.sample(list(kinds), len(kinds)):
             if time.monotonic() < until:
-                torture(folder, name, kinds[name], rng, tally)
+                found = torture(folder, name, kinds[name], rng, tally)
+                tally.differences += found
+                if keep and found:
+                    shutil.copytree(folder, keep / f"{name}-{time.time_ns()}")
 
 
-def torture(folder: Path, name: str, words: str, rng: random.Random, tally: Tally) -> None:
-    """Train the same run in peace and under fire, and compare."""
+def torture(folder: Path, name: str, words: str, rng: random.Random, tally: Tally) -> list[str]:
+    """Train the same run in peace and under fire, and list in what they differ."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [*words.split(), *COMMON.split(), f"seed={rng.randrange(1000)}"]
     began = time.monotonic()
-    peace, code = start(folder / "peace", ["train", *command]), None
-    code = peace.wait()
-    if code:
-        tally.differences.append(f"{name}: the undisturbed run ended with {code}: {peace.said()}")
-        return
+    peace = start(folder / "peace", ["train", *command])
+    if code := peace.wait():
+        return [f"{name}: the undisturbed run ended with {code}: {peace.said()}"]
     took = time.monotonic() - began
     fire = start(folder / "fire", ["train", *command], limited := rng.random() < 0.15)
     while True:
         way = "disk full" if limited else rng.choice(WAYS[:-1])
         ended = fire.end_somehow(way, rng.uniform(0, took), tally)
+        fire.note(f"torture: {'it ended by itself' if ended else way}, exit code {fire.code}")
         tally.unreadable += broken(folder / "fire")
         if ended and not limited and fire.finished():
             break
         if ended and not limited and fire.code == 2 and "there is no run" not in fire.said():
-            tally.differences.append(f"{name}: {fire.said()}")
-            return
+            return [f"{name}: {fire.said()}"]
         begun = list((folder / "fire").glob("logs/*/*/config.yaml"))
         limited = rng.random() < 0.15
         tally.resumes += bool(begun)
         fire = start(folder / "fire", ["train", "--resume"] if begun else ["train", *command], limited)
     tally.runs[name] += 1
     one, two = (next((folder / each).glob("logs/*/*_1")) for each in ("peace", "fire"))
-    tally.differences += [f"{name}, {' '.join(command)}: {each}" for each in differences(one, two)]
+    return [f"{name}, {' '.join(command)}: {each}" for each in differences(one, two)]
 
 
 @dataclass
@@ -137,6 +141,11 @@ class Child:
     def said(self) -> str:
         """Return the end of what it printed."""
         return (self.folder / "output.txt").read_text()[-600:]
+
+    def note(self, line: str) -> None:
+        """Add a line to what it printed."""
+        with (self.folder / "output.txt").open("a") as output:
+            output.write(f"{line}\n")
 
     def finished(self) -> bool:
         """Tell whether the run is finished."""

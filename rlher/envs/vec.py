@@ -1,7 +1,6 @@
 """Several environments stepped together, in this process or in one process each."""
 
 import multiprocessing
-import signal
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 from rlher.config import EnvConfig
 from rlher.envs.guard import FAULT_KEY, Fault, Reporter, Unbuilt, sentence
 from rlher.envs.make import make_env
-from rlher.envs.workers import Workers
+from rlher.envs.workers import Workers, leave_signals_to_main
 from rlher.errors import EnvironmentFault
 
 STEP_SECONDS = 300.0
@@ -126,8 +125,7 @@ def _monitored(cfg: EnvConfig) -> Monitor:
 
 
 def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.Space) -> gym.Env:
-    # Ctrl-C reaches the whole process group. The main process decides what it means, and may still want a last step.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_main()
     try:
         return Reporter(_monitored(cfg))
     except Exception as error:

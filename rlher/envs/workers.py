@@ -6,6 +6,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.util import Finalize
 from typing import Any
 
 import gymnasium as gym
@@ -25,6 +27,9 @@ GRACE = 0.5
 
 CLOSING = 5.0
 """Seconds in which processes must have ended that were asked to."""
+
+TO_ALL = {signal.SIGINT, signal.SIGTERM}
+"""What a terminal or a batch system sends to every process of a run."""
 
 
 class Gone(Exception):
@@ -54,11 +59,14 @@ class Workers(SubprocVecEnv):
         self._in_a_row = [0] * len(builders)
         self._lost: dict[int, tuple[Any, dict]] = {}  # first observation and info of those replaced since their step
         self._seeding = [np.random.SeedSequence() for _ in builders]
+        _start_server()
         try:
             super().__init__(self._builders)
         except (EOFError, ConnectionError) as error:
             raise EnvironmentFault(f"{name}: a process died while it built the environment.") from error
         self.remotes = list(self.remotes)
+        # At the end of the program multiprocessing would send the SIGTERM that they ignore, and wait.
+        self._end_all = Finalize(self, _end_all, (self.remotes, self.processes), exitpriority=0)
         self._newest: Sequence[Any] = []  # observation of each environment
         self._due: float | None = None  # when the step under way must be over
 
@@ -120,20 +128,8 @@ class Workers(SubprocVecEnv):
 
     def close(self) -> None:
         """End the processes, those that are dead, hang or are in mid-step included."""
-        if self.closed:
-            return
         self.closed = True
-        deadline = time.monotonic() + CLOSING
-        for remote in self.remotes:
-            with contextlib.suppress(OSError):
-                remote.send(("close", None))
-        for remote, process in zip(self.remotes, self.processes, strict=True):
-            # What is still under way, perhaps half read when Ctrl-C came; then the end of file.
-            with contextlib.suppress(Exception):
-                while remote.poll(max(deadline - time.monotonic(), 0)):
-                    remote.recv()
-            _end(process, max(deadline - time.monotonic(), 0))
-            remote.close()
+        self._end_all()
 
     # ------------------------------------------------------------------------------------------- one process
 
@@ -226,6 +222,45 @@ class Workers(SubprocVecEnv):
         first, reset_info = self._lost.pop(index)
         info = {LOST: True, "TimeLimit.truncated": True, "terminal_observation": self._newest[index]}
         return first, 0.0, True, info, reset_info
+
+
+def _start_server() -> None:
+    """Start the server that processes are forked from, with Ctrl-C and SIGTERM blocked there.
+
+    They reach every process of a run, and of one that a dead server forked we would not know how it ended.
+    """
+    resource_tracker.ensure_running()  # else the server starts it, which unblocks the signals again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TO_ALL)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def leave_signals_to_main() -> None:
+    """Ignore, in the process of an environment, what reaches every process of a run.
+
+    The main process decides what it means, and may still want a last step. Neither blocked nor ``SIG_IGN``: a simulator
+    started from here would inherit that, and the environment could not end it.
+    """
+    for number in TO_ALL:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TO_ALL)
+
+
+def _end_all(remotes: Sequence[Any], processes: Sequence[Any]) -> None:
+    """End processes, those that are dead, hang or are in mid-step included."""
+    deadline = time.monotonic() + CLOSING
+    for remote in remotes:
+        with contextlib.suppress(OSError):
+            remote.send(("close", None))
+    for remote, process in zip(remotes, processes, strict=True):
+        # What is still under way, perhaps half read when Ctrl-C came; then the end of file.
+        with contextlib.suppress(Exception):
+            while remote.poll(max(deadline - time.monotonic(), 0)):
+                remote.recv()
+        _end(process, max(deadline - time.monotonic(), 0))
+        remote.close()
 
 
 def _end(process: Any, patience: float) -> None:

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,14 +70,32 @@ def test_a_dead_process_is_told_and_closed(capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_ctrl_c_is_the_main_processs_business():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_to_all_are_the_main_processs_business(number, capfd):
     envs = make_goal_envs(hostile("LineEnv"), 2, vec_env="subproc")
     envs.reset()
-    for process in envs.venv.processes:
-        os.kill(process.pid, signal.SIGINT)
+    pids = [process.pid for process in envs.venv.processes]
+    server = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(") ")[2].split()[1])
+    for pid in (*pids, server):
+        os.kill(pid, number)
     time.sleep(0.1)
     assert len(play(envs)) > 0
+    assert envs.restarts == 0
+    os.kill(envs.venv.processes[0].pid, signal.SIGKILL)
+    play(envs, 1)
+    assert "died (killed by SIGKILL)" in capfd.readouterr().err, "the server lives, and knows it"
     envs.close()
+
+
+def test_a_group_that_nobody_closes_does_not_keep_the_program_from_ending():
+    program = (
+        "from rlher.config import EnvConfig\n"
+        "from rlher.envs.vec import make_goal_envs\n"
+        "envs = make_goal_envs(EnvConfig(id='BitFlipping-v0'), 2)\n"
+        "envs.reset()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_worker_finds_a_module_in_the_working_folder(tmp_path, monkeypatch):
