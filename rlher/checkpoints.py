@@ -195,8 +195,8 @@ class Checkpoints(BaseCallback):
         self._buffer.refresh_env()
         if not _same(found, observations):
             print(
-                "rlher: this environment does not repeat itself from seed and actions, so running episodes are cut "
-                "here, and the run goes on otherwise than it would have.",
+                "rlher: this environment does not repeat itself from seed and actions, or had lost a process, so "
+                "running episodes are cut here, and the run goes on otherwise than it would have.",
                 file=sys.stderr,
             )
             self._buffer.storage.truncate_running()

@@ -1,9 +1,11 @@
 """Reading and writing files, which somebody else may have written, or meet half of.
 
-What a person may lose sleep over is written beside and renamed into place, so a reader never meets half of it.
+What a person may lose sleep over is written beside, synced and renamed into place: a reader never meets half of it, and
+a power failure leaves the old file or the new one, not an empty one.
 """
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -37,7 +39,9 @@ def replacing(path: Path) -> Iterator[Path]:
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # mkstemp lets only the owner read; a result is for everyone
+        sync(temporary)
         temporary.replace(path)
+        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -70,6 +74,9 @@ def sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # of file systems that sync no folders
+            raise
     finally:
         os.close(handle)
 

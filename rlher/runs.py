@@ -30,7 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
 from rlher.errors import UserError, cause, closest, first_line
-from rlher.files import read_json, read_yaml, write_json, write_text
+from rlher.files import read_json, read_yaml, sync, write_json, write_text
 
 PACKAGES = (
     "rlher",
@@ -135,6 +135,8 @@ def create(config: TrainConfig) -> Run:
         write_config(run)
         write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
+        for each in (parent, parent.parent):
+            sync(each)
     except OSError as error:
         raise UserError(f"cannot write the run folder in {parent}: {cause(error)}.") from error
     return run

@@ -44,13 +44,14 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None
         files = {str(file.relative_to(beside)): file for file in _files(beside)}
         sums = {name: _sum(file, before[0] / name if before else None, known.get(name)) for name, file in files.items()}
         write_json(beside / MANIFEST, {"version": VERSION, "timesteps": timesteps, "sha256": sums})
-        for file in _files(beside):
-            if file.stat().st_nlink == 1:
-                sync(file)
+        for each in (*beside.rglob("*"), beside):
+            if each.is_dir() or each.stat().st_nlink == 1:  # what has links was synced when it was written
+                sync(each)
         if path.exists():
             shutil.rmtree(path)
         beside.rename(path)
         sync(parent)
+        sync(parent.parent)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     for old in newest_first(parent)[KEPT:]:

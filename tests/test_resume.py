@@ -6,6 +6,7 @@ import os
 import pickle
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +130,26 @@ def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch:
     again = rlher("train", "--resume", f"killed/{folder}")
     assert again.code == 0, again.err
     assert differences(folder, Path("killed") / folder) == []
+
+
+def test_what_a_run_goes_on_from_outlives_a_power_failure(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file as it is at the end, and every folder, was synced; a rename alone may leave an empty file."""
+    synced, fsync = set(), os.fsync
+
+    def noted(handle: int) -> None:
+        synced.add(state_of(os.fstat(handle)))
+        fsync(handle)
+
+    def state_of(found: os.stat_result) -> tuple[int, ...]:
+        return (found.st_ino,) if stat.S_ISDIR(found.st_mode) else (found.st_ino, found.st_size, found.st_mtime_ns)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    assert rlher("train", *words("dqn, td_error, wrapped")).code == 0
+    folder = folder_of("dqn")
+    logs = {file for file in folder.iterdir() if file.name.startswith(("progress", "events"))}
+    needed = {folder.parent.parent, folder.parent, folder, *folder.rglob("*")} - logs
+    assert len(needed) > 25
+    assert [str(path) for path in needed if state_of(path.stat()) not in synced] == []
 
 
 @pytest.fixture(scope="module")
