@@ -15,7 +15,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.errors import EnvironmentFault
 from rlher.evaluation import Evaluation
-from rlher.files import spared
 
 COLUMNS = (
     *("timesteps", "success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate"),
@@ -117,9 +116,8 @@ class Evaluate(BaseCallback):
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
         self.logger.dump(self.model.num_timesteps)
         if self._is_best(row):
-            with spared("the best model"):
-                self._on_best()
-                self.best = row
+            self.best = row
+            self._on_best()
         self._on_row(self.rows)
 
     def _is_best(self, row: dict[str, Any]) -> bool:

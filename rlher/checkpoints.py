@@ -19,15 +19,14 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher import snapshots, state
+from rlher.best_model import BestModel
 from rlher.callbacks import Evaluate, all_finite
 from rlher.config import CheckpointConfig
 from rlher.envs.repeatable import Repeatable
-from rlher.errors import UserError, first_line
+from rlher.errors import UserError, cause, first_line
 from rlher.her import HerReplayBuffer
 from rlher.normalize import GoalNormalize
 from rlher.stopping import Stop
-
-BEST = "best_model.zip"
 
 
 class Checkpoints(BaseCallback):
@@ -42,6 +41,7 @@ class Checkpoints(BaseCallback):
     :param evaluations: whose history belongs to the run's state.
     :param best: the run's best model, kept as it was at each checkpoint.
     :param stop: raises KeyboardInterrupt once the run was asked to stop.
+    :param at_start: write one before the first step, too: what the run begins with may not be there again.
     """
 
     model: Any
@@ -53,28 +53,29 @@ class Checkpoints(BaseCallback):
         envs: Repeatable,
         normalizer: GoalNormalize | None,
         evaluations: Evaluate,
-        best: Path,
+        best: BestModel,
         stop: Stop,
+        at_start: bool = False,
     ) -> None:
         super().__init__()
         self.folder, self.every, self.minutes = folder, config.every, config.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
-        self._best, self._stop = best, stop
+        self._best, self._stop, self._at_start = best, stop, at_start
         self._barrier = 0  # steps at the last barrier
         self._saved: int | None = None  # steps at the last checkpoint
         self._saved_at = time.monotonic()
-        self._between_steps = True
         self._resumed = False  # and the environments are not yet where they were
         self._generators: dict[str, Any] = {}
         self._episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None = None  # running ones to play again
         self.seconds = 0.0  # spent writing
 
     def _on_rollout_start(self) -> None:
-        self._between_steps = True
         if self._resumed:
             self._repeat()
             self._resumed = False
         if self.every is not None:
+            if self._at_start and self._saved is None:
+                self.save()
             if self.model.num_timesteps // self.every > self._barrier // self.every:
                 self._pass_barrier()
             elif self.minutes is not None and time.monotonic() - self._saved_at > 60 * self.minutes:
@@ -82,11 +83,7 @@ class Checkpoints(BaseCallback):
         self._stop.check()
 
     def _on_step(self) -> bool:
-        self._between_steps = False
         return True
-
-    def _on_training_end(self) -> None:
-        self._between_steps = True
 
     def _pass_barrier(self) -> None:
         self._buffer.storage.truncate_running()
@@ -117,8 +114,8 @@ class Checkpoints(BaseCallback):
     # ------------------------------------------------------------------------------------------------ writing
 
     def finish(self) -> None:
-        """Write down how far the run came, unless it broke off in the middle of a step, or is written already."""
-        if self.every is not None and self._between_steps and self._saved != self.model.num_timesteps:
+        """Write down how far the run came, unless it is written already; only between two steps."""
+        if self.every is not None and self._saved != self.model.num_timesteps:
             self.save()
 
     def save(self, barrier: int | None = None) -> None:
@@ -131,13 +128,12 @@ class Checkpoints(BaseCallback):
         started = time.monotonic()
 
         def fill(folder: Path, before: Path | None) -> None:
+            self._best.save(folder)
             snapshots.link_folder((before or folder) / "buffer", folder / "buffer")
             self._buffer.save(folder / "buffer")
             state.save(folder, self.model, self._normalizer, self._more(barrier))
             if barrier is None:
                 state.save_episodes(folder, self._envs.actions, self._raw_observations())
-            if self._best.exists():
-                snapshots.link(self._best, folder / BEST)
 
         try:
             snapshots.write(self.folder, self.model.num_timesteps, fill)
@@ -178,10 +174,7 @@ class Checkpoints(BaseCallback):
         except Exception as error:  # torch refuses anything that is no tensor with an exception of pickle's
             raise UserError(f"{checkpoint} cannot be gone on from: {first_line(error)}.") from error
         model._last_obs = {}  # so that `learn` does not reset the environments, which the normaliser would count
-        # A later best model belongs to a future that may not come again.
-        self._best.unlink(missing_ok=True)
-        if (checkpoint / BEST).exists():
-            shutil.copyfile(checkpoint / BEST, self._best)
+        self._best.restore(checkpoint)
 
     def _repeat(self) -> None:
         """Bring environments and random numbers to where they were."""
@@ -215,7 +208,10 @@ def _same(found: Any, expected: dict[str, np.ndarray]) -> bool:
 
 
 def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
-    """Return the newest checkpoint whose checksums hold, and a sentence for each newer one; those are deleted."""
+    """Return the newest checkpoint whose checksums hold, and a sentence for each newer one; those are deleted.
+
+    :raises UserError: one cannot be read, which is no reason to delete it.
+    """
     said = []
     for checkpoint in snapshots.newest_first(folder):
         try:
@@ -224,6 +220,8 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
             said.append(f"{error} The checkpoint before it is taken, if there is one.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
+        except OSError as error:
+            raise UserError(f"{checkpoint} cannot be read ({cause(error)}).") from error
         else:
             return checkpoint, said
     return None, said

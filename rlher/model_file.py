@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +21,7 @@ from stable_baselines3.common.save_util import recursive_getattr
 from rlher import spaces
 from rlher.errors import UserError
 from rlher.files import replacing
+from rlher.her.disk import stored_arrays
 from rlher.normalize import GoalNormalize
 
 NORMALIZER = "normalizer.npz"
@@ -30,7 +32,14 @@ SETTING = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
 
 def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Write the model where plain SB3 can load it too, its normaliser's statistics in the same file."""
-    content = io.BytesIO()  # because torch, writing to a full disk, does not say so in an OSError
+    whole = content_of(model, normalizer)  # first, because torch, writing to a full disk, does not say so in an OSError
+    with replacing(path) as temporary:
+        temporary.write_bytes(whole)
+
+
+def content_of(model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> bytes:
+    """Return what :func:`save` writes."""
+    content = io.BytesIO()
     model.save(content)
     with zipfile.ZipFile(content, "a") as archive:
         spaces.write(archive, model)
@@ -38,8 +47,7 @@ def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None
             arrays = io.BytesIO()
             np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
             archive.writestr(NORMALIZER, arrays.getvalue())
-    with replacing(path) as temporary:
-        temporary.write_bytes(content.getbuffer())
+    return content.getvalue()
 
 
 @contextmanager
@@ -100,6 +108,8 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
 
 def _opened(file: Path | io.BytesIO) -> zipfile.ZipFile:
     """Open an archive that is not much smaller than it says its members are."""
+    if isinstance(file, Path) and file.exists() and not file.is_file():
+        raise zipfile.BadZipFile("it is no file")
     archive = zipfile.ZipFile(file)
     size = file.stat().st_size if isinstance(file, Path) else file.getbuffer().nbytes
     if sum(member.file_size for member in archive.infolist()) > SQUEEZED * size:
@@ -110,9 +120,20 @@ def _opened(file: Path | io.BytesIO) -> zipfile.ZipFile:
 
 def _tensors(archive: zipfile.ZipFile, name: str, device: th.device) -> dict[str, th.Tensor]:
     content = io.BytesIO(archive.read(name))
-    _opened(content).close()
-    content.seek(0)
-    return th.load(content, map_location=device, weights_only=True)
+    return load_tensors(content, device)
+
+
+def load_tensors(file: Path | io.BytesIO, device: th.device) -> dict[str, Any]:
+    """Read a file of tensors that torch wrote, without unpickling anything else.
+
+    :raises zipfile.BadZipFile: it is none, or was made to fill the memory of who reads it.
+    :raises pickle.UnpicklingError: it holds something else.
+    """
+    _opened(file).close()
+    if isinstance(file, io.BytesIO):
+        file.seek(0)
+    found: dict[str, Any] = th.load(file, map_location=device, weights_only=True)
+    return found
 
 
 def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None) -> None:
@@ -120,7 +141,7 @@ def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None)
         how = "with" if normalizer is None else "without"
         raise UserError(f"{archive.filename} was trained {how} normalize.enabled, and must be used so.")
     if normalizer is not None:
-        with np.load(io.BytesIO(archive.read(NORMALIZER)), allow_pickle=False) as arrays:
+        with stored_arrays(io.BytesIO(archive.read(NORMALIZER))) as arrays:
             normalizer.load_state(dict(arrays))
 
 

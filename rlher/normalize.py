@@ -82,6 +82,8 @@ class GoalNormalize(VecNormalize):
             mean, var, count = (state[f"{name}/{field}"] for field in ("mean", "var", "count"))
             if mean.shape != rms.mean.shape or var.shape != rms.var.shape:
                 raise ValueError(f"statistics of {name} have shape {mean.shape}, not {rms.mean.shape}")
+            if {mean.dtype.kind, var.dtype.kind, count.dtype.kind} != {"f"}:
+                raise ValueError(f"statistics of {name} are no numbers")
             rms.mean, rms.var, rms.count = mean, var, float(count)
 
 

@@ -16,10 +16,11 @@ from rlher import COMMAND, overrides, runs
 from rlher.checkpoints import newest_valid
 from rlher.config import TrainConfig, to_object
 from rlher.errors import UserError, redacted
-from rlher.files import read_json, write_json, write_text
+from rlher.files import read_json, read_text, write_json, write_text
 from rlher.messages import announce, report
 from rlher.runs import Run
 from rlher.snapshots import timesteps_of
+from rlher.strangers import require_no_way_out
 from rlher.train import learn, prepare
 
 LATEST = "latest"
@@ -51,8 +52,8 @@ def main(argv: Sequence[str]) -> int:
     :raises UserError: no such run, it is finished, is being trained, or other keys were changed.
     """
     name, words = _split(list(argv))
-    logs = _logs(words)
-    run = runs.latest_unfinished(logs) if name == LATEST else runs.find(name, logs)
+    where, words = _where(words)
+    run = runs.latest_unfinished(where) if name == LATEST else runs.find(name, where)
     os.environ[COMMAND] = redacted(shlex.join(["rlher", "train", *argv]))
     return report(*resume(run, changed(run, words)))
 
@@ -66,11 +67,12 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, dict[str, Any]]:
     """
     started = time.monotonic()
     with runs.locked(run.folder):
+        require_no_way_out(run.folder)
         checkpoint, said = newest_valid(run.checkpoints)
         done = timesteps_of(checkpoint) if checkpoint else 0
         _require_rest(run, config, done, said)
         with prepare(replace(config, init_from=None if checkpoint else config.init_from)) as ready:
-            run = Run(run.folder, replace(config, threads=ready.config.threads))
+            run = Run(run.folder, replace(config, threads=ready.config.threads, checkpoint=ready.config.checkpoint))
             _note(run, done)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
             nothing = f"there is no checkpoint {'that is whole' if said else 'yet'}, so it begins again"
@@ -93,8 +95,10 @@ def _split(argv: list[str]) -> tuple[str, list[str]]:
     return name, words
 
 
-def _logs(words: list[str]) -> str:
-    return next((word.partition("=")[2] for word in words if word.startswith(("logs=", "--logs="))), "logs")
+def _where(words: list[str]) -> tuple[str, list[str]]:
+    """Take the folder of runs out of the overrides: it says where to look, and a folder may have been moved."""
+    logs = [word for word in words if word.lstrip("-").startswith("logs=")]
+    return (logs[-1].partition("=")[2] if logs else "logs"), [word for word in words if word not in logs]
 
 
 def changed(run: Run, words: Sequence[str]) -> TrainConfig:
@@ -170,7 +174,7 @@ def _require_rest(run: Run, config: TrainConfig, done: int, said: list[str]) -> 
             f"{run.folder} is finished, with {run.config.total_timesteps:,} steps. For as many more: "
             f"`rlher train --resume {run.folder} total_timesteps=+{run.config.total_timesteps}`."
         )
-    if config.total_timesteps < done:
+    if config.total_timesteps < min(done, run.config.total_timesteps):  # the last step may have gone past the end
         raise UserError(f"{run.folder} is at {done:,} steps already: total_timesteps={config.total_timesteps} is less.")
     if over and not done:
         why = " ".join(said) or "It has none (checkpoint.every=null)."
@@ -182,8 +186,9 @@ def _note(run: Run, done: int) -> None:
     (run.folder / "result.json").unlink(missing_ok=True)
     runs.write_config(run)
     commands = run.folder / "command.txt"
-    write_text(commands, (commands.read_text() if commands.exists() else "") + os.environ.get(COMMAND, "") + "\n")
+    write_text(commands, read_text(commands) + os.environ.get(COMMAND, "") + "\n")
     meta = read_json(run.folder / "meta.json")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    meta.setdefault("resumed", []).append({"at": now, "timesteps": done})
+    before = meta.get("resumed")
+    meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
     write_json(run.folder / "meta.json", meta)

@@ -31,6 +31,7 @@ from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
 from rlher.errors import UserError, cause, closest, first_line
 from rlher.files import read_json, read_yaml, sync, write_json, write_text
+from rlher.strangers import require_own_modules, require_plain
 
 PACKAGES = (
     "rlher",
@@ -107,7 +108,10 @@ class Run:
         return self.folder / "checkpoints"
 
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
-        """Replace ``evaluations.csv`` by these rows."""
+        """Replace ``evaluations.csv`` by these rows; without any there is none."""
+        if not rows:
+            (self.folder / "evaluations.csv").unlink(missing_ok=True)
+            return
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(rows[0]))
         writer.writeheader()
@@ -258,7 +262,9 @@ def find(run: str | None, logs: str) -> Run:
     if not folder.is_dir():
         near = f" The newest here is {newest}." if (newest := _newest_or_none(Path(logs))) else ""
         raise UserError(f"there is no run folder {folder}.{near}")
-    return Run(folder, _read_config(folder / "config.yaml"))
+    config = _read_config(folder / "config.yaml")
+    require_own_modules(config.env, folder)
+    return Run(folder, config)
 
 
 def latest_unfinished(logs: str) -> Run:
@@ -309,6 +315,7 @@ def _modified(path: Path) -> float:
 def _read_config(path: Path) -> TrainConfig:
     try:
         values = read_yaml(path)
+        require_plain(values)
         schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
         config = to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:

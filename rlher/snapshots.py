@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,10 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None
     :raises OSError: it cannot be written; those before are as they were.
     """
     before = newest_first(parent)
+    for unfinished in parent.glob(".*.new"):  # of a run that was killed while it wrote
+        shutil.rmtree(unfinished, ignore_errors=True)
     path = parent / f"{timesteps:09d}"
     beside = parent / f".{path.name}.new"
-    shutil.rmtree(beside, ignore_errors=True)
     try:
         beside.mkdir(parents=True)
         fill(beside, before[0] if before else None)
@@ -63,7 +65,8 @@ def newest_first(parent: Path) -> list[Path]:
     """List the checkpoints of a run."""
     if not parent.is_dir():
         return []
-    return sorted((each for each in parent.iterdir() if each.is_dir() and each.name.isdigit()), reverse=True)
+    found = (each for each in parent.iterdir() if each.is_dir() and each.name.isascii() and each.name.isdigit())
+    return sorted(found, key=timesteps_of, reverse=True)
 
 
 def timesteps_of(folder: Path) -> int:
@@ -74,16 +77,20 @@ def timesteps_of(folder: Path) -> int:
 def verify(folder: Path) -> None:
     """Hold every file of a checkpoint against its checksum.
 
-    :raises Damaged: one is missing or another, or the manifest cannot be read.
+    :raises Damaged: one is missing or another, or too many, or the manifest cannot be read.
+    :raises OSError: it cannot be told, because the disk does not answer, or does not let us read.
     """
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
     try:
         sums = _sums(folder)
+        for name in sorted({*sums, MANIFEST} ^ there):
+            raise Damaged(f"{folder / name} {'should not be there' if name in there else 'is missing'}.")
         for name, digest in sums.items():
-            if not (folder / name).resolve().is_relative_to(folder.resolve()):
-                raise Damaged(f"{folder} names a file outside itself.")
+            if not stat.S_ISREG((folder / name).lstat().st_mode):
+                raise Damaged(f"{folder / name} is no file.")
             if _digest(folder / name) != digest:
                 raise Damaged(f"{folder / name} is not what it was when it was written.")
-    except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
+    except (FileNotFoundError, ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
         raise Damaged(f"{folder} is damaged: {error}.") from error
     if not sums:
         raise Damaged(f"{folder} is empty.")

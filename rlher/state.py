@@ -10,6 +10,7 @@ import json
 import random
 from collections import deque
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.model_file import SETTING
+from rlher.her.disk import stored_arrays
+from rlher.model_file import SETTING, load_tensors
 from rlher.normalize import GoalNormalize
+from rlher.snapshots import timesteps_of
 
 COUNTERS = (
     "num_timesteps",
@@ -52,18 +55,23 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
 
 
 def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> dict[str, Any]:
-    """Put back what learns, and return ``state.json``, with what :func:`set_generators` takes as ``generators``."""
-    tensors: dict[str, Any] = th.load(folder / "weights.pt", map_location=model.device, weights_only=True)
+    """Put back what learns, and return ``state.json``, with what :func:`set_generators` takes as ``generators``.
+
+    :raises Exception: it holds something else; of many kinds, as torch, NumPy and JSON have their own.
+    """
+    tensors = load_tensors(folder / "weights.pt", model.device)
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
     for name in _variables(model):
         recursive_getattr(model, name).data.copy_(tensors["variables"][name])
     state: dict[str, Any] = json.loads((folder / "state.json").read_text())
     for name in _counters(model):
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
+    if model.num_timesteps != timesteps_of(folder) or model._n_updates < 0 or model._episode_num < 0:
+        raise ValueError("it counts other steps than its name says")
     for name in RECENT:
         setattr(model, name, deque(_numbers(state["recent"][name]), maxlen=model._stats_window_size))
     if normalizer is not None:
-        with np.load(folder / "normalizer.npz", allow_pickle=False) as arrays:
+        with stored_arrays(folder / "normalizer.npz") as arrays:
             normalizer.load_state(dict(arrays))
     state["generators"] |= {"torch": tensors["generators"], "exploration": tensors.get("exploration", {})}
     return state
@@ -76,7 +84,7 @@ def _numbers(entries: list) -> list:
     """
     for entry in entries:
         numbers = [entry["r"], entry["l"]] if isinstance(entry, dict) else [entry]
-        if not all(isinstance(number, int | float) for number in numbers):
+        if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
             raise TypeError("an episode's return, length or success is no number")
     return entries
 
@@ -154,7 +162,7 @@ def load_episodes(folder: Path, model: OffPolicyAlgorithm) -> tuple[np.ndarray, 
     path = folder / "episodes.npz"
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as arrays:
+    with stored_arrays(path) as arrays:
         found = dict(arrays)
     actions = found.pop("_actions")
     shape = (model.n_envs, *(model.action_space.shape or ()))

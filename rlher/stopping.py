@@ -12,6 +12,8 @@ class Stop:
 
     def __init__(self) -> None:
         self.requested = False
+        self.orderly = False
+        """Whether it did stop where it may, and not in the middle of something."""
 
     def check(self) -> None:
         """Stop here if that was asked for.
@@ -19,6 +21,7 @@ class Stop:
         :raises KeyboardInterrupt: it was.
         """
         if self.requested:
+            self.orderly = True
             raise KeyboardInterrupt
 
     @contextmanager

@@ -13,6 +13,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher import model_file, runs, tracking
 from rlher.algos import target_bounds
 from rlher.algos.build import build_model, require_fit
+from rlher.best_model import BestModel
 from rlher.callbacks import Evaluate, ProgressBar, Stopped, all_finite
 from rlher.checkpoints import Checkpoints
 from rlher.config import EnvConfig, TrainConfig
@@ -140,6 +141,7 @@ def learn(
     :param since: checkpoint to go on from.
     """
     config, model, normalizer, stop = run.config, ready.model, ready.normalizer, Stop()
+    best = BestModel(run.model("best"))
 
     def measure(episodes: int, seed: int) -> Evaluation:
         # An environment of its own, so that what comes of it depends on nothing but the policy and the seed.
@@ -153,6 +155,8 @@ def learn(
         return Evaluation(played)
 
     def keep_rows(rows: list[dict[str, Any]]) -> None:
+        with spared("the best model"):
+            best.write()
         with spared("evaluations.csv"):
             run.write_evaluations(rows)
         on_evaluation(rows)
@@ -161,13 +165,22 @@ def learn(
         lambda: measure(config.eval.episodes, config.eval.seed),
         config.eval.freq or config.total_timesteps,
         keep_rows,
-        lambda: model_file.save(run.model("best"), model, normalizer),
+        lambda: best.take(model_file.content_of(model, normalizer)),
     )
     checkpoints = Checkpoints(
-        run.checkpoints, config.checkpoint, ready.envs, normalizer, evaluations, run.model("best"), stop
+        run.checkpoints,
+        config.checkpoint,
+        ready.envs,
+        normalizer,
+        evaluations,
+        best,
+        stop,
+        at_start=config.init_from is not None,
     )
     if since is not None:
         checkpoints.restore(since, model)
+        with spared("evaluations.csv"):
+            run.write_evaluations(evaluations.rows)
     model.set_logger(make_logger(run.folder, config.tensorboard, model.num_timesteps))
     result: dict[str, Any] = {"status": "failed", "error": None, "checkpoint": "last"}
 
@@ -180,10 +193,10 @@ def learn(
     with stop.listening(), tracking.telling(config.logger, run, model, result):
         try:
             _attempt(rollouts, model, result)
-            if result["status"] in ("finished", "interrupted"):
+            if result["status"] == "finished" or stop.orderly:
                 checkpoints.finish()
         finally:  # also where the exception is a bug of ours and goes on up
-            _keep(run, model, normalizer, result, started, over=not final)
+            _keep(run, model, normalizer, best, result, started, over=not final)
         if final and result["status"] == "finished":
             _attempt(lambda: result.update(_final(run, model, normalizer, evaluations, measure)), model, result)
             _keep_result(run, result, started)
@@ -215,15 +228,18 @@ def _keep(
     run: Run,
     model: OffPolicyAlgorithm,
     normalizer: GoalNormalize | None,
+    best: BestModel,
     result: dict[str, Any],
     started: float,
     over: bool,
 ) -> None:
-    """Write the last model and how the run ended, before anything else can go wrong.
+    """Write the models and how the run ended, before anything else can go wrong.
 
     :param over: nothing more is to come; a run that is killed in its last evaluation is not finished.
     """
     result["timesteps"] = model.num_timesteps
+    with _noting(result, "the best model"):
+        best.write()
     if all_finite(model):
         with _noting(result, "the last model"):
             model_file.save(run.model("last"), model, normalizer)

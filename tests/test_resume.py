@@ -8,6 +8,7 @@ import shutil
 import signal
 import stat
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch as th
+import yaml
 from same_run import differences
 
-from rlher import runs, snapshots, train
+from rlher import best_model, runs, snapshots, state, train
 from rlher.checkpoints import Checkpoints
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.errors import UserError
@@ -117,6 +119,99 @@ def test_writing_in_between_changes_nothing(rlher, case: str) -> None:
     assert (kept[1] / "episodes.npz").exists()
 
 
+def in_env(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    step = BitFlippingEnv.step
+    monkeypatch.setattr(BitFlippingEnv, "step", lambda *arguments: do() or step(*arguments))
+
+
+def in_checkpoint(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    save = state.save
+    monkeypatch.setattr(state, "save", lambda *arguments: do() or save(*arguments))
+
+
+def in_table(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    write = runs.Run.write_evaluations
+    monkeypatch.setattr(runs.Run, "write_evaluations", lambda *arguments: write(*arguments) or do())
+
+
+@pytest.mark.parametrize("where", [in_env, in_checkpoint, in_table])
+def test_a_second_signal_leaves_the_last_checkpoint(rlher, at_step, peace: Path, where: Callable) -> None:
+    """It does not wait for the step's end, so what there is then belongs to no step, and is not written."""
+    due: list[bool] = []
+
+    def twice() -> None:
+        if due:
+            due.clear()
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    at_step(105, lambda: due.append(True))
+    with pytest.MonkeyPatch.context() as patched:
+        where(twice, patched)
+        stopped = rlher("train", *words("dqn"))
+    assert stopped.code == 130, stopped.err
+    assert [path.name for path in snapshots.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
+    again = rlher("train", "--resume")
+    assert again.code == 0, again.err
+    assert "resumed at 90 of 260" in again.err
+    assert differences(peace, folder_of("dqn")) == []
+
+
+def test_a_run_whose_last_step_went_past_its_end_can_be_gone_on_with(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """262 steps of four environments are 264, and a checkpoint is written before the last evaluation."""
+    final, folder = train._final, folder_of("sac")
+
+    def copied(*arguments: Any) -> dict[str, Any]:
+        if not Path("killed").exists():
+            shutil.copytree(folder, f"killed/{folder}")
+        return final(*arguments)
+
+    monkeypatch.setattr(train, "_final", copied)
+    assert rlher("train", *words("sac, 4 envs"), "total_timesteps=262").code == 0
+    again = rlher("train", "--resume", f"killed/{folder}")
+    assert again.code == 0, again.err
+    assert "resumed at 264 of 262" in again.err
+    assert differences(folder, Path("killed") / folder) == []
+
+
+def test_what_a_run_was_begun_from_may_change_or_go(rlher, at_step, stopped: Path) -> None:
+    begin = ("train", *words("dqn"), f"init_from={stopped}", "seed=5", "logs=begun")
+    folder = Path("begun/dqn/BitFlipping-v0_1")
+    at_step(60, lambda: shutil.copytree("begun", "killed/begun"))
+    assert rlher(*begin).code == 0
+    shutil.rmtree(stopped)
+    again = rlher("train", "--resume", f"killed/{folder}")
+    assert again.code == 0, again.err
+    assert "resumed at 0 of 260" in again.err
+    assert differences(folder, Path("killed") / folder) == []
+
+
+def test_a_best_model_that_the_disk_did_not_take_is_written_later(rlher, peace: Path, monkeypatch) -> None:
+    """All but the first evaluation find no better one here, so forgetting it would show at the end."""
+    full, replacing = [], best_model.replacing
+
+    def refusing(path: Path) -> contextlib.AbstractContextManager:
+        if not full:
+            full.append(path)
+            raise OSError(28, "No space left on device")
+        return replacing(path)
+
+    monkeypatch.setattr(best_model, "replacing", refusing)
+    done = rlher("train", *words("dqn"))
+    assert done.code == 0, done.err
+    assert "the best model cannot be written (No space left on device)" in done.err
+    assert differences(peace, folder_of("dqn")) == []
+
+
+def test_rows_of_a_future_that_does_not_come_are_dropped(rlher, at_step) -> None:
+    at_step(200, lambda: shutil.copytree("logs", "killed"))
+    assert rlher("train", *words("dqn"), "eval.freq=30").code == 0
+    again = rlher("train", "--resume", "logs=killed", "total_timesteps=185")
+    assert again.code == 0, again.err
+    rows = (Path("killed/dqn/BitFlipping-v0_1") / "evaluations.csv").read_text().splitlines()[1:]
+    assert [int(row.split(",")[0]) for row in rows] == [30, 60, 90, 120, 150, 180]
+
+
 def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     final, folder = train._final, folder_of("dqn")
 
@@ -133,7 +228,10 @@ def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch:
 
 
 def test_what_a_run_goes_on_from_outlives_a_power_failure(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file as it is at the end, and every folder, was synced; a rename alone may leave an empty file."""
+    """Every file as it is at the end, and every folder, was synced; a rename alone may leave an empty file.
+
+    In a run that was gone on with, too.
+    """
     synced, fsync = set(), os.fsync
 
     def noted(handle: int) -> None:
@@ -146,6 +244,7 @@ def test_what_a_run_goes_on_from_outlives_a_power_failure(rlher, monkeypatch: py
     monkeypatch.setattr(os, "fsync", noted)
     assert rlher("train", *words("dqn, td_error, wrapped")).code == 0
     folder = folder_of("dqn")
+    assert rlher("train", "--resume", str(folder), "total_timesteps=+100").code == 0
     logs = {file for file in folder.iterdir() if file.name.startswith(("progress", "events"))}
     needed = {folder.parent.parent, folder.parent, folder, *folder.rglob("*")} - logs
     assert len(needed) > 25
@@ -211,6 +310,148 @@ def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, peace: Path, 
         assert "resumed at 180" in again.err
         assert "Traceback" not in again.err
         assert differences(peace, copy) == []
+
+
+def seal(checkpoint: Path) -> None:
+    """Make its checksums fit what is there."""
+    manifest = json.loads((checkpoint / "checkpoint.json").read_text())
+    files = [file for file in checkpoint.rglob("*") if file.is_file() and file.name != "checkpoint.json"]
+    manifest["sha256"] = {str(file.relative_to(checkpoint)): snapshots._digest(file) for file in files}
+    (checkpoint / "checkpoint.json").write_text(json.dumps(manifest))
+
+
+def with_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], None]:
+    def attack(checkpoint: Path) -> None:
+        values = json.loads((checkpoint / name).read_text())
+        change(values)
+        (checkpoint / name).write_text(json.dumps(values))
+
+    return attack
+
+
+def squeezed(name: str) -> Callable[[Path], None]:
+    """Zeros that fit in a thousandth of their size."""
+
+    def attack(checkpoint: Path) -> None:
+        with zipfile.ZipFile(checkpoint / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("_actions.npy", bytes(30_000_000))
+
+    return attack
+
+
+ATTACKS: dict[str, Callable[[Path], None]] = {
+    "weights that swell": squeezed("weights.pt"),
+    "episodes that swell": squeezed("episodes.npz"),
+    "statistics that swell": squeezed("normalizer.npz"),
+    "statistics of words": lambda where: np.savez(
+        where / "normalizer.npz",
+        **{
+            f"{key}/{field}": np.full(() if field == "count" else 5, "1")
+            for key in ("observation", "achieved_goal", "desired_goal")
+            for field in ("mean", "var", "count")
+        },
+    ),
+    "a clock before time": with_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
+    "a success beyond all floats": with_json("state.json", lambda it: it["recent"].update(ep_success_buffer=[10**400])),
+    "a mark with a path in it": with_json("buffer/buffer.json", lambda it: it.update(mark="/../../z")),
+    "a mark that is no text": with_json("buffer/buffer.json", lambda it: it.update(mark="\0")),
+    "a part elsewhere": with_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_checkpoint_that_was_made_by_hand_is_refused(rlher, stopped: Path, attack: str) -> None:
+    before = {path.name for path in Path().iterdir()}
+    ATTACKS[attack](newest(stopped))
+    seal(newest(stopped))
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 2, again.err
+    assert "cannot be gone on from" in again.err
+    assert {path.name for path in Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["buffer/buffer.new.json", "stray", "best_model.zip"])
+@pytest.mark.parametrize("make", [os.mkfifo, Path.touch, lambda path: path.symlink_to("state.json")])
+def test_a_checkpoint_with_more_in_it_than_it_says_is_damaged(rlher, stopped: Path, name: str, make: Callable) -> None:
+    path = newest(stopped) / name
+    path.unlink(missing_ok=True)
+    make(path)
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 0, again.err
+    assert "The checkpoint before it is taken" in again.err
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "progress.csv", "models", "checkpoints/000000180/buffer/x.json"])
+def test_nothing_is_written_through_a_link_that_leads_out(rlher, stopped: Path, name: str) -> None:
+    (outside := Path("outside")).mkdir()
+    (outside / "2023").mkdir()
+    path = stopped / name
+    if path.is_dir():
+        path.rename(f"{path}.before")
+    path.unlink(missing_ok=True)
+    path.symlink_to(outside.resolve(), target_is_directory=True)
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 2
+    assert "is a link that leads out of the run folder" in again.err
+    assert [path.name for path in outside.iterdir()] == ["2023"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("modules", ["run.evil"]), ("modules", ["evil"]), ("id", "run.evil:BitFlipping-v0")]
+)
+@pytest.mark.parametrize("verb", ["evaluate", "enjoy", "export", "train --resume"])
+def test_no_code_is_run_that_comes_with_a_run(rlher, stopped: Path, monkeypatch, verb: str, key: str, value) -> None:
+    stopped.rename("run")
+    values = yaml.safe_load(Path("run/config.yaml").read_text())
+    values["env"][key] = value
+    Path("run/config.yaml").write_text(yaml.safe_dump(values))
+    Path("run/evil.py").write_text(f"import pathlib; pathlib.Path({str(Path('pwned').resolve())!r}).touch()")
+    if value == ["evil"]:
+        monkeypatch.chdir("run")
+    done = rlher(*verb.split(), str(Path("../run" if value == ["evil"] else "run")))
+    assert done.code == 2
+    assert "no code is run that comes with a run" in done.err
+    assert not list(Path().resolve().rglob("pwned"))
+
+
+def test_a_config_cannot_ask_for_the_environments_variables(rlher, stopped: Path, monkeypatch) -> None:
+    monkeypatch.setenv("MY_SECRET", "hunter2")
+    config = stopped / "config.yaml"
+    config.write_text(config.read_text().replace("BitFlipping-v0", "${oc.env:MY_SECRET}"))
+    for verb in (("train", "--resume"), ("evaluate",)):
+        done = rlher(*verb, str(stopped))
+        assert done.code == 2
+        assert "hunter2" not in done.err + config.read_text()
+
+
+def test_a_checkpoint_that_cannot_be_read_now_is_not_deleted(rlher, stopped: Path, monkeypatch) -> None:
+    def failing(path: Path) -> str:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshots, "_digest", failing)
+        again = rlher("train", "--resume", str(stopped))
+    assert again.code == 2
+    assert "cannot be read (Input/output error)" in again.err
+    snapshots.verify(newest(stopped))
+
+
+def test_beside_what_is_odd_a_run_goes_on(rlher, stopped: Path, peace: Path) -> None:
+    """What was left by a kill in mid-write, what somebody put there, notes of an earlier version."""
+    (stopped / "checkpoints/.000000270.new").mkdir()
+    (stopped / "checkpoints/\N{SUPERSCRIPT TWO}").mkdir()
+    (stopped / "meta.json").write_text('{"resumed": 5}')
+    (stopped / "command.txt").write_bytes(b"\xff\n")
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 0, again.err
+    assert differences(peace, stopped) == []
+    assert not (stopped / "checkpoints/.000000270.new").exists()
+
+
+def test_checkpoints_are_counted_not_spelt(tmp_path: Path) -> None:
+    for name in ("999990000", "1000000000"):
+        (tmp_path / name).mkdir()
+    assert snapshots.newest_first(tmp_path)[0].name == "1000000000"
 
 
 def newest(folder: Path) -> Path:
@@ -335,10 +576,15 @@ def test_no_checkpoints_where_none_are_wanted(rlher) -> None:
     assert "no checkpoint" in again.err
 
 
-def test_infos_that_may_be_anything_are_told(rlher) -> None:
+def test_infos_that_may_be_anything_are_told(rlher, at_step) -> None:
+    at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
     done = rlher("train", *words("dqn"), "her.copy_info_dict=true")
-    assert done.code == 0, done.err
+    assert done.code == 130, done.err
     assert "no checkpoints: her.copy_info_dict" in done.err
+    again = rlher("train", "--resume", "checkpoint.every=90")
+    assert again.code == 0, again.err
+    assert "it begins again" in again.err
+    assert "no checkpoints: her.copy_info_dict" in again.err
 
 
 def test_a_full_disk_costs_a_checkpoint_and_no_more(rlher, monkeypatch, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rlher.algos.policies import with_layer_norm
 from rlher.algos.registry import ALGORITHMS
 from rlher.algos.update import OwnUpdate
 from rlher.config import EngineConfig, EnvConfig, HerConfig, OffPolicyConfig
-from rlher.errors import UserError, closest
+from rlher.errors import UserError, closest, first_line
 from rlher.her import HerReplayBuffer
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -138,8 +138,8 @@ def _construct(
         policy_class = with_layer_norm(policy_class)
     try:
         return kind(policy_class, venv, **arguments_of(algo, venv, seed=seed, device=device, **given))
-    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-        raise UserError(f"{algo.name} cannot be built: {error}") from error
+    except (TypeError, ValueError, AssertionError, RuntimeError, LookupError, AttributeError, MemoryError) as error:
+        raise UserError(f"{algo.name} cannot be built: {first_line(error)}") from error
 
 
 def arguments_of(algo: OffPolicyConfig, venv: VecEnv, **given: Any) -> dict[str, Any]:

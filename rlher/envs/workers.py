@@ -23,7 +23,10 @@ BUILDING = 300.0
 """Seconds in which a fresh process must have imported and built its environment."""
 
 GRACE = 0.5
-"""Seconds that an answer is waited for beyond its time, which may have run out while Ctrl-Z held all of us."""
+"""Seconds that an answer is waited for beyond its time: we may have been held longer than who is to answer."""
+
+GLANCE = 1.0
+"""Seconds that are waited at a time."""
 
 CLOSING = 5.0
 """Seconds in which processes must have ended that were asked to."""
@@ -34,6 +37,28 @@ TO_ALL = {signal.SIGINT, signal.SIGTERM}
 
 class Gone(Exception):
     """A process died or hangs; the message says how, in words that follow "the process"."""
+
+
+class Patience:
+    """Seconds that several answers may take together, less what Ctrl-Z, SIGSTOP or a lid that is shut held all of us.
+
+    :param seconds: None: any time.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.left = seconds
+
+    def waits(self, remote: Any) -> bool:
+        """Wait for something to read; return whether it came in time."""
+        if self.left is None:
+            return bool(remote.poll(None))
+        while self.left > 0:
+            glance, began = min(GLANCE, self.left), time.monotonic()
+            came = bool(remote.poll(glance))
+            self.left -= min(time.monotonic() - began, glance)  # a glance that took longer was held
+            if came:
+                return True
+        return bool(remote.poll(GRACE))
 
 
 class Workers(SubprocVecEnv):
@@ -68,7 +93,7 @@ class Workers(SubprocVecEnv):
         # At the end of the program multiprocessing would send the SIGTERM that they ignore, and wait.
         self._end_all = Finalize(self, _end_all, (self.remotes, self.processes), exitpriority=0)
         self._newest: Sequence[Any] = []  # observation of each environment
-        self._due: float | None = None  # when the step under way must be over
+        self._patience = Patience(timeout)  # with the step under way
 
     def reset(self) -> VecEnvObs:
         """Reset all.
@@ -84,8 +109,8 @@ class Workers(SubprocVecEnv):
         for index, how in enumerate(zip(self._seeds, self._options, strict=True)):
             with self._replacing(index):
                 self._send(index, "reset", how)
-        deadline = self._deadline()
-        answers = [self._answer(index, deadline) or self._lost.pop(index) for index in range(self.num_envs)]
+        patience = Patience(self._timeout)
+        answers = [self._answer(index, patience) or self._lost.pop(index) for index in range(self.num_envs)]
         self._newest, self.reset_infos = zip(*answers, strict=True)  # type: ignore[assignment]
         self._reset_seeds()
         self._reset_options()
@@ -100,14 +125,14 @@ class Workers(SubprocVecEnv):
             if index not in self._lost:  # else the episode that this action is for is over
                 with self._replacing(index):
                     self._send(index, "step", action)
-        self.waiting, self._due = True, self._deadline()
+        self.waiting, self._patience = True, Patience(self._timeout)
 
     def step_wait(self) -> VecEnvStepReturn:
         """Wait for all.
 
         :raises EnvironmentFault: a process was lost once too often.
         """
-        outcomes = [self._answer(index, self._due) or self._lost_step(index) for index in range(self.num_envs)]
+        outcomes = [self._answer(index, self._patience) or self._lost_step(index) for index in range(self.num_envs)]
         self.waiting = False
         self._newest, rewards, dones, infos, self.reset_infos = zip(*outcomes, strict=True)  # type: ignore[assignment]
         for index in np.flatnonzero(dones):
@@ -139,30 +164,27 @@ class Workers(SubprocVecEnv):
         except OSError as error:
             raise Gone(self._obituary(index)) from error
 
-    def _receive(self, index: int, deadline: float | None, late: str = "") -> Any:
+    def _receive(self, index: int, patience: Patience, late: str = "") -> Any:
         remote = self.remotes[index]
         try:
-            if deadline is None or remote.poll(max(deadline - time.monotonic(), 0)) or remote.poll(GRACE):
+            if patience.waits(remote):
                 return remote.recv()
         except (EOFError, OSError) as error:
             raise Gone(self._obituary(index)) from error
         raise Gone(late or f"hung (no answer in {self._timeout:g} s, see env.step_timeout)")
 
-    def _deadline(self) -> float | None:
-        return None if self._timeout is None else time.monotonic() + self._timeout
-
-    def _answer(self, index: int, deadline: float | None) -> Any | None:
+    def _answer(self, index: int, patience: Patience) -> Any | None:
         """Return what a process answers to a step or reset, None where it was lost since it was asked."""
         if index not in self._lost:
             with self._replacing(index):
-                return self._receive(index, deadline)
+                return self._receive(index, patience)
         return None
 
     def _call(self, index: int, call: Any) -> Any:
         while True:
             with self._replacing(index):
                 self._send(index, "env_method", call)
-                return self._receive(index, self._deadline())
+                return self._receive(index, Patience(self._timeout))
 
     def _obituary(self, index: int) -> str:
         process = self.processes[index]
@@ -212,10 +234,10 @@ class Workers(SubprocVecEnv):
         self.processes[index].start()
         theirs.close()
         self._send(index, "get_spaces", None)
-        self._receive(index, time.monotonic() + BUILDING, f"built no environment in {BUILDING:g} s")
+        self._receive(index, Patience(BUILDING), f"built no environment in {BUILDING:g} s")
         seed = int(self._seeding[index].spawn(1)[0].generate_state(1)[0])
         self._send(index, "reset", (seed, {}))
-        return self._receive(index, self._deadline())
+        return self._receive(index, Patience(self._timeout))
 
     def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
         """Return what stands for the outcome of a step that has none."""

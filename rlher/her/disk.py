@@ -10,10 +10,11 @@ place, the manifest last: a save that is cut off leaves the one before it whole.
 import contextlib
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
     if manifest["goal_per_row"]:
         saved.row_goal = saved.layout.goals(len(saved.rows))
     for part in manifest["parts"]:
-        with _arrays(folder / part["file"]) as arrays:
+        with stored_arrays(folder / part["file"]) as arrays:
             for env in range(saved.n_envs):
                 _place(saved, env, arrays)
     stops = manifest["parts"][-1]["stops"] if manifest["parts"] else [was["total"] for was in manifest["rings"]]
@@ -116,17 +117,20 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
         _copy(saved, storage)
     if manifest["priorities"] is None:
         return manifest["extra"], {}
-    with _arrays(folder / manifest["priorities"]) as arrays:
+    with stored_arrays(folder / manifest["priorities"]) as arrays:
         return manifest["extra"], dict(arrays)
 
 
 @contextlib.contextmanager
-def _arrays(path: Path) -> Iterator[Any]:
-    """Open an archive of arrays as NumPy's ``savez`` writes them: as they are, so that none is larger than its file."""
-    with zipfile.ZipFile(path) as archive:
+def stored_arrays(file: Path | IO[bytes]) -> Iterator[Any]:
+    """Open an archive of arrays as NumPy's ``savez`` writes them: as they are, so that none is larger than its file.
+
+    :raises ValueError: it is compressed, and may be made to fill the memory of who reads it.
+    """
+    with zipfile.ZipFile(file) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ValueError(f"{path} is damaged: it is compressed.")
-    with np.load(path, allow_pickle=False) as arrays:
+            raise ValueError(f"{getattr(file, 'name', 'an archive of arrays')} is damaged: it is compressed.")
+    with np.load(file, allow_pickle=False) as arrays:
         yield arrays
 
 
@@ -153,6 +157,7 @@ def _read(folder: Path) -> dict[str, Any] | None:
 
 def _replace(path: Path, write: Any) -> None:
     beside = path.with_name(path.stem + ".new" + path.suffix)
+    beside.unlink(missing_ok=True)  # it may be a link
     write(beside)
     os.replace(beside, path)
 
@@ -230,7 +235,10 @@ def _require_continuable(manifest: dict[str, Any]) -> None:
         isinstance(number, int) and 0 <= number <= was["total"]
         for number, was in zip(manifest["final"], manifest["rings"], strict=True)
     ]
-    if not (all(within) and isinstance(manifest["saves"], int) and isinstance(manifest["mark"], str)):
+    names = [*(part["file"] for part in manifest["parts"]), *filter(None, [manifest["priorities"]])]
+    bare = all(Path(name).name == name for name in names)
+    marked = re.fullmatch(r"[0-9a-f]+", manifest["mark"])
+    if not (all(within) and isinstance(manifest["saves"], int) and bare and marked):
         raise ValueError("its bookkeeping does not add up")
 
 
