@@ -141,7 +141,9 @@ def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None)
         how = "with" if normalizer is None else "without"
         raise UserError(f"{archive.filename} was trained {how} normalize.enabled, and must be used so.")
     if normalizer is not None:
-        with stored_arrays(io.BytesIO(archive.read(NORMALIZER))) as arrays:
+        content = io.BytesIO(archive.read(NORMALIZER))
+        _opened(content).close()
+        with stored_arrays(content) as arrays:
             normalizer.load_state(dict(arrays))
 
 

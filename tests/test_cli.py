@@ -49,6 +49,8 @@ BAD = [
     (("train", "algo.target_q_bounds=[3,1]"), "below"),
     (("train", "algo=sac", "algo.ent_coef=much"), "neither auto nor a number"),
     (("train", "algo.kwargs.frobnicate=1"), "frobnicate"),
+    (("train", "algo=sac", "+algo.kwargs.policy_kwargs={net_arch: {pi: [1]}}"), "sac cannot be built"),
+    (("train", "+algo.kwargs.buffer_size=1_000_000_000_000"), "cannot be built"),
     (("train", "algo=dqn", "env=parking-v0"), "sac, td3, ddpg, tqc, crossq can act"),
     (("train", "algo=sac", "env=BitFlipping-v0"), "dqn, qrdqn can act"),
     (("train", "device=gpu9", "env=BitFlipping-v0", "algo=dqn"), "gpu9"),

@@ -112,7 +112,9 @@ def test_a_pickled_normaliser_does_nothing_but_an_error(saved, tmp_path: Path) -
     assert not target.exists()
 
 
-@pytest.mark.parametrize("member", ["policy.pth", "normalizer.npz", "spaces.json", "inside policy.pth"])
+@pytest.mark.parametrize(
+    "member", ["policy.pth", "normalizer.npz", "spaces.json", "inside policy.pth", "inside normalizer.npz"]
+)
 def test_a_file_that_would_fill_the_memory_is_told(saved, member: str) -> None:
     """Ten megabytes of nothing in ten kilobytes; nobody waits until they are gigabytes."""
     path, _, _ = saved
@@ -168,6 +170,9 @@ def test_other_mistakes_are_told(saved, tmp_path: Path) -> None:
     wider = build_policy(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
     with pytest.raises(UserError, match="does not fit"):
         model_file.load_policy(path, wider, None)
+    (tmp_path / "pipe.zip").symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="no file"):
+        model_file.load_policy(tmp_path / "pipe.zip", *fresh())
     rewrite(path, normalizer__npz=b"nonsense")
     with pytest.raises(UserError):
         model_file.load_policy(path, *fresh())

@@ -130,6 +130,36 @@ def test_a_process_that_hangs_does_not_keep_the_rest_from_ending(tmp_path, monke
     assert not any(process.is_alive() for process in envs.venv.processes)
 
 
+class Held:
+    """Answers after some seconds of work, of a clock that jumps while all of us are held."""
+
+    def __init__(self, works: float, held_at: float, held: float) -> None:
+        self.now, self.works, self.held_at, self.held = 0.0, works, held_at, held
+
+    def poll(self, seconds: float) -> bool:
+        worked = min(seconds, self.works)
+        self.now += worked
+        self.works -= worked
+        if self.now >= self.held_at:
+            self.now, self.held_at = self.now + self.held, np.inf
+        return self.works == 0
+
+
+@pytest.mark.parametrize(
+    ("works", "held_at", "in_time"), [(4.0, np.inf, True), (4.0, 2.0, True), (7.0, np.inf, False), (7.0, 2.0, False)]
+)
+def test_patience_does_not_run_out_while_all_are_held(monkeypatch, works, held_at, in_time):
+    remote = Held(works, held_at, held=600)
+    monkeypatch.setattr(workers.time, "monotonic", lambda: remote.now)
+    assert workers.Patience(5.0).waits(remote) == in_time
+
+
+def test_several_answers_share_one_patience(monkeypatch):
+    patience, remotes = workers.Patience(5.0), [Held(3.0, np.inf, 0), Held(3.0, np.inf, 0)]
+    monkeypatch.setattr(workers.time, "monotonic", lambda: sum(remote.now for remote in remotes))
+    assert [patience.waits(remote) for remote in remotes] == [True, False]
+
+
 TRAIN = ("train", "algo=sac", "env=Mortal-v0", "env.modules=[hostile_envs]", *TINY)
 
 
