@@ -1,11 +1,11 @@
 """Kill training runs at random instants, resume them, and compare with runs that nobody disturbed.
 
 `python scripts/torture.py [--minutes 10] [--seed 0] [--jobs 2]` trains short runs of several kinds, each twice with the
-same seed: once in peace, once being killed (SIGKILL), stopped (SIGTERM, also as a batch system sends it: to every
-process), paused (SIGSTOP, SIGCONT) or given a file size limit that no checkpoint fits in, at a random moment, and
-resumed until it is done. Then weights, optimisers, evaluations.csv and result.json must be the same to the last bit,
-wall-clock columns aside. After every kill all checkpoints are held against their checksums. It prints a table, and
-exits with 1 on any difference.
+same seed: once in peace, once being killed (SIGKILL), stopped (SIGTERM; twice, which does not wait for the step's end;
+to every process, as a batch system sends it), paused (SIGSTOP, SIGCONT) or given a file size limit that no checkpoint
+fits in, at a random moment, and resumed until it is done. Then weights, optimisers, evaluations.csv and result.json
+must be the same to the last bit, wall-clock columns aside, and after every kill all checkpoints are held against their
+checksums. It prints a table, and exits with 1 on any difference.
 """
 
 import argparse
@@ -35,7 +35,8 @@ COMMON = (
 )
 KINDS = {
     "sac FetchReach": "algo=sac env=FetchReach-v4",
-    "sac FetchReach, 4 envs": "algo=sac env=FetchReach-v4 n_envs=4 her.goal_selection_strategy=episode",
+    "sac FetchReach, 4 envs": "algo=sac env=FetchReach-v4 n_envs=4 her.goal_selection_strategy=episode "
+    "total_timesteps=902",
     "ddpg FetchReach, energy": "algo=ddpg env=FetchReach-v4 her.priority=energy normalize.enabled=false",
     "td3 FetchReach, td_error": "algo=td3 env=FetchReach-v4 her.priority=td_error her.goal_selection_strategy=final",
     "tqc parking, small buffer": "algo=tqc env=parking-classic algo.buffer_size=400 her.goal_selection_strategy=random",
@@ -45,7 +46,7 @@ KINDS = {
     "qrdqn BitFlipping, sb3": "algo=qrdqn env=BitFlipping-v0 engine=sb3 normalize.enabled=false",
     "sac BitFlipping, linear": "algo=sac env=BitFlipping-v0 env.continuous=true algo.learning_rate_schedule=linear",
 }
-WAYS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGTERM to all", "pause", "disk full")
+WAYS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGTERM twice", "SIGTERM to all", "pause", "disk full")
 FILE_LIMIT = 6_000  # bytes: less than any model's weights
 
 
@@ -99,7 +100,7 @@ def work(
 def torture(folder: Path, name: str, words: str, rng: random.Random, tally: Tally) -> list[str]:
     """Train the same run in peace and under fire, and list in what they differ."""
     shutil.rmtree(folder, ignore_errors=True)
-    command = [*words.split(), *COMMON.split(), f"seed={rng.randrange(1000)}"]
+    command = [*COMMON.split(), *words.split(), f"seed={rng.randrange(1000)}"]
     began = time.monotonic()
     peace = start(folder / "peace", ["train", *command])
     if code := peace.wait():
@@ -173,6 +174,9 @@ class Child:
             os.killpg(group, signal.SIGTERM)
         else:
             os.kill(group, number.get(way, signal.SIGTERM))
+        if way == "SIGTERM twice":
+            time.sleep(after % 0.3)
+            os.kill(group, signal.SIGTERM)
         if way == "pause":
             time.sleep(0.5)
             os.kill(group, signal.SIGCONT)
