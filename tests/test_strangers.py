@@ -5,6 +5,7 @@ What is read from it stays data, nothing outside it is read into what one sends 
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -210,3 +211,29 @@ def test_steps_that_no_run_has_are_told(rlher, make_run: Make, steps: str) -> No
     assert done.code == 2
     assert "numbers of steps that no run can have" in done.err
     assert len(done.err) < 300
+
+
+# ------------------------------------------------------------------------------------------------- on pictures
+
+
+FORMULAS = (r"a$x^{2}_\frac{1}$", r"$\undefined{$", "$$", r"\$1$ $2")
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_what_looks_like_a_formula_is_drawn_as_it_is(rlher, make_run: Make, name: str) -> None:
+    for seed in range(2):
+        strategy = {"goal_selection_strategy": name}
+        rows = make_run(f"sent/{seed}", seed, env={"id": "x", "name": name}, her=strategy) / "evaluations.csv"
+        rows.write_text(rows.read_text().replace("mean_reward", "a$b$_$"))
+    done = rlher("plot", "--y", "a$b$_$", "--output", "a.svg,a.png")
+    assert done.code == 0, done.err
+    assert name in Path("a.svg").read_text()
+
+
+def test_long_names_are_cut(rlher, make_run: Make) -> None:
+    long = "x" * 40_000
+    make_run("sent", env={"id": "x", "name": long}, her={"goal_selection_strategy": long})
+    with fuzzing.limited(SECONDS), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = rlher("plot", "--output", "a.png")
+    assert done.code == 0, done.err
