@@ -3,16 +3,22 @@
 What is read from it stays data, nothing outside it is read into what one sends on, and nothing outside it is changed.
 """
 
+import ast
 import json
 import os
+import re
+import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from rlher import curves
+from rlher import cli, curves
 from rlher.files import leads_out, read_json, read_text, read_yaml
+from rlher.hub.script import Source
 from rlher.page import contrast
 from tests import fuzzing
 from tests.conftest import Make
@@ -34,6 +40,160 @@ def link(path: Path, target: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
     path.symlink_to(target)
+
+
+# ------------------------------------------------------------------------------------------------ export
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    with fuzzing.inside(folder):
+        fuzzing.hold(lambda: cli.main([*fuzzing.TRAIN, "tensorboard=false"]), "training")
+    return folder / fuzzing.RUN
+
+
+@pytest.fixture
+def sent(trained: Path, tmp_path: Path) -> Path:
+    """A run folder with a model, to be spoilt."""
+    return shutil.copytree(trained, tmp_path / "sent")
+
+
+def configure_env(folder: Path, **values: Any) -> None:
+    file = folder / "config.yaml"
+    config = yaml.safe_load(file.read_text())
+    config["env"].update(values)
+    file.write_text(yaml.safe_dump(config))
+
+
+def names_called(script: str) -> set[str]:
+    """Name every function that a script calls, and every module it imports."""
+    nodes = [*ast.walk(ast.parse(script))]
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return imported | {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+
+
+NASTY = {
+    "the end of the docstring": 'x"""\nimport os; os.system("touch hacked")\n"""',
+    "quotes": "x'\"\\\n---\n```\n<script>hacked</script> `$name` {env} $",
+    "no text": "\ud800\0\x1b[31m",
+    "a long one": "x" * 50_000,
+}
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_an_exported_script_does_what_it_does_for_everybody(rlher, sent: Path, nasty: str) -> None:
+    assert rlher("export", str(sent), "--output", "plain").code == 0
+    configure_env(sent, name=NASTY[nasty])
+    done = rlher("export", str(sent), "--output", "export")
+    assert done.code == 0, done.err
+    script = Path("export/play.py").read_text()
+    assert names_called(script) == names_called(Path("plain/play.py").read_text())
+    assert max(map(len, script.splitlines())) < 500
+    assert not Path("hacked").exists()
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_a_card_stays_a_card(rlher, sent: Path, nasty: str) -> None:
+    configure_env(sent, name=NASTY[nasty])
+    (sent / "command.txt").write_text("rlher train\n```\n<script>hacked</script>\n````\n")
+    meta = json.loads((sent / "meta.json").read_text())
+    meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
+    (sent / "meta.json").write_text(json.dumps(meta))
+    assert rlher("export", str(sent), "--output", "export").code == 0
+    _, front, body = Path("export/README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(front)["library_name"] == "stable-baselines3"
+    outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", body, flags=re.DOTALL | re.MULTILINE)
+    assert "<" not in outside
+    assert "```" not in outside
+    assert re.findall("^#+ .*", outside, re.MULTILINE)[1:] == ["## How well it does", "## Use it", "## How it was made"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [*NASTY.values(), "is_success'] or hacked() or info['x", "é", "💥", {"a": 1}, {"class": 1}, {"a=hacked()": [None]}],
+)
+def test_a_value_is_written_as_what_it_is(value: Any) -> None:
+    def read(text: str) -> Any:
+        return eval(text, {"__builtins__": {"dict": dict}})
+
+    assert read(Source().value(value)) == value
+    options = value if isinstance(value, dict) else {"key": value}
+    assert read(f"dict({Source().keywords(options)})") == options
+
+
+@pytest.mark.parametrize("module", ["os; hacked", "os\nhacked", "os as x, hacked", "class", "..", ""])
+def test_a_module_that_is_none_is_not_imported(rlher, sent: Path, module: str) -> None:
+    configure_env(sent, modules=[module])
+    done = rlher("export", str(sent), "--output", "export")
+    assert done.code == 2
+    assert "env.modules names" in done.err
+    assert "which is not a module" in done.err
+    assert not Path("export").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("best", None), ("best", [1]), ("best", {"success_rate": "0.5"}), ("status", ["finished"])],
+)
+def test_a_result_that_is_none_is_measured_anew(rlher, sent: Path, name: str, value: Any) -> None:
+    result = json.loads((sent / "result.json").read_text()) | {name: value}
+    (sent / "result.json").write_text(json.dumps(result))
+    done = rlher("export", str(sent), "--output", "export")
+    assert done.code == 0, done.err
+    assert "measuring it" in done.err
+
+
+@pytest.mark.parametrize("meta", [{"packages": []}, {"packages": {}}, {"git": "x"}, {"git": [1]}])
+def test_versions_that_are_none_are_told(rlher, sent: Path, meta: dict[str, Any]) -> None:
+    found = json.loads((sent / "meta.json").read_text()) | meta
+    (sent / "meta.json").write_text(json.dumps(found))
+    done = rlher("export", str(sent), "--output", "export")
+    assert done.code == 2
+    assert "meta.json is damaged" in done.err
+
+
+def test_an_export_folder_that_is_a_link_is_not_written_to(rlher, sent: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "README.md").write_text("mine")
+    (sent / "export").symlink_to("../project")
+    done = rlher("export", str(sent))
+    assert done.code == 2
+    assert "is a link to another folder: say with --output where to write." in done.err
+    assert [file.name for file in project.iterdir()] == ["README.md"]
+    assert rlher("export", str(sent), "--output", str(sent / "export")).code == 0, "asked for by name"
+
+
+def test_a_link_in_an_export_folder_is_replaced(rlher, sent: Path, private: Path) -> None:
+    names = ("README.md", "play.py", "requirements.txt", "bit_flipping.py", "replay.mp4", "normalizer.npz")
+    for name in (*names, "dqn-BitFlipping-v0.zip"):
+        link(sent / "export" / name, private)
+    (sent / "clips").mkdir(exist_ok=True)
+    (sent / "clips" / "60.mp4").write_bytes(b"film")
+    done = rlher("export", str(sent), "--checkpoint", "last")
+    assert done.code == 0, done.err
+    assert private.read_text() == SECRET
+    assert (sent / "export" / "replay.mp4").read_bytes() == b"film"
+    assert not [path for path in (sent / "export").iterdir() if path.is_symlink()]
+
+
+@pytest.mark.parametrize("path", ["clips/60.mp4", "command.txt", "meta.json", "result.json"])
+def test_an_export_holds_nothing_from_elsewhere(rlher, sent: Path, private: Path, path: str) -> None:
+    link(sent / path, private)
+    rlher("export", str(sent), "--checkpoint", "last", "--output", "export")
+    for file in Path("export").iterdir():
+        assert SECRET.encode() not in file.read_bytes(), file
+    assert not Path("export/replay.mp4").exists()
+
+
+def test_a_folder_of_clips_from_elsewhere_is_not_exported(rlher, sent: Path, tmp_path: Path) -> None:
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "60.mp4").write_bytes(b"private")
+    (sent / "clips").symlink_to(tmp_path / "films")
+    done = rlher("export", str(sent), "--checkpoint", "last", "--output", "export")
+    assert done.code == 0, done.err
+    assert not Path("export/replay.mp4").exists()
 
 
 # ---------------------------------------------------------------------------------- what is read from elsewhere
