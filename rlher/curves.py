@@ -4,6 +4,7 @@ A run here is any folder with a ``config.yaml`` and an ``evaluations.csv``, fini
 one; what cannot be read is passed over with a sentence.
 """
 
+import io
 import math
 import os
 import re
@@ -18,7 +19,7 @@ import pandas as pd
 
 from rlher.config import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
 from rlher.errors import UserError, closest, first_line
-from rlher.files import read_json, read_text, read_yaml
+from rlher.files import leads_out, read_json, read_text, read_yaml, require_plain
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """What people type for the keys they group by most."""
@@ -44,6 +45,15 @@ ASIDE = (
     "engine.compile",
 )
 """Keys that make no other experiment of a run: those of its place and length. Those of evaluation are others."""
+
+MOST_BYTES = 100_000_000
+"""Of a table: a million evaluations."""
+
+MOST_COLUMNS = 500
+"""Of a table, and what pandas needs milliseconds for."""
+
+MOST_STEPS = 1e15
+"""Of a run. What is larger is none, and fills pages when it is printed."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ class Curve:
 
         NaN where neither has one.
         """
-        found = _number(self.result.get(column))
+        found = number(self.result.get(column))
         if found is not None:
             return found
         last = self.rows[column].dropna().tolist() if column in self.rows else []
@@ -91,7 +101,7 @@ class Curve:
     @property
     def final_episodes(self) -> int:
         """Episodes that :meth:`final` is over, at least one."""
-        found = _number(self.result.get("episodes")) or _number(self.config.get("eval.episodes"))
+        found = number(self.result.get("episodes")) or number(self.config.get("eval.episodes"))
         return max(int(found or EvalConfig.episodes), 1)
 
 
@@ -166,7 +176,28 @@ def _natural(name: str) -> list[str | int]:
     return [int(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
+def read_table(path: Path, dtype: type | None = None) -> pd.DataFrame:
+    """Read a table with a header, each cell as it is where ``dtype`` is ``str``.
+
+    :raises OSError: there is none.
+    :raises ValueError: it is damaged, too large, or not this folder's, and which, in a line.
+    """
+    require_plain(path, MOST_BYTES)
+    if leads_out(path):
+        raise ValueError("it is a link to another folder")
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        header = lines.readline()
+        if (columns := header.count(",") + 1) > MOST_COLUMNS:
+            raise ValueError(f"it has {columns:,} columns, more than {MOST_COLUMNS}")
+        named = range(len(pd.read_csv(io.StringIO(header), nrows=0).columns))
+        lines.seek(0)
+        # Else pandas would take the first cells, not the last, of a longer row for those without a name.
+        return pd.read_csv(lines, usecols=named, dtype=dtype, keep_default_na=dtype is None)
+
+
 def _read_run(folder: Path) -> Curve:
+    if leads_out(folder / "config.yaml"):
+        raise ValueError("its config.yaml is a link to another folder")
     try:
         values = read_yaml(folder / "config.yaml")
     except ValueError as error:
@@ -178,20 +209,21 @@ def _read_run(folder: Path) -> Curve:
     if not (folder / "evaluations.csv").is_file():
         raise ValueError("not evaluated yet")
     try:
-        rows = pd.read_csv(folder / "evaluations.csv")
-        rows = rows.apply(pd.to_numeric, errors="coerce")
-    except (ValueError, OverflowError) as error:  # ValueError: empty, ragged, no UTF-8
-        raise ValueError("its evaluations.csv is empty or damaged") from error
+        rows = read_table(folder / "evaluations.csv").apply(pd.to_numeric, errors="coerce")
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"its evaluations.csv is empty or damaged: {first_line(error)}") from error
     if not {"timesteps", "success_rate"} <= set(rows):
         raise ValueError("its evaluations.csv has not the columns timesteps and success_rate")
-    rows = rows.apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan).dropna(subset="timesteps")
+    rows = rows.replace([np.inf, -np.inf], np.nan).dropna(subset="timesteps")
+    if not rows["timesteps"].between(-MOST_STEPS, MOST_STEPS).all():
+        raise ValueError("its evaluations.csv has numbers of steps that no run can have")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
     if not rows["success_rate"].dropna().between(0, 1).all():
         raise ValueError("its evaluations.csv has success rates that are not from 0 to 1")
     if rows["success_rate"].isna().all():
         raise ValueError("not evaluated yet")
     result = read_json(folder / "result.json")
-    if not 0 <= (_number(result.get("success_rate")) or 0) <= 1:
+    if not 0 <= (number(result.get("success_rate")) or 0) <= 1:
         raise ValueError("its result.json has a success rate that is not from 0 to 1")
     return Curve(folder, _read_keys(values), read_text(folder / "command.txt"), rows, result)
 
@@ -203,7 +235,7 @@ def _read_keys(values: dict[str, Any]) -> dict[str, Any]:
     return dict(dotted(asdict(defaults))) | given
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
     """Return what a file has where a number should be, None where it is none."""
     plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
     return float(value) if plain else None

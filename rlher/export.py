@@ -15,16 +15,21 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from rlher import runs
 from rlher.agent import load_agent
 from rlher.config import EnvConfig, ExportConfig
+from rlher.curves import number
 from rlher.envs import bit_flipping
 from rlher.errors import UserError
 from rlher.evaluation import FINAL_SEEDS, Policy, evaluate_policy, play
-from rlher.files import replacing, write_text
+from rlher.files import leads_out, read_json, replacing, write_text
 from rlher.hub.card import model_card
 from rlher.hub.plain import plain_model, scales
-from rlher.hub.script import is_own, play_script, registering
+from rlher.hub.script import is_own, name_of, play_script, registering, require_modules
 from rlher.normalize import GoalNormalize
 from rlher.policy import policy_of
-from rlher.runs import Run, model_name, safe_name
+from rlher.runs import Run, model_name
+
+RATES = ("success_rate", "success_rate_low", "success_rate_high", "reached_rate")
+NUMBERS = {*RATES, "mean_reward", "mean_length", "episodes"}
+"""What a summary of an evaluation must hold."""
 
 
 def export(config: ExportConfig) -> int:
@@ -35,7 +40,8 @@ def export(config: ExportConfig) -> int:
     """
     run = runs.find(config.run, config.logs)
     which = run.choose(config.checkpoint, ("best", "last"))
-    folder = Path(config.output) if config.output else run.folder / "export"
+    folder = Path(config.output) if config.output else _own_folder(run)
+    require_modules(run.config.env.modules)
     print(f"{run.folder}, {model_name(which)}", file=sys.stderr)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,6 +53,14 @@ def export(config: ExportConfig) -> int:
     print(json.dumps({"run": str(run.folder), "checkpoint": which, "folder": str(folder)}) if config.json else folder)
     print(f"play it: python {folder / 'play.py'}", file=sys.stderr)
     return 0
+
+
+def _own_folder(run: Run) -> Path:
+    """Return the folder to write to where none is named."""
+    folder = run.folder / "export"
+    if leads_out(folder):
+        raise UserError(f"{folder} is a link to another folder: say with --output where to write.")
+    return folder
 
 
 def _write(run: Run, which: str, folder: Path) -> list[str]:
@@ -61,10 +75,10 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
         _require_same(env, agent.policy, policy)
         measured = _measured(run, which, env, policy) | {"timesteps": plain.model.num_timesteps}
         notes = [*plain.caveats, *_env_notes(run.config.env, env)]
-    file = f"{run.config.algo.name}-{safe_name(run.config.env.name or run.config.env.id)}.zip"
-    replay = run.folder / "clips" / f"{plain.model.num_timesteps}.mp4"
+    file = f"{run.config.algo.name}-{name_of(run.config.env)}.zip"
+    replay = _replay(run, plain.model.num_timesteps)
     texts = {
-        "README.md": model_card(run, plain, measured, file, notes, replay.exists()),
+        "README.md": model_card(run, plain, measured, file, notes, replay is not None),
         "play.py": play_script(run.config, plain, file),
         "requirements.txt": _requirements(run.config.env, type(plain.model)),
     }
@@ -73,13 +87,20 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
     if normalizer is not None:
         with replacing(folder / "normalizer.npz") as temporary:
             np.savez(temporary, **scales(normalizer))  # type: ignore[arg-type]
-    if is_own(run.config.env):
-        shutil.copyfile(bit_flipping.__file__, folder / "bit_flipping.py")
-    if replay.exists():
-        shutil.copyfile(replay, folder / "replay.mp4")
+    own = Path(bit_flipping.__file__) if is_own(run.config.env) else None
+    for name, source in {"replay.mp4": replay, "bit_flipping.py": own}.items():
+        if source is not None:
+            with replacing(folder / name) as temporary:
+                shutil.copyfile(source, temporary)
     for name, text in texts.items():
         write_text(folder / name, text)
     return notes
+
+
+def _replay(run: Run, steps: int) -> Path | None:
+    """Return the clip of a model, unless there is none, or a link to what is not the run's."""
+    clip = run.folder / "clips" / f"{steps}.mp4"
+    return clip if clip.is_file() and not leads_out(clip, run.folder) else None
 
 
 def _require_same(env: gym.Env, one: Policy, other: Policy) -> None:
@@ -96,16 +117,15 @@ def _require_same(env: gym.Env, one: Policy, other: Policy) -> None:
 def _measured(run: Run, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return what the run's last word on a model was, else measure it the same way now."""
     episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEEDS
-    try:
-        result = json.loads((run.folder / "result.json").read_text())
-    except (OSError, ValueError):
-        result = {}
+    result = read_json(run.folder / "result.json")
     if result.get("status") == "finished" and which in runs.MODELS:
-        summary = result["best"] if which == "best" else result
-    else:
-        print(f"  measuring it in {episodes} episodes", file=sys.stderr)
-        summary = evaluate_policy(env, policy, episodes, seed).summary()
-    return {**summary, "seed": seed}
+        summary = result.get("best") if which == "best" else result
+        found = summary.items() if isinstance(summary, dict) else ()
+        told = {name: value for name, value in found if number(value) is not None}
+        if told.keys() >= NUMBERS:
+            return {"crash_rate": None, **told, "seed": seed}
+    print(f"  measuring it in {episodes} episodes", file=sys.stderr)
+    return {**evaluate_policy(env, policy, episodes, seed).summary(), "seed": seed}
 
 
 def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:

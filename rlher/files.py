@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,12 @@ from typing import Any
 import yaml
 
 from rlher.errors import UserError, cause
+
+MOST_BYTES = 1_000_000
+"""Of a text or a JSON. Those of a run have some thousand."""
+
+MOST_YAML = 100_000
+"""Bytes of a YAML file: PyYAML can take seconds for them, and minutes for ten times as many."""
 
 MOST_NODES = 100_000
 """Values in a YAML file. A few lines of aliases of aliases stand for billions."""
@@ -96,11 +103,37 @@ def wanted(path: Path) -> Iterator[Path]:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, ``""`` where there is none to read; bytes that are no UTF-8 are marked."""
+    """Return a file's text, ``""`` where there is none to read; bytes that are no UTF-8 are marked.
+
+    Nor is one read that :func:`leads_out`, for what is read here is sent on.
+    """
     try:
-        return path.read_text(errors="replace") if path.is_file() else ""
-    except OSError:
+        require_plain(path, MOST_BYTES)
+        return "" if leads_out(path) else path.read_text(errors="replace")
+    except (OSError, ValueError):
         return ""
+
+
+def leads_out(path: Path, folder: Path | None = None) -> bool:
+    """Tell whether a file is a link out of a folder: who sent the folder cannot have meant what lies here.
+
+    :param folder: the file's own where none is given; it may be reached by links itself.
+    """
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder or path.parent))
+
+
+def require_plain(path: Path, most: int) -> None:
+    """Refuse what would be read without end.
+
+    :param most: bytes.
+    :raises OSError: there is no such file.
+    :raises ValueError: it is too large, or no plain file, and which, in a line.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is no file, but a folder, a pipe or a device")
+    if status.st_size > most:
+        raise ValueError(f"its {status.st_size:,} bytes are more than {most:,}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -118,14 +151,27 @@ def read_yaml(path: Path) -> Any:
     :raises OSError: it cannot be read.
     :raises ValueError: it is no such file, and why, in a line.
     """
+    require_plain(path, MOST_YAML)
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or a number of 5,000 digits
         raise ValueError(" ".join(str(error).split())) from error
     except (AttributeError, KeyError, TypeError) as error:  # PyYAML, of tags on values they do not fit
         raise ValueError(f"{type(error).__name__}: {error}") from error
     _require_small(tree)
     return tree
+
+
+class _Loader(yaml.SafeLoader):
+    """Counts what ``<<`` merges, which is spread out before anybody else could: nine lines can stand for billions."""
+
+    merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)  # which comes back here for each mapping that is merged
+        self.merged += len(node.value)
+        if self.merged > MOST_NODES:
+            raise ValueError("it merges too many values")
 
 
 def _require_small(tree: Any) -> None:

@@ -21,6 +21,7 @@ from rlher.files import wanted
 KINDS = (".png", ".pdf", ".svg")
 COLUMNS = 3  # panels side by side
 LABEL = 58  # letters a line of a legend, which is as wide as its panel
+LINES = 20  # of a label
 X = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
 TIMES = ((2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
@@ -103,7 +104,7 @@ def draw(figure: Figure, lines: Sequence[Average], x: str, y: str) -> None:
     for panel, env in zip(panels.flat, envs, strict=False):
         for index, line in enumerate([line for line in lines if line.group.env == env]):
             draw_line(panel, line, scale, index)
-        panel.set(title=env, xlabel=xlabel, ylabel=look.AXES.get(y, y))
+        panel.set(title=_plain(_cut(env, LABEL)), xlabel=_plain(xlabel), ylabel=_plain(look.AXES.get(y, y)))
         _dress(panel, x, y)
     for panel in list(panels.flat)[len(envs) :]:
         panel.remove()
@@ -122,7 +123,17 @@ def draw_line(panel: Axes, line: Average, scale: float, index: int) -> None:
 
 
 def _label(line: Average) -> str:
-    return textwrap.fill(f"{line.group.label} ({look.seeds(len(line.seeds))})", LABEL)
+    label = _cut(line.group.label, LABEL * LINES)
+    return _plain(textwrap.fill(f"{label} ({look.seeds(len(line.seeds))})", LABEL))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _plain(text: str) -> str:
+    """Keep matplotlib from setting a text as a formula, or failing to."""
+    return text.replace("$", r"\$")
 
 
 def numbers(lines: Iterable[Average]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from rlher import comparison, curves
 from rlher.config import ReportConfig
 from rlher.curves import Group
 from rlher.errors import UserError
-from rlher.files import wanted
+from rlher.files import leads_out, wanted
 from rlher.page.render import Content, render
 from rlher.page.study import RERUNS, StudyPage, is_study, read_study
 
@@ -41,7 +41,7 @@ def _groups(config: ReportConfig, studies: list[StudyPage]) -> tuple[list[Group]
     groups, notes = ([], []) if studies and not places else comparison.arms(places, config.logs, config.by)
     for study in studies:
         again = study.folder / RERUNS
-        found, passed = curves.read_below(str(again)) if again.is_dir() else ([], [])
+        found, passed = curves.read_below(str(again)) if again.is_dir() and not leads_out(again) else ([], [])
         more, pooled = curves.group(found, config.by) if found else ([], [])
         groups += more
         notes += [*study.notes, *passed, *pooled]

@@ -1,17 +1,21 @@
 """A model card: what the agent is, how well it does, how it was made. Markdown, with the front matter of model hubs."""
 
-import json
+import re
 from dataclasses import asdict
 from typing import Any
 
 import yaml
 
 from rlher.errors import UserError
+from rlher.files import read_json, read_text
 from rlher.hub.plain import Plain
 from rlher.runs import Run
 
 ASIDE = ("logs", "device", "threads", "progress", "tensorboard", "json", "logger", "record", "dry_run")
 """Settings of the machine, not of the agent."""
+
+MOST_WORDS = 500
+"""Letters of what a folder says of itself within a sentence."""
 
 CARD = """{front}
 # {algo} on {env}
@@ -37,14 +41,11 @@ is a plain model of {library}: `{algo}.load("{file}")` reads it too, which, as a
 {notes}
 ## How it was made
 
-```sh
 {command}
-```
 
 with {versions}. The settings, defaults written out:
 
-```yaml
-{settings}```
+{settings}
 """
 
 
@@ -58,18 +59,16 @@ def model_card(run: Run, plain: Plain, measured: dict[str, Any], file: str, note
     :param replay: whether there is a ``replay.mp4``.
     """
     config = run.config
-    meta, command = _origin(run)
+    command, versions = _origin(run)
     her = config.her
     strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals a transition)"
-    commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
-    packages = [f"{name} {version}" for name, version in meta["packages"].items() if version]
     settings = {name: value for name, value in asdict(config).items() if name not in ASIDE}
     return CARD.format(
         front=_front_matter(run, plain, measured),
         algo=_algo(plain),
         env=_env(run),
         steps=measured["timesteps"],
-        her=strategy if her.n_sampled_goal else "plain replay, without hindsight",
+        her=_words(strategy) if her.n_sampled_goal else "plain replay, without hindsight",
         replay='\n<video src="replay.mp4" controls autoplay loop muted></video>\n' if replay else "",
         table=_table(measured),
         episodes=measured["episodes"],
@@ -79,21 +78,33 @@ def model_card(run: Run, plain: Plain, measured: dict[str, Any], file: str, note
         scaled=", its observations scaled with `normalizer.npz`" if config.normalize.enabled else "",
         library=_library(plain),
         notes="".join(f"\n* {note}" for note in notes) + "\n" if notes else "",
-        command=command,
-        versions=f"Python {meta['python']}, {packages[0]}{commit}, {', '.join(packages[1:])}",
-        settings=yaml.safe_dump(settings, sort_keys=False),
+        command=_fenced("sh", command),
+        versions=_words(versions),
+        settings=_fenced("yaml", yaml.safe_dump(settings, sort_keys=False)),
     )
 
 
-def _origin(run: Run) -> tuple[dict[str, Any], str]:
-    """Return a run's ``meta.json`` and what was typed."""
+def _origin(run: Run) -> tuple[str, str]:
+    """Return what was typed, and the versions from ``meta.json``."""
+    command, meta = read_text(run.folder / "command.txt").strip(), read_json(run.folder / "meta.json")
     try:
-        meta = json.loads((run.folder / "meta.json").read_text())
-        return {"git": meta["git"], "packages": dict(meta["packages"]), "python": meta["python"]}, (
-            run.folder / "command.txt"
-        ).read_text().strip()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{run.folder} cannot say how it was made: meta.json or command.txt is damaged.") from error
+        commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
+        ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
+        versions = f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{run.folder} cannot say how it was made: meta.json is damaged.") from error
+    return command, versions
+
+
+def _fenced(language: str, text: str) -> str:
+    """Return a block of code that ends where it should, whatever is in it."""
+    fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", text))])
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def _words(text: str) -> str:
+    """Return a text without what Markdown or HTML would read as more than words."""
+    return re.sub(r"[^\w .,:()/+-]+", "-", text)[:MOST_WORDS]
 
 
 def _front_matter(run: Run, plain: Plain, measured: dict[str, Any]) -> str:
@@ -140,4 +151,4 @@ def _library(plain: Plain) -> str:
 
 
 def _env(run: Run) -> str:
-    return run.config.env.name or run.config.env.id
+    return _words(run.config.env.name or run.config.env.id)

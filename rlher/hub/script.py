@@ -3,6 +3,8 @@
 import importlib
 import inspect
 import json
+from collections.abc import Iterable
+from keyword import iskeyword
 from string import Template
 from typing import Any
 
@@ -12,10 +14,15 @@ from stable_baselines3.common.utils import LinearSchedule
 
 from rlher.config import EnvConfig, TrainConfig
 from rlher.envs.make import make_kwargs
+from rlher.errors import UserError
 from rlher.hub.plain import Plain
+from rlher.runs import safe_name
 
 OWN_ENV = "rlher.envs.bit_flipping"
 """The one environment of our own, a module that needs nothing else of rlher: it travels with the model."""
+
+MOST_NAME = 100
+"""Letters of an environment's name in that of a file."""
 
 SCRIPT = Template('''"""Plays an episode of $name with this model, rlher not needed: pip install -r requirements.txt"""
 
@@ -36,7 +43,8 @@ while not over:
     action, _ = model.predict($seen, deterministic=True)
     obs, reward, terminated, truncated, info = env.step(action)
     over, total, steps = terminated or truncated, total + float(reward), steps + 1
-print(f"success: {bool($success)}, return {total:.2f}, {steps} steps")
+success = bool($success)
+print(f"success: {success}, return {total:.2f}, {steps} steps")
 env.close()
 ''')
 
@@ -62,22 +70,22 @@ def play_script(config: TrainConfig, plain: Plain, file: str) -> str:
     modules = registering(env)
     register = "".join(f"gym.register_envs({module})\n" for module in modules)
     if is_own(env):
-        register = f'gym.register("{env.id}", "bit_flipping:BitFlippingEnv")\n'
+        register = f'gym.register({source.value(env.id)}, "bit_flipping:BitFlippingEnv")\n'
     options = {"max_episode_steps": env.max_episode_steps, "disable_env_checker": True, **make_kwargs(env)}
     arguments = [f"{source.value(plain.policy)},", "env,", *_arguments(config, plain, source)]
     imports = ["import gymnasium as gym", "import numpy as np", *(f"import {module}" for module in modules)]
     model = source.name(type(plain.model))
     return SCRIPT.substitute(
-        name=env.name or env.id,
+        name=name_of(env),
         imports="\n".join([*sorted(imports), *source.imports()]),
         register=register,
-        make=", ".join([source.value(env.id), *(f"{key}={source.value(value)}" for key, value in options.items())]),
+        make=f"{source.value(env.id)}, {source.keywords(options)}",
         model=model,
         arguments="\n    ".join(arguments),
         file=file,
         normalise=NORMALISE.substitute(clip=config.normalize.clip) if config.normalize.enabled else "",
         seen="normalised(obs)" if config.normalize.enabled else "obs",
-        success=_success(env),
+        success=_success(env, source),
     )
 
 
@@ -102,9 +110,29 @@ class Source:
             return self.name(value)
         if isinstance(value, LinearSchedule):
             return f"{self.name(LinearSchedule)}({value.start}, {value.end}, {value.end_fraction})"
-        if isinstance(value, dict) and all(str(key).isidentifier() for key in value):
-            return f"dict({', '.join(f'{key}={self.value(each)}' for key, each in value.items())})"
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+        if isinstance(value, dict) and all(isinstance(key, str) and _is_name(key) for key in value):
+            return f"dict({self.keywords(value)})"
+        return json.dumps(value) if isinstance(value, str) and value.isascii() else repr(value)
+
+    def keywords(self, values: dict[str, Any]) -> str:
+        """Write keyword arguments, at the end of others."""
+        if not all(map(_is_name, values)):
+            return f"**{self.value(values)}"
+        return ", ".join(f"{name}={self.value(each)}" for name, each in values.items())
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not iskeyword(text)
+
+
+def require_modules(names: Iterable[str]) -> None:
+    """Refuse names of modules that no ``import`` statement can have: the script would run whatever they say.
+
+    :raises UserError: naming one.
+    """
+    for name in names:
+        if not all(map(_is_name, name.split("."))):
+            raise UserError(f"env.modules names {name!r}, which is not a module: my_package.envs would be one.")
 
 
 def _home(kind: type) -> str:
@@ -127,6 +155,11 @@ def _arguments(config: TrainConfig, plain: Plain, source: Source) -> list[str]:
     return lines
 
 
+def name_of(env: EnvConfig) -> str:
+    """Name an environment where quotes and slashes mean something."""
+    return safe_name(env.name or env.id)[:MOST_NAME]
+
+
 def is_own(env: EnvConfig) -> bool:
     """Tell whether an environment is of our own making, and travels with the model."""
     return _entry_module(env) == OWN_ENV
@@ -143,8 +176,8 @@ def _entry_module(env: EnvConfig) -> str:
     return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
 
 
-def _success(env: EnvConfig) -> str:
+def _success(env: EnvConfig, source: Source) -> str:
     if env.success_key is not None:
-        return f"info['{env.success_key}']"
+        return f"info[{source.value(env.success_key)}]"
     goals = 'obs["achieved_goal"], obs["desired_goal"], info'
     return f'env.get_wrapper_attr("compute_reward")({goals}) >= {env.success_reward}'

@@ -1,5 +1,6 @@
 """What several groups of runs have in common and what tells them apart: configuration, versions, machines."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,14 +59,19 @@ def _versions(curve: Curve) -> dict[str, Any]:
 
 def _keys(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[Key]:
     names = dict.fromkeys(name for runs in groups for values in runs for name in values)
-    found = []
+    found, ordered = [], sorted(names)
     for name in names:
-        if any(other.startswith(f"{name}.") for other in names):
+        if _is_section(name, ordered):
             continue  # a section, of which some run has nothing but {}
         texts = [[_text(values[name]) if name in values else MISSING for values in runs] for runs in groups]
         cells = [", ".join(dict.fromkeys(each)) for each in texts]
         found.append(Key(name, cells, len({text for each in texts for text in each}) > 1))
     return found
+
+
+def _is_section(name: str, ordered: Sequence[str]) -> bool:
+    at = bisect_left(ordered, f"{name}.")
+    return at < len(ordered) and ordered[at].startswith(f"{name}.")
 
 
 def _text(value: Any) -> str:

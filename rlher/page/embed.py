@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlher.files import leads_out
+
 CLIP_BYTES = 8_000_000
 """Of one clip or picture, beyond which it is left out."""
 PAGE_BYTES = 40_000_000
@@ -71,5 +73,5 @@ def embed_all(paths: Iterable[Path]) -> tuple[list[Embedded], list[str]]:
 
 
 def clips(folder: Path) -> list[Path]:
-    """List the clips of a run folder."""
-    return [path for pattern in CLIPS for path in sorted(folder.glob(pattern))]
+    """List the clips of a run folder, not those of another that a link leads to."""
+    return [path for pattern in CLIPS for path in sorted(folder.glob(pattern)) if not leads_out(path, folder)]

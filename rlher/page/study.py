@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.files import read_json, read_text
+from rlher.curves import read_table
+from rlher.files import leads_out, read_json, read_text
 from rlher.page.embed import Embedded, embed_all
 from rlher.tables import percent
 
@@ -49,7 +50,7 @@ def is_study(folder: Path) -> bool:
 
 def read_study(folder: Path) -> StudyPage:
     """Read a study's folder; what is damaged is passed over with a sentence."""
-    pictures, notes = embed_all(sorted(folder.glob("*.png")))
+    pictures, notes = embed_all(sorted(path for path in folder.glob("*.png") if not leads_out(path)))
     verdict = read_json(folder / "verdict.json")
     return StudyPage(
         folder,
@@ -93,7 +94,7 @@ def _candidate(each: dict[str, Any]) -> dict[str, str]:
 
 def _trials(path: Path, notes: list[str]) -> pd.DataFrame:
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
+        table = read_table(path, dtype=str).fillna("")
         told = [column for column in table if column != "worker" and table[column].any()]
         return table[told].map(_shortened)
     except FileNotFoundError:
