@@ -30,8 +30,8 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
 from rlher.errors import UserError, cause, closest, first_line
-from rlher.files import read_json, read_yaml, sync, write_json, write_text
-from rlher.strangers import require_own_modules, require_plain
+from rlher.files import read_json, read_text, read_yaml, sync, write_json, write_text
+from rlher.strangers import require_own_modules, require_resolved
 
 PACKAGES = (
     "rlher",
@@ -299,10 +299,7 @@ def _newest_or_none(logs: Path) -> Path | None:
 
 
 def _is_dry(folder: Path) -> bool:
-    try:
-        return "\ndry_run: true\n" in (folder / "config.yaml").read_text(errors="replace")
-    except OSError:
-        return False
+    return "\ndry_run: true\n" in read_text(folder / "config.yaml")
 
 
 def _modified(path: Path) -> float:
@@ -315,7 +312,7 @@ def _modified(path: Path) -> float:
 def _read_config(path: Path) -> TrainConfig:
     try:
         values = read_yaml(path)
-        require_plain(values)
+        require_resolved(values)
         schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
         config = to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:

@@ -29,7 +29,7 @@ def require_own_modules(env: EnvConfig, folder: Path) -> None:
                 )
 
 
-def require_plain(values: Any) -> None:
+def require_resolved(values: Any) -> None:
     """Refuse values that OmegaConf would replace, such as ``${oc.env:HOME}``; a run's config has them resolved.
 
     :raises ValueError: one of them is of that kind.
