@@ -132,8 +132,13 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             # Told here and not raised, so that of several jobs the others still run.
             tell(str(error))
             codes.append(error.exit_code)
+        except Exception as error:
+            if os.getpid() != dispatcher:
+                raise
+            bugs.append(error)  # kept from Hydra, which would print all that was typed, passwords included
 
     codes: list[int] = []
+    bugs: list[Exception] = []
     composed: list[bool] = []
     dispatcher = os.getpid()
     config.register()
@@ -153,6 +158,8 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             raise UserError(f"this makes no config: {' '.join(str(error).split()).rstrip('.')}.") from error
         finally:
             sys.argv = program
+    if bugs:
+        raise bugs[0]
     return max(codes, default=0)
 
 

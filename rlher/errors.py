@@ -9,19 +9,19 @@ from collections.abc import Iterable, Sequence
 NAMES = ("pass", "pwd", "secret", "token", "key", "odbc_connect")
 """Parts of the names of an address's parameters whose values are nobody's business; ``pass%77ord`` is one too."""
 
-# A password may hold blanks, slashes, and an @ that ought to be %40, as SQLAlchemy writes it where it took it for the
-# database's: better too much is hidden than too little. The number of a web address's port is none.
+# A password may hold blanks, slashes, and an @ that ought to be %40: better too much is hidden than too little. The
+# number of a web address's port is none.
 PASSWORD = re.compile(
     r"""
-    (   \b(?!https?:/+[^:/]*:\d+(?:[/?\#'"]|:?\s|$)) [\w+.-]+:/+[^:/]*  # scheme://user, or fewer slashes, or more
+    (   (?<![\w+.-])(?!https?:/+[^:/]*:\d+(?:[/?\#'"]|:?\s|$)) [\w+.-]+:/+[^:/]*  # scheme://user
     |   (?:^|['"=]|:[ ])[\w.%+-]+(?=:[^\s/])  # user, the scheme forgotten
-    ) : (?: \*\*\*@ | [^@]*@(?:[^@/?\#]*@)* ) (?: [^@\s]*@ | [^\s?]*?%40 )*
+    ) : (?: \*\*\*@ | [^@]*@(?:[^@/?\#]*@)* ) (?:[^@\s]*@)*
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 _NAME = "|".join("".join(f"(?:{each}|%{ord(each):x}|%{ord(each.upper()):x})" for each in name) for name in NAMES)
 PARAMETER = re.compile(
-    rf"([?&;][^=?&;\s]*(?:{_NAME})[^=&;\s]*=)(?!\*\*\*(?:\W|$))[^&]*?(?=&|['\"]\]?$|$)", re.IGNORECASE
+    rf"([?&;](?=[^=?&;\s]*=)[^=?&;\s]*(?:{_NAME})[^=?&;\s]*=)(?!\*\*\*(?:\W|$))[^&]*?(?=&|['\"]\]?$|$)", re.IGNORECASE
 )
 
 
@@ -63,7 +63,8 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 def redacted(text: str) -> str:
     """Put ``***`` in place of every password of an address in ``text``."""
-    return PARAMETER.sub(r"\1***", PASSWORD.sub(r"\1:***@", text))
+    before, at, after = text.rpartition("@")  # so that no search for an @ is in vain, which takes long in long texts
+    return PARAMETER.sub(r"\1***", PASSWORD.sub(r"\1:***@", before + at) + after)
 
 
 def command_line(words: Sequence[str]) -> str:

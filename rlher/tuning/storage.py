@@ -110,9 +110,10 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
         extra = f"pip install 'rlher[{url.get_backend_name()}]'"
         raise UserError(f"the driver of {url.drivername} is not installed: {extra} brings one.") from error
     except (sqlalchemy.exc.SQLAlchemyError, RuntimeError, ValueError, TypeError) as error:
-        # Less its parameters, any of which may be a secret. SQLAlchemy itself hides no more of a password than it read.
-        address = redacted(url.set(query={}).render_as_string(hide_password=False))
-        reason = first_line(getattr(error, "orig", None) or error)
+        # Less its parameters, any of which may be a secret, and with each @ as it was typed: SQLAlchemy reads on after
+        # the first, and then hides no more of a password than it read.
+        address = redacted(url.set(query={}).render_as_string(hide_password=False).replace("%40", "@"))
+        reason = first_line(getattr(error, "orig", None) or error).replace(str(url), address)
         raise UserError(f"cannot use the storage {address}: {reason}.") from error
 
 
