@@ -8,15 +8,15 @@ import atexit
 import contextlib
 import gc
 import importlib
+import io
 import os
 import re
-import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rlher import COMMAND, __version__
-from rlher.errors import EnvironmentFault, UserError, cause, closest, first_line, redacted
+from rlher.errors import EnvironmentFault, UserError, cause, closest, command_line, first_line, redacted, tell
 
 VERBS: dict[str, str] = {
     "train": "train an agent and keep everything in a run folder",
@@ -31,6 +31,8 @@ VERBS: dict[str, str] = {
     "list": "list algos, envs or strategies",
 }
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+SHOWING = {"--cfg", "-c", "--info", "-i"}
+"""Flags of Hydra's that print the config."""
 EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
@@ -68,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sentence = explain(error)
         if sentence is None or "HYDRA_FULL_ERROR" in os.environ:
             raise
-        print(f"rlher: {redacted(sentence)}", file=sys.stderr)
+        tell(sentence)
         return getattr(error, "exit_code", 2)
 
 
@@ -128,21 +130,27 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             if os.getpid() != dispatcher:  # a launcher's worker process, whose list of codes nobody reads
                 raise
             # Told here and not raised, so that of several jobs the others still run.
-            print(f"rlher: {redacted(str(error))}", file=sys.stderr)
+            tell(str(error))
             codes.append(error.exit_code)
+        except Exception as error:
+            if os.getpid() != dispatcher:
+                raise
+            bugs.append(error)  # kept from Hydra, which would print all that was typed, passwords included
 
     codes: list[int] = []
+    bugs: list[Exception] = []
     composed: list[bool] = []
     dispatcher = os.getpid()
     config.register()
     program = sys.argv
     # Hydra would print an error its own way and exit with 1; with the first set it raises, and the sentence is ours.
     # The second is what a run folder keeps: sys.argv is Hydra's by then, and a launcher's worker has another one.
-    with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: redacted(shlex.join(["rlher", *typed]))}):
+    with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: command_line(["rlher", *typed])}):
         try:
-            shown = "--cfg" in argv or "-c" in argv
+            shown = not SHOWING.isdisjoint(argv)
             sys.argv = [program[0], *(redacted(word) if shown else word for word in argv)]
-            hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
+            with _redacted_output() if shown else contextlib.nullcontext():
+                hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
         except (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
             if composed:
                 raise
@@ -150,7 +158,20 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             raise UserError(f"this makes no config: {' '.join(str(error).split()).rstrip('.')}.") from error
         finally:
             sys.argv = program
+    if bugs:
+        raise bugs[0]
     return max(codes, default=0)
+
+
+@contextlib.contextmanager
+def _redacted_output() -> Iterator[None]:
+    """Take passwords out of what is printed on stdout; one may come from a file of one's own, or from ${oc.env:...}."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            yield
+    finally:
+        print("\n".join(redacted(line) for line in printed.getvalue().split("\n")), end="")
 
 
 def _complete(argv: list[str]) -> int:
@@ -192,7 +213,7 @@ def _print_help() -> None:
 
 def explain(error: Exception) -> str | None:
     """Say in a sentence what a person did wrong, or return None where the error is a bug of ours."""
-    from hydra.errors import HydraException, MissingConfigException
+    from hydra.errors import HydraException, MissingConfigException, OverrideParseException
     from omegaconf.errors import OmegaConfBaseException
 
     if isinstance(error, UserError | EnvironmentFault):
@@ -205,6 +226,10 @@ def explain(error: Exception) -> str | None:
         return f"cannot read or write {error.filename or 'the output'}: {cause(error)}."
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return None
+    if isinstance(error, OverrideParseException):  # it says which sign it stumbled over, which may be of a password
+        key, _, _ = error.override.partition("=")
+        why = "a bracket or quote stays open, or a value with blanks, brackets or = has no quotes"
+        return f"{key}=... cannot be read: {why}, as in \"{key}='...'\"."
     first = first_line(error)
     if first.startswith("Could not override"):
         from rlher.overrides import closest_key

@@ -1,9 +1,8 @@
 """`rlher compare`: what can be said of several agents from the runs there are, in tables."""
 
-import sys
-
 from rlher import comparison
 from rlher.config import CompareConfig
+from rlher.errors import tell
 from rlher.tables import Table, tables
 
 
@@ -16,7 +15,7 @@ def compare(config: CompareConfig) -> int:
     """
     groups, notes = comparison.arms(config.runs, config.logs, config.by)
     for line in [*notes, *comparison.caveats(groups)]:
-        print(f"rlher: {line}", file=sys.stderr)
+        tell(line)
     print("\n\n".join(_printed(table, config.format) for table in tables(groups)))
     return 0
 

@@ -10,6 +10,7 @@ from rlher import grid, replay
 from rlher.config import EnjoyConfig
 from rlher.display import before_building, has_display
 from rlher.envs.make import render_modes
+from rlher.errors import printable
 from rlher.evaluation import play_many
 from rlher.film import Look, filming
 from rlher.video import require_video_name
@@ -31,7 +32,7 @@ def enjoy(config: EnjoyConfig) -> int:
     if not window:
         before_building()
     agent = source.load("human" if window else "rgb_array")
-    print(source.name, file=sys.stderr)
+    print(printable(source.name), file=sys.stderr)
     episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else EPISODES)
     path = Path(config.video) if config.video else source.folder / "enjoy.mp4"
     look = Look(layout, config.width, config.captions, config.fps)

@@ -5,6 +5,7 @@ import sys
 
 from rlher import replay
 from rlher.config import EvaluateConfig
+from rlher.errors import printable
 from rlher.evaluation import evaluate_policy, sentence
 
 
@@ -15,7 +16,7 @@ def evaluate(config: EvaluateConfig) -> int:
     """
     source = replay.find(config, ("last", "best"))
     agent = source.load(None)
-    print(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}", file=sys.stderr)
+    print(printable(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
     summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed).summary()
     agent.env.close()
     if config.json:

@@ -19,7 +19,7 @@ from rlher.algos.registry import ALGORITHMS
 from rlher.config import EnvConfig, ReplayConfig
 from rlher.envs import make_env
 from rlher.envs.probe import describe
-from rlher.errors import UserError, first_line
+from rlher.errors import UserError, first_line, printable
 from rlher.policy import policy_of
 
 NORMALIZER = "vecnormalize.pkl"
@@ -68,7 +68,7 @@ def load_agent(path: Path, env_config: EnvConfig, config: ReplayConfig, render_m
     env = make_env(env_config, render_mode=render_mode)
     normalizer_file = _normalizer_beside(path)
     names = f"{path} and {normalizer_file}" if normalizer_file else str(path)
-    print(f"warning: unpickling {names}: any code in it runs now, with your rights.", file=sys.stderr)
+    print(printable(f"warning: unpickling {names}: any code in it runs now, with your rights."), file=sys.stderr)
     venv: VecEnv = DummyVecEnv([lambda: env])
     try:
         normalizer = _load_normalizer(normalizer_file, venv) if normalizer_file else None

@@ -7,7 +7,7 @@ from typing import Any
 from rlher.algos import target_bounds
 from rlher.config import TrainConfig
 from rlher.envs.vec import in_processes
-from rlher.errors import EnvironmentFault
+from rlher.errors import EnvironmentFault, printable, tell
 from rlher.evaluation import sentence
 from rlher.runs import MODELS, Run
 
@@ -44,13 +44,10 @@ def announce(run: Run, notes: list[str]) -> None:
         if config.her.n_sampled_goal
         else "no hindsight"
     )
-    print(
-        f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}",
-        file=sys.stderr,
-    )
+    what = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}"
     recipe = f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults"
-    for note in [recipe, *notes]:
-        print(f"  {note}", file=sys.stderr)
+    for line in [what, *(f"  {note}" for note in [recipe, *notes])]:
+        print(printable(line), file=sys.stderr)
 
 
 def report(run: Run, result: dict[str, Any]) -> int:
@@ -62,17 +59,17 @@ def report(run: Run, result: dict[str, Any]) -> int:
         print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {sentence(result)}")
         if result["best"]["timesteps"] != result["timesteps"]:
             print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {sentence(result['best'])}")
-        print(f"{result['wall_seconds']:.0f} s, kept in {folder}")
+        print(printable(f"{result['wall_seconds']:.0f} s, kept in {folder}"))
     if result["status"] == "finished":
         if not run.config.dry_run:
-            print(f"watch it: rlher enjoy {folder}", file=sys.stderr)
+            print(printable(f"watch it: rlher enjoy {folder}"), file=sys.stderr)
         return 0
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
     if not any(run.model(name).exists() for name in MODELS):
         kept = f"No model of it is kept in {folder}"
     go_on = f"`rlher evaluate {folder}` measures it; `rlher train --resume {folder}` goes on."
     if result["status"] == "interrupted":
-        print(f"rlher: stopped. {kept}. {go_on}", file=sys.stderr)
+        tell(f"stopped. {kept}. {go_on}")
         return 130
-    print(f"rlher: {(result['error'] or 'failed').rstrip('.')}. {kept}.", file=sys.stderr)
+    tell(f"{(result['error'] or 'failed').rstrip('.')}. {kept}.")
     return EnvironmentFault.exit_code

@@ -1,12 +1,11 @@
 """`rlher report`: one page that can be sent, with all that the run folders say."""
 
-import sys
 from pathlib import Path
 
 from rlher import comparison, curves
 from rlher.config import ReportConfig
 from rlher.curves import Group
-from rlher.errors import UserError
+from rlher.errors import UserError, tell
 from rlher.files import leads_out, wanted
 from rlher.page.render import Content, render
 from rlher.page.study import RERUNS, StudyPage, is_study, read_study
@@ -27,7 +26,7 @@ def report(config: ReportConfig) -> int:
     content = Content(config.title or _title(groups, studies), groups, studies, notes)
     page, more = render(content)
     for line in [*notes, *more]:
-        print(f"rlher: {line}", file=sys.stderr)
+        tell(line)
     with wanted(path) as temporary:
         # A folder's name may hold bytes that are no text.
         temporary.write_text(page, encoding="utf-8", errors="replace")

@@ -1,7 +1,7 @@
 """A comparison as tables: the numbers for programs, the words for people."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pandas as pd
 
 from rlher import comparison
 from rlher.curves import Group
+from rlher.errors import printable
 
 Cells = Mapping[str, Callable[[Any], str]]
 """Of a table in words: column → what it says of a row of the numbers."""
@@ -36,6 +37,7 @@ class Table:
 
 def tables(groups: Sequence[Group]) -> list[Table]:
     """Compare some groups: their summary and, of those with enough seeds, who beats whom and performance profiles."""
+    groups = [replace(each, env=printable(each.env), label=printable(each.label)) for each in groups]
     found = [
         Table("", comparison.summary(groups), SUMMARY),
         Table(

@@ -7,7 +7,6 @@ writes a SQLite file there unless ``MLFLOW_TRACKING_URI`` says otherwise.
 import logging
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import Any, Protocol
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
-from rlher.errors import UserError
+from rlher.errors import UserError, redacted, tell
 from rlher.overrides import flatten
 from rlher.randomness import undisturbed
 from rlher.runs import Run
@@ -160,9 +159,9 @@ class Teller(KVWriter):
                 work()
         except Exception as error:  # of a network, a login, a database: none of the run's business
             self._service = None
-            first = (str(error).strip().splitlines() or [""])[0]
+            first = (redacted(str(error)).strip().splitlines() or [""])[0]
             why = f"{type(error).__name__}: {first}".rstrip(".")
-            print(f"rlher: nothing more is logged to {self._name}, the run goes on. {why}.", file=sys.stderr)
+            tell(f"nothing more is logged to {self._name}, the run goes on. {why}.")
 
 
 def _name(run: Run) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from rlher.errors import printable
 from rlher.tuning.study import counted
 from rlher.tuning.worker import REASON
 
@@ -60,7 +61,8 @@ class Progress:
             for trial in trials:
                 if trial.state.is_finished() and trial.number not in self._told:
                     self._told.add(trial.number)
-                    print(f"{len(self._told):>4}/{self._total}  {line(trial)}{self._left(trials)}", file=sys.stderr)
+                    said = f"{len(self._told):>4}/{self._total}  {line(trial)}{self._left(trials)}"
+                    print(printable(said), file=sys.stderr)
 
     def _table(self, trials: list[FrozenTrial]) -> Table:
         states = Counter(STATES[trial.state] for trial in trials)

@@ -15,6 +15,7 @@ from optuna.study import Study
 from optuna.trial import TrialState
 
 from rlher.config import OptimizeConfig
+from rlher.errors import printable
 from rlher.files import write_json, write_text
 from rlher.tuning import recipe
 from rlher.tuning.plots import plots
@@ -52,7 +53,7 @@ def hand_back(
     if config.json:
         print(json.dumps({"folder": str(folder), **_summary(study, found, chosen)}))
     else:
-        print("\n".join([*lines, f"kept in {folder}: {', '.join(files)}"]))
+        print("\n".join(map(printable, [*lines, f"kept in {folder}: {', '.join(files)}"])))
     if found:
         print(f"use it: {_command(config, folder / 'best.yaml')}", file=sys.stderr)
 

@@ -14,7 +14,7 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from sqlalchemy.engine import URL, make_url
 
-from rlher.errors import UserError, redacted
+from rlher.errors import UserError, first_line, redacted
 
 PATIENCE = 600.0
 """Seconds a running study waits for a database that went away."""
@@ -109,9 +109,12 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
     except ImportError as error:
         extra = f"pip install 'rlher[{url.get_backend_name()}]'"
         raise UserError(f"the driver of {url.drivername} is not installed: {extra} brings one.") from error
-    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
-        reason = redacted(str(getattr(error, "orig", None) or error).strip().splitlines()[0])
-        raise UserError(f"cannot use the storage {url.render_as_string()}: {reason}") from error
+    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError, ValueError, TypeError) as error:
+        # Less its parameters, any of which may be a secret, and with each @ as it was typed: SQLAlchemy reads on after
+        # the first, and then hides no more of a password than it read.
+        address = redacted(url.set(query={}).render_as_string(hide_password=False).replace("%40", "@"))
+        reason = first_line(getattr(error, "orig", None) or error).replace(str(url), address)
+        raise UserError(f"cannot use the storage {address}: {reason}.") from error
 
 
 class Journal(JournalFileBackend):
@@ -164,7 +167,8 @@ def _open_journal(path: Path) -> JournalStorage:
 def _url(storage: str) -> URL:
     try:
         url = make_url(storage)
-    except sqlalchemy.exc.ArgumentError:
+    except (sqlalchemy.exc.ArgumentError, ValueError):  # ValueError: its port is no number
+        # It is not repeated: nobody knows which part of it is the password.
         example = "sqlite:///study.db or postgresql://user@host/database"
-        raise UserError(f"storage {redacted(storage)!r} is no database address, such as {example}.") from None
+        raise UserError(f"storage= holds no database address, such as {example}.") from None
     return url.set(drivername=f"{url.drivername}+{DRIVERS[url.drivername]}") if url.drivername in DRIVERS else url
