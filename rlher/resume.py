@@ -1,7 +1,6 @@
 """`rlher train --resume <run>`: go on with a run that was killed, stopped, or is to be longer."""
 
 import os
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass, replace
@@ -15,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher import COMMAND, overrides, runs
 from rlher.checkpoints import newest_valid
 from rlher.config import TrainConfig, to_object
-from rlher.errors import UserError, redacted
+from rlher.errors import UserError, command_line
 from rlher.files import read_json, read_text, write_json, write_text
 from rlher.messages import announce, report
 from rlher.runs import Run
@@ -54,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
     name, words = _split(list(argv))
     where, words = _where(words)
     run = runs.latest_unfinished(where) if name == LATEST else runs.find(name, where)
-    os.environ[COMMAND] = redacted(shlex.join(["rlher", "train", *argv]))
+    os.environ[COMMAND] = command_line(["rlher", "train", *argv])
     return report(*resume(run, changed(run, words)))
 
 

@@ -11,7 +11,6 @@ import io
 import os
 import platform
 import re
-import shlex
 import subprocess
 import sys
 import time
@@ -29,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.config import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
-from rlher.errors import UserError, cause, closest, first_line
+from rlher.errors import UserError, cause, closest, command_line, first_line
 from rlher.files import read_json, read_text, read_yaml, sync, write_json, write_text
 from rlher.strangers import require_own_modules, require_resolved
 
@@ -137,7 +136,7 @@ def create(config: TrainConfig) -> Run:
         folder = _first_free(parent, name)
         run = Run(folder, config)
         write_config(run)
-        write_text(folder / "command.txt", os.environ.get(COMMAND, shlex.join(sys.argv)) + "\n")
+        write_text(folder / "command.txt", os.environ.get(COMMAND, command_line(sys.argv)) + "\n")
         write_json(folder / "meta.json", _meta(config))
         for each in (parent, parent.parent):
             sync(each)
