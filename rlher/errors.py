@@ -13,7 +13,8 @@ NAMES = ("pass", "pwd", "secret", "token", "key", "odbc_connect")
 # number of a web address's port is none.
 PASSWORD = re.compile(
     r"""
-    (   (?<![\w+.-])(?!https?:/+[^:/]*:\d+(?:[/?\#'"]|:?\s|$)) [\w+.-]+:/+[^:/]*  # scheme://user
+    (   (?<![\w+.-])(?!https?:/+[^:/]*:\d+(?:[/?\#'"]|:?\s|$)) [\w+.-]+:/+  # scheme://
+        (?![^:/]*\s[\w+.-]+://)[^:/]*  # user, unless it is some words and the next address's scheme
     |   (?:^|['"=]|:[ ])[\w.%+-]+(?=:[^\s/])  # user, the scheme forgotten
     ) : (?: \*\*\*@ | [^@]*@(?:[^@/?\#]*@)* ) (?:[^@\s]*@)*
     """,
