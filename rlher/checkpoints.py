@@ -10,7 +10,6 @@ barrier are written too, and going on means playing them again first.
 
 import contextlib
 import shutil
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from rlher.best_model import BestModel
 from rlher.callbacks import Evaluate, all_finite
 from rlher.config import CheckpointConfig
 from rlher.envs.repeatable import Repeatable
-from rlher.errors import UserError, cause, first_line
+from rlher.errors import UserError, cause, first_line, tell
 from rlher.her import HerReplayBuffer
 from rlher.normalize import GoalNormalize
 from rlher.stopping import Stop
@@ -138,7 +137,7 @@ class Checkpoints(BaseCallback):
         try:
             snapshots.write(self.folder, self.model.num_timesteps, fill)
         except OSError as error:
-            print(f"rlher: no checkpoint at {self.model.num_timesteps:,} steps: {error}.", file=sys.stderr)
+            tell(f"no checkpoint at {self.model.num_timesteps:,} steps: {error}.")
         else:
             self._saved = self.model.num_timesteps
         self._saved_at = time.monotonic()
@@ -187,10 +186,9 @@ class Checkpoints(BaseCallback):
         found: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
         if not _same(found, observations):
-            print(
-                "rlher: this environment does not repeat itself from seed and actions, or had lost a process, so "
-                "running episodes are cut here, and the run goes on otherwise than it would have.",
-                file=sys.stderr,
+            tell(
+                "this environment does not repeat itself from seed and actions, or had lost a process, so "
+                "running episodes are cut here, and the run goes on otherwise than it would have."
             )
             self._buffer.storage.truncate_running()
             state.set_generators(self._generators, self.model)

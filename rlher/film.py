@@ -1,6 +1,5 @@
 """Episodes on film: drawn, captioned, side by side, written as they are played."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from rlher import captions, grid
 from rlher.config import EnvConfig
 from rlher.display import NoRenderer, before_drawing
 from rlher.envs.guard import describe_error
+from rlher.errors import tell
 from rlher.evaluation import Episode, Observation
 from rlher.grid import Grid, Reel
 from rlher.video import Write, video
@@ -76,7 +76,7 @@ class Film:
         except Exception as error:  # every renderer fails with exceptions of its own
             self.broken = True
             why = str(error) if isinstance(error, NoRenderer) else f"drawing failed with {describe_error(error)}."
-            print(f"rlher: no video: {why}", file=sys.stderr)
+            tell(f"no video: {why}")
             return
         if over:
             self._number += 1

@@ -1,6 +1,5 @@
 """What a training run keeps where it is asked to: models by steps, and clips of the best ones."""
 
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher import model_file
 from rlher.callbacks import Evaluate
 from rlher.envs import make_env
-from rlher.errors import EnvironmentFault, UserError
+from rlher.errors import EnvironmentFault, UserError, tell
 from rlher.evaluation import play_many
 from rlher.files import spared
 from rlher.film import filming
@@ -104,5 +103,5 @@ class KeepClips(Keepsake):
                     pass
                 self._broken = film.broken
         except (UserError, EnvironmentFault) as error:
-            print(f"rlher: no clip: {error}", file=sys.stderr)
+            tell(f"no clip: {error}")
             self._broken = True

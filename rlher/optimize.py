@@ -2,7 +2,6 @@
 
 import re
 import secrets
-import sys
 from collections import Counter
 from dataclasses import asdict, replace
 from importlib.util import find_spec
@@ -13,7 +12,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 
 from rlher.config import OptimizeConfig
-from rlher.errors import EnvironmentFault, UserError
+from rlher.errors import EnvironmentFault, UserError, tell
 from rlher.stopping import stoppable
 from rlher.train import prepare
 from rlher.tuning import recipe, space
@@ -65,7 +64,7 @@ def optimize(config: OptimizeConfig) -> int:
     except KeyboardInterrupt:
         done = sum(trial.state.is_finished() for trial in counted(study))
         told = f"stopped with {done} of {config.n_trials} trials done. The same command goes on from there."
-        print(f"rlher: {told}", file=sys.stderr)
+        tell(told)
         return INTERRUPTED
     hand_back(study, verdict(reruns, chosen, config), chosen, config, folder)
     return 0

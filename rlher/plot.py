@@ -1,6 +1,5 @@
 """`rlher plot`: learning curves of the runs there are."""
 
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from rlher.averages import Average, average, remarks
 from rlher.config import PlotConfig
 from rlher.curves import Group
 from rlher.display import has_display
-from rlher.errors import UserError, closest
+from rlher.errors import UserError, closest, tell
 from rlher.files import wanted
 
 KINDS = (".png", ".pdf", ".svg")
@@ -44,7 +43,7 @@ def plot(config: PlotConfig) -> int:
     figure = _window() if config.show else Figure()
     draw(figure, lines, X[config.x], config.y)
     for note in [*notes, *more, *remarks(lines)]:
-        print(f"rlher: {note}", file=sys.stderr)
+        tell(note)
     for name in config.output or [str(Path(config.logs) / f"{config.y}.{kind}") for kind in ("png", "pdf")]:
         with wanted(Path(name)) as temporary:
             figure.savefig(temporary, dpi=150)

@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import forkserver, resource_tracker
@@ -16,7 +15,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv
 from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs, _worker
 
-from rlher.errors import EnvironmentFault
+from rlher.errors import EnvironmentFault, tell
 from rlher.her.replay_buffer import LOST
 
 BUILDING = 300.0
@@ -215,7 +214,7 @@ class Workers(SubprocVecEnv):
                 raise EnvironmentFault(f"{what}{often}.")
             self._in_a_row[index] += 1
             self.restarts += 1
-            print(f"rlher: {what}; its episode ends there, and a fresh process takes its place.", file=sys.stderr)
+            tell(f"{what}; its episode ends there, and a fresh process takes its place.")
             try:
                 self._lost[index] = self._start(index)
                 return
