@@ -157,23 +157,6 @@ def test_a_second_signal_leaves_the_last_checkpoint(rlher, at_step, peace: Path,
     assert differences(peace, folder_of("dqn")) == []
 
 
-def test_a_run_whose_last_step_went_past_its_end_can_be_gone_on_with(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    """262 steps of four environments are 264, and a checkpoint is written before the last evaluation."""
-    final, folder = train._final, folder_of("sac")
-
-    def copied(*arguments: Any) -> dict[str, Any]:
-        if not Path("killed").exists():
-            shutil.copytree(folder, f"killed/{folder}")
-        return final(*arguments)
-
-    monkeypatch.setattr(train, "_final", copied)
-    assert rlher("train", *words("sac, 4 envs"), "total_timesteps=262").code == 0
-    again = rlher("train", "--resume", f"killed/{folder}")
-    assert again.code == 0, again.err
-    assert "resumed at 264 of 262" in again.err
-    assert differences(folder, Path("killed") / folder) == []
-
-
 def test_what_a_run_was_begun_from_may_change_or_go(rlher, at_step, stopped: Path) -> None:
     begin = ("train", *words("dqn"), f"init_from={stopped}", "seed=5", "logs=begun")
     folder = Path("begun/dqn/BitFlipping-v0_1")
@@ -212,8 +195,10 @@ def test_rows_of_a_future_that_does_not_come_are_dropped(rlher, at_step) -> None
     assert [int(row.split(",")[0]) for row in rows] == [30, 60, 90, 120, 150, 180]
 
 
-def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    final, folder = train._final, folder_of("dqn")
+@pytest.mark.parametrize(("case", "total", "where"), [("dqn", 260, "260 of 260"), ("sac, 4 envs", 262, "264 of 262")])
+def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch, case, total, where) -> None:
+    """A checkpoint is written before it, after a last step of four environments that may have gone past the end."""
+    final, folder = train._final, folder_of(case)
 
     def copied(*arguments: Any) -> dict[str, Any]:
         if not Path("killed").exists():
@@ -221,9 +206,10 @@ def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch:
         return final(*arguments)
 
     monkeypatch.setattr(train, "_final", copied)
-    assert rlher("train", *words("dqn")).code == 0
+    assert rlher("train", *words(case), f"total_timesteps={total}").code == 0
     again = rlher("train", "--resume", f"killed/{folder}")
     assert again.code == 0, again.err
+    assert f"resumed at {where} steps" in again.err
     assert differences(folder, Path("killed") / folder) == []
 
 
