@@ -309,7 +309,7 @@ def test_a_worker_that_dies_before_its_first_heartbeat_loses_no_trial(
 ) -> None:
     """Optuna's heartbeat comes from a thread, which a busy machine may not run before the worker is dead."""
     monkeypatch.setattr(optuna.study._optimize, "get_heartbeat_thread", lambda *_: nullcontext())
-    study, order = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db", heartbeat=1)
+    study, order = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db", heartbeat=2)
 
     def die(_: optuna.Trial) -> float:
         raise SystemExit  # the nearest to a kill within this process: Optuna does not catch it
