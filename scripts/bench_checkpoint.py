@@ -18,6 +18,7 @@ import numpy as np
 import torch as th
 
 from rlher.algos.build import build_model
+from rlher.best_model import BestModel
 from rlher.callbacks import Evaluate
 from rlher.checkpoints import Checkpoints
 from rlher.cli import main as rlher
@@ -59,7 +60,7 @@ def pause(transitions: int, priority: str) -> dict:
     model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
     with tempfile.TemporaryDirectory() as folder:
         parts = Path(folder), CheckpointConfig(), envs, normalizer, Evaluate(None, 1, None, None)  # type: ignore[arg-type]
-        checkpoints = Checkpoints(*parts, Path(folder) / "best_model.zip", Stop())
+        checkpoints = Checkpoints(*parts, BestModel(Path(folder) / "best_model.zip"), Stop())
         model._setup_learn(1)
         checkpoints.init_callback(model)
         buffer = model.replay_buffer

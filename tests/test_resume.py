@@ -356,8 +356,14 @@ def test_a_checkpoint_that_was_made_by_hand_is_refused(rlher, stopped: Path, att
     assert {path.name for path in Path().iterdir()} == before
 
 
-@pytest.mark.parametrize("name", ["buffer/buffer.new.json", "stray", "best_model.zip"])
-@pytest.mark.parametrize("make", [os.mkfifo, Path.touch, lambda path: path.symlink_to("state.json")])
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("buffer/buffer.new.json", lambda path: path.symlink_to("../state.json")),
+        ("stray", Path.touch),
+        ("best_model.zip", os.mkfifo),
+    ],
+)
 def test_a_checkpoint_with_more_in_it_than_it_says_is_damaged(rlher, stopped: Path, name: str, make: Callable) -> None:
     path = newest(stopped) / name
     path.unlink(missing_ok=True)
@@ -383,9 +389,13 @@ def test_nothing_is_written_through_a_link_that_leads_out(rlher, stopped: Path, 
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("modules", ["run.evil"]), ("modules", ["evil"]), ("id", "run.evil:BitFlipping-v0")]
+    ("verb", "key", "value"),
+    [
+        *((verb, "modules", ["run.evil"]) for verb in ("evaluate", "enjoy", "export", "train --resume")),
+        ("evaluate", "modules", ["evil"]),
+        ("evaluate", "id", "run.evil:BitFlipping-v0"),
+    ],
 )
-@pytest.mark.parametrize("verb", ["evaluate", "enjoy", "export", "train --resume"])
 def test_no_code_is_run_that_comes_with_a_run(rlher, stopped: Path, monkeypatch, verb: str, key: str, value) -> None:
     stopped.rename("run")
     values = yaml.safe_load(Path("run/config.yaml").read_text())
