@@ -341,6 +341,13 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "a success beyond all floats": with_json("state.json", lambda it: it["recent"].update(ep_success_buffer=[10**400])),
     "a mark with a path in it": with_json("buffer/buffer.json", lambda it: it.update(mark="/../../z")),
     "a mark that is no text": with_json("buffer/buffer.json", lambda it: it.update(mark="\0")),
+    "a list of settled steps in a list": with_json(
+        "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[[5]])
+    ),
+    "more settled than stored": with_json(
+        "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[10**6])
+    ),
+    "a reward of words": with_json("buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(perfect="much")),
     "a part elsewhere": with_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
 }
 

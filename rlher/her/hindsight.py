@@ -1,6 +1,6 @@
 """From rows of the storage to a batch: goals drawn, rewards and dones worked out for them, steps summed up."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,9 +195,19 @@ class Hindsight:
         """Return what was learnt from the stored transitions, as JSON values."""
         return {"settled": self.settled, "explains_all": self.explains_all, **self.done_rule.state()}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`state` returned."""
-        self.settled, self.explains_all = list(state["settled"]), bool(state["explains_all"])
+    def restore(self, state: dict[str, Any], totals: Sequence[int]) -> None:
+        """Take back what :meth:`state` returned.
+
+        :param totals: per environment, transitions ever added.
+        :raises ValueError: more of them were settled than added, or it holds something else.
+        """
+        settled = state["settled"]
+        known = not settled or len(settled) == len(totals)
+        if not known or not all(
+            isinstance(done, int) and 0 <= done <= total for done, total in zip(settled, totals, strict=False)
+        ):
+            raise ValueError("its settled transitions do not add up")
+        self.settled, self.explains_all = list(settled), bool(state["explains_all"])
         self.done_rule.restore(state)
 
     def settle(self, storage: Storage) -> None:

@@ -106,8 +106,14 @@ class DoneRule:
         return seen | {"ended": self._ended, "went_on": self._went_on}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`state` returned."""
-        self._values, self._perfect = set(state["values"]), state["perfect"]
+        """Take back what :meth:`state` returned.
+
+        :raises ValueError: it holds rewards that are no numbers.
+        """
+        values, perfect = state["values"], state["perfect"]
+        if not all(isinstance(value, int | float) for value in [*values, *([] if perfect is None else [perfect])]):
+            raise ValueError("a reward that is no number")
+        self._values, self._perfect = set(values), perfect
         self._ended, self._went_on = int(state["ended"]), int(state["went_on"])
 
     def _threshold(self) -> float | None:

@@ -317,7 +317,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 extra, priorities = disk.load(self.storage, folder)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
-                self.hindsight.restore(extra["hindsight"])
+                self.hindsight.restore(extra["hindsight"], [ring.total for ring in self.storage.rings])
                 self.priority.restore(priorities)
                 self._require_actions()
         except ValueError:
