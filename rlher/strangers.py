@@ -8,6 +8,9 @@ from typing import Any
 from rlher.config import EnvConfig
 from rlher.errors import UserError
 
+OURS = ("checkpoints", "models", "clips")
+"""Folders in a run's that we write to; in that of Weights & Biases, links lead to its logs in the home folder."""
+
 
 def require_own_modules(env: EnvConfig, folder: Path) -> None:
     """Refuse an environment whose code lies in the run folder: who opens a run does not mean to run what came with it.
@@ -43,12 +46,11 @@ def require_resolved(values: Any) -> None:
 
 
 def require_no_way_out(folder: Path) -> None:
-    """Refuse a run folder in which a link leads out of it, before anything is written there.
+    """Refuse a run folder in which a link that we would write through leads out of it.
 
     :raises UserError: one does.
     """
     inside = folder.resolve()
-    for parent, folders, files in os.walk(folder):
-        for path in (Path(parent, name) for name in (*folders, *files)):
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
-                raise UserError(f"{path} is a link that leads out of the run folder, so nothing is written there.")
+    for path in (*folder.iterdir(), *(path for name in OURS for path in (folder / name).rglob("*"))):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise UserError(f"{path} is a link that leads out of the run folder, so nothing is written there.")

@@ -395,6 +395,13 @@ def test_nothing_is_written_through_a_link_that_leads_out(rlher, stopped: Path, 
     assert [path.name for path in outside.iterdir()] == ["2023"]
 
 
+def test_links_in_folders_of_others_are_theirs(rlher, stopped: Path) -> None:
+    """Weights & Biases makes one to its own log in the home folder."""
+    (stopped / "wandb").mkdir()
+    (stopped / "wandb/debug-core.log").symlink_to("/dev/null")
+    assert rlher("train", "--resume", str(stopped)).code == 0
+
+
 @pytest.mark.parametrize(
     ("verb", "key", "value"),
     [
