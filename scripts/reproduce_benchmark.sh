@@ -26,6 +26,8 @@ bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
 parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3
 parking-classic-sac-ent1|algo=sac env=parking-classic algo.ent_coef=auto
 parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3
+parking-classic-sac-engine-rlher|algo=sac env=parking-classic engine=rlher|0 1 2 3
+parking-classic-sac-engine-sb3|algo=sac env=parking-classic engine=sb3
 reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
 reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
 bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0 1 2 3 4
