@@ -7,6 +7,7 @@ from typing import Any
 
 from rlher.config import EnvConfig
 from rlher.errors import UserError
+from rlher.files import leads_out
 
 OURS = ("checkpoints", "models", "clips")
 """Folders in a run's that we write to; in that of Weights & Biases, links lead to its logs in the home folder."""
@@ -19,13 +20,12 @@ def require_own_modules(env: EnvConfig, folder: Path) -> None:
 
     :raises UserError: it does.
     """
-    inside = folder.resolve()
     modules = [*env.modules, *([env.id.rpartition(":")[0]] if ":" in env.id else [])]
     for module in modules:
         for root in (*sys.path, os.getcwd()):
             path = Path(root, *module.split("."))
             there = path.is_dir() or any(path.with_name(path.name + end).exists() for end in (".py", ".pyc", ".so"))
-            if there and path.resolve().is_relative_to(inside):
+            if there and not leads_out(path, folder):
                 raise UserError(
                     f"{folder} names a module that lies in it, {module!r}, and no code is run that comes with a run. "
                     "Where you trust it, move it out of there, and import it by another name."
@@ -50,7 +50,6 @@ def require_no_way_out(folder: Path) -> None:
 
     :raises UserError: one does.
     """
-    inside = folder.resolve()
     for path in (*folder.iterdir(), *(path for name in OURS for path in (folder / name).rglob("*"))):
-        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+        if path.is_symlink() and leads_out(path, folder):
             raise UserError(f"{path} is a link that leads out of the run folder, so nothing is written there.")

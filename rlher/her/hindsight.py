@@ -201,13 +201,11 @@ class Hindsight:
         :param totals: per environment, transitions ever added.
         :raises ValueError: more of them were settled than added, or it holds something else.
         """
-        settled = state["settled"]
-        known = not settled or len(settled) == len(totals)
-        if not known or not all(
-            isinstance(done, int) and 0 <= done <= total for done, total in zip(settled, totals, strict=False)
-        ):
+        settled = list(state["settled"])
+        each = zip(settled, totals, strict=True) if settled else ()
+        if not all(isinstance(done, int) and 0 <= done <= total for done, total in each):
             raise ValueError("its settled transitions do not add up")
-        self.settled, self.explains_all = list(settled), bool(state["explains_all"])
+        self.settled, self.explains_all = settled, bool(state["explains_all"])
         self.done_rule.restore(state)
 
     def settle(self, storage: Storage) -> None:
