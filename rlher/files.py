@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import stat
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from rlher.errors import UserError, cause
+from rlher.errors import UserError, cause, tell
 
 MOST_BYTES = 1_000_000
 """Of a text or a JSON. Those of a run have some thousand."""
@@ -62,7 +61,7 @@ def spared(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        print(f"rlher: {name} cannot be written ({cause(error)}); the run goes on without.", file=sys.stderr)
+        tell(f"{name} cannot be written ({cause(error)}); the run goes on without.")
 
 
 def write_text(path: Path, text: str) -> None:
