@@ -17,17 +17,17 @@ from statistics import median
 import numpy as np
 import torch as th
 
-from rlher.algos.build import build_model
-from rlher.best_model import BestModel
-from rlher.callbacks import Evaluate
-from rlher.checkpoints import Checkpoints
-from rlher.cli import main as rlher
-from rlher.config import CheckpointConfig, EnvConfig, HerConfig, SACConfig
-from rlher.envs.repeatable import Repeatable
+from rlher.algos.factory import build_model
+from rlher.cli.main import main as rlher
+from rlher.core.schema import CheckpointConfig, EnvConfig, HerConfig, SACConfig
+from rlher.core.signals import Stop
+from rlher.envs.normalize import GoalNormalize
+from rlher.envs.replayable import Repeatable
 from rlher.envs.vec import make_goal_envs
 from rlher.her import HerReplayBuffer
-from rlher.normalize import GoalNormalize
-from rlher.stopping import Stop
+from rlher.training.best_model import BestModel
+from rlher.training.callbacks.checkpoint import Checkpoints
+from rlher.training.callbacks.evaluation import Evaluate
 
 EVERY = CheckpointConfig().every or 10_000
 EPISODE = 50

@@ -48,7 +48,7 @@ def search(workers: int, trials: int, steps: int) -> dict:
         words.append("eval.final_episodes=1")
         started = time.time()
         subprocess.run(
-            [sys.executable, "-m", "rlher.cli", "optimize", *words], cwd=folder, check=True, capture_output=True
+            [sys.executable, "-m", "rlher.cli.main", "optimize", *words], cwd=folder, check=True, capture_output=True
         )
         journal = Path(folder) / "logs/optuna" / STUDY / "journal.log"
         done = optuna.load_study(storage=JournalStorage(JournalFileBackend(str(journal))), study_name=STUDY).trials

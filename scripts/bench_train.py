@@ -78,7 +78,7 @@ WORKS = {
 
 def make_env(work: Work) -> gymnasium.Env:
     """Make the environment."""
-    for package in ("gymnasium_robotics", "highway_env", "rlher.envs.registry"):
+    for package in ("gymnasium_robotics", "highway_env", "rlher.envs.registration"):
         importlib.import_module(package)
     from rlher.envs.bit_flipping import BitFlippingEnv
 

@@ -15,7 +15,7 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests import fuzzing
+from tests.support import fuzzing
 
 
 def main() -> int:

@@ -29,13 +29,15 @@ class Outcome(NamedTuple):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name != "test_torture.py")  # the longest first, so that none waits for it
+    items.sort(
+        key=lambda item: item.path.name != "test_stress_resume.py"
+    )  # the longest first, so that none waits for it
 
 
 @pytest.fixture
 def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Outcome]:
     """Run a command line in this process, in an empty folder."""
-    from rlher.cli import main
+    from rlher.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)

@@ -5,9 +5,9 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.policies import BaseModel
 
-from rlher.algos.descent import Descent
-from rlher.algos.stack import Stack
-from rlher.algos.update import Batch, Losses, OwnUpdate, follow
+from rlher.algos.batched_mlp import Stack
+from rlher.algos.fast_update import Batch, Losses, OwnUpdate, follow
+from rlher.algos.fused_adam import Descent
 
 Draws = tuple[th.Tensor, ...]
 

@@ -8,8 +8,8 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
-from rlher.algos.descent import Descent
-from rlher.algos.update import Batch, Losses, OwnUpdate
+from rlher.algos.fast_update import Batch, Losses, OwnUpdate
+from rlher.algos.fused_adam import Descent
 
 
 class Discrete(OwnUpdate):

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 
-from rlher.algos.stack import can_stack
+from rlher.algos.batched_mlp import can_stack
 
 Observation = Any  # a tensor, or a dictionary of them
 

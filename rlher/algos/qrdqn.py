@@ -5,8 +5,8 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.dqn import Discrete
-from rlher.algos.quantiles import quantile_huber
-from rlher.algos.update import Batch
+from rlher.algos.fast_update import Batch
+from rlher.algos.quantile_loss import quantile_huber
 
 
 class QRDQN(Discrete, sb3_contrib.QRDQN):

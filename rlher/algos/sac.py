@@ -4,8 +4,8 @@ import stable_baselines3
 import torch as th
 
 from rlher.algos.actor_critic import Draws
-from rlher.algos.entropy import MaximumEntropy
-from rlher.algos.update import Batch
+from rlher.algos.fast_update import Batch
+from rlher.algos.max_entropy import MaximumEntropy
 
 
 class SAC(MaximumEntropy, stable_baselines3.SAC):

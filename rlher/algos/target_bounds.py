@@ -10,7 +10,7 @@ from typing import Any
 import torch as th
 from torch import nn
 
-from rlher.errors import UserError
+from rlher.core.errors import UserError
 
 Bounds = tuple[float | None, float | None]
 

@@ -7,7 +7,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.actor_critic import ActorCritic, Draws
-from rlher.algos.update import Batch, Losses, follow
+from rlher.algos.fast_update import Batch, Losses, follow
 
 
 class TD3(ActorCritic, stable_baselines3.TD3):

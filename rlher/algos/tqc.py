@@ -4,9 +4,9 @@ import sb3_contrib
 import torch as th
 
 from rlher.algos.actor_critic import Draws
-from rlher.algos.entropy import MaximumEntropy
-from rlher.algos.quantiles import quantile_huber
-from rlher.algos.update import Batch
+from rlher.algos.fast_update import Batch
+from rlher.algos.max_entropy import MaximumEntropy
+from rlher.algos.quantile_loss import quantile_huber
 
 
 class TQC(MaximumEntropy, sb3_contrib.TQC):

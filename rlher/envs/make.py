@@ -9,12 +9,12 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-from rlher.config import EnvConfig
-from rlher.envs.guard import Guard, describe_error
-from rlher.envs.outcome import Outcome
-from rlher.envs.quiet import native_stdout_to_stderr
-from rlher.envs.registry import ensure_registered
-from rlher.errors import EnvironmentFault, UserError, closest
+from rlher.core.errors import EnvironmentFault, UserError, closest
+from rlher.core.schema import EnvConfig
+from rlher.envs.fault_guard import Guard, describe_error
+from rlher.envs.native_output import native_stdout_to_stderr
+from rlher.envs.registration import ensure_registered
+from rlher.envs.success_info import Outcome
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
@@ -99,7 +99,7 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         kwargs["render_mode"] = render_mode
     try:
         with native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
-            # gymnasium's own checker warns in many lines of what rlher.envs.check says in one, and costs time.
+            # gymnasium's own checker warns in many lines of what the contract check says in one, and costs time.
             return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.DependencyNotInstalled as error:
         raise UserError(f"{cfg.id} needs a package that is not installed: {error}") from error

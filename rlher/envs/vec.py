@@ -11,11 +11,11 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from rlher.config import EnvConfig
-from rlher.envs.guard import FAULT_KEY, Fault, Reporter, Unbuilt, sentence
+from rlher.core.errors import EnvironmentFault
+from rlher.core.schema import EnvConfig
+from rlher.envs.fault_guard import FAULT_KEY, Fault, Reporter, Unbuilt, sentence
 from rlher.envs.make import make_env
-from rlher.envs.workers import Workers, leave_signals_to_main
-from rlher.errors import EnvironmentFault
+from rlher.envs.subproc import Workers, leave_signals_to_main
 
 STEP_SECONDS = 300.0
 """Seconds a step in a process of its own may take, unless the config says: no simulator that works is as slow."""
@@ -33,7 +33,7 @@ def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str 
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     :raises EnvironmentFault: by its ``reset``, ``step`` and ``env_method``, with the same sentence from one
         process and from many; also when a process dies or hangs more than ``cfg.max_restarts`` times without a
-        finished episode in between. Before that a fresh one takes its place, see :class:`~rlher.envs.workers.Workers`.
+        finished episode in between. Before that a fresh one takes its place, see :class:`~rlher.envs.subproc.Workers`.
     """
     first = _monitored(cfg)
     envs: VecEnv

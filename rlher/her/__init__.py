@@ -6,7 +6,7 @@ NumPy or torch.
 
 from typing import TYPE_CHECKING, Any
 
-from rlher.her.names import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionStrategy
+from rlher.her.choices import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionStrategy
 
 if TYPE_CHECKING:
     from rlher.her.replay_buffer import HerReplayBuffer

@@ -13,16 +13,16 @@ from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
-from rlher.her import disk
-from rlher.her.arguments import check_arguments, check_returns, warn_of_old_arguments
-from rlher.her.goals import DEFAULT_MIX, GoalSelectionStrategy, check_mix, strategy_of
-from rlher.her.hindsight import Drawn, Hindsight
+from rlher.her import serialization
+from rlher.her.done_rule import DoneRule
 from rlher.her.layout import ACHIEVED, GOAL
-from rlher.her.priorities import PRIORITIES, Priority
-from rlher.her.relabel import DoneRule
+from rlher.her.prioritization import PRIORITIES, Priority
 from rlher.her.reward import RewardFunction
+from rlher.her.sampler import Drawn, Hindsight
 from rlher.her.samples import HerReplayBufferSamples, moved
 from rlher.her.storage import Batch, Storage
+from rlher.her.strategies import DEFAULT_MIX, GoalSelectionStrategy, check_mix, strategy_of
+from rlher.her.validation import check_arguments, check_returns, warn_of_old_arguments
 
 CPU = th.device("cpu")
 
@@ -47,9 +47,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
     :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
     :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
-    :param goal_selection_strategy: one of :data:`~rlher.her.goals.KEY_TO_GOAL_STRATEGY`, or SB3's enumeration.
+    :param goal_selection_strategy: one of :data:`~rlher.her.strategies.KEY_TO_GOAL_STRATEGY`, or SB3's enumeration.
     :param copy_info_dict: store each step's info for ``compute_reward``.
-    :param relabel_done: see :class:`~rlher.her.relabel.DoneRule`.
+    :param relabel_done: see :class:`~rlher.her.done_rule.DoneRule`.
     :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus what the
         stored reward was above ``compute_reward`` under the old one, such as a crash penalty.
     :param ends_on_success: whether the environment terminates on success; None: judged from what is stored.
@@ -62,7 +62,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param n_steps: steps a return sums up; ``discounts`` of the samples then says how to bootstrap.
     :param gamma: discount of those returns; must be the algorithm's.
     :param priority: which transitions are drawn: ``uniform``, ``energy`` or ``td_error``
-        (:mod:`rlher.her.priorities`).
+        (:mod:`rlher.her.prioritization`).
     :param priority_kwargs: options of that class.
     :param online_sampling: accepted from older versions, with a warning.
     :param max_episode_length: accepted from older versions, with a warning.
@@ -304,7 +304,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         # What is not settled yet is written again by the next save, when it is.
         settles = self.n_sampled_goal > 0 and self.hindsight.settles
         settled = (self.hindsight.settled or [0] * self.n_envs) if settles else None
-        return disk.save(self.storage, folder, settled, extra, self.priority.state())
+        return serialization.save(self.storage, folder, settled, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Forget everything stored, and take what a folder holds. Running episodes go on.
@@ -313,8 +313,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         self.reset()
         try:
-            with disk.told(folder):
-                extra, priorities = disk.load(self.storage, folder)
+            with serialization.told(folder):
+                extra, priorities = serialization.load(self.storage, folder)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
                 self.hindsight.restore(extra["hindsight"], [ring.total for ring in self.storage.rings])

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rlher.her.layout import ACHIEVED, Layout, plain
 from rlher.her.ring import Ring
-from rlher.her.stage import Stage
+from rlher.her.staging import Stage
 
 Indices = NDArray[np.integer[Any]]
 Batch = dict[str, NDArray]

@@ -13,8 +13,8 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.visualization import matplotlib as draw
 
-from rlher.files import replacing
-from rlher.tuning.verdict import complete, score_of
+from rlher.core.files import replacing
+from rlher.tuning.significance import complete, score_of
 
 STRATEGY, GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from rlher.errors import printable
-from rlher.tuning.study import counted
+from rlher.core.errors import printable
+from rlher.tuning.shared_study import counted
 from rlher.tuning.worker import REASON
 
 SHOWN = ("success", "90 % at", "return")

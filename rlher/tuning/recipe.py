@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 
-from rlher.config import ALGO_SCHEMAS, EnvConfig, TrainConfig
+from rlher.core.schema import ALGO_SCHEMAS, EnvConfig, TrainConfig
 
 # What a recipe leaves to whoever trains with it.
 NOT_RECIPE = (

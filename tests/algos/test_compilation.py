@@ -12,11 +12,11 @@ from torch._inductor import config
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from rlher.algos import compilation
+from rlher.algos.fast_update import OwnUpdate
 from rlher.algos.options import Options
-from rlher.algos.update import OwnUpdate
-from tests.algos.models import ours, theirs, train, weights
 from tests.algos.test_faithful import require_same
 from tests.conftest import TINY
+from tests.support.models import ours, theirs, train, weights
 
 
 def test_a_function_that_cannot_be_compiled_runs_as_it_is(monkeypatch, capsys) -> None:

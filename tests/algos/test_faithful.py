@@ -5,7 +5,7 @@ import torch as th
 
 from rlher.algos import ALGORITHMS, target_bounds
 from rlher.algos.options import Options
-from tests.algos.models import THEIRS, ours, theirs, train, weights
+from tests.support.models import THEIRS, ours, theirs, train, weights
 
 CASES = {
     "sac": [{}, {"ent_coef": 0.1}, {"target_update_interval": 3}, {"policy_kwargs": {"n_critics": 1}}],

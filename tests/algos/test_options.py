@@ -8,11 +8,11 @@ import torch as th
 from stable_baselines3.common.noise import NormalActionNoise
 
 from rlher.algos import ALGORITHMS
+from rlher.algos.batched_mlp import Stack
+from rlher.algos.fast_update import Batch
+from rlher.algos.layer_norm import with_layer_norm
 from rlher.algos.options import Options
-from rlher.algos.policies import with_layer_norm
-from rlher.algos.stack import Stack
-from rlher.algos.update import Batch
-from tests.algos.models import THEIRS, ours, train, weights
+from tests.support.models import THEIRS, ours, train, weights
 
 CRITICS = ["sac", "tqc", "td3", "ddpg"]
 

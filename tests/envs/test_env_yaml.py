@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_module
 
-from rlher import config
-from rlher.config import CheckConfig, EnvConfig
+from rlher.core import schema
+from rlher.core.schema import CheckConfig, EnvConfig
 from rlher.envs import catalog, make_env
-from rlher.envs.check import check_goal_env
-from rlher.envs.probe import PROBED, describe
+from rlher.envs.contract.checker import check_goal_env
+from rlher.envs.contract.probe import PROBED, describe
 
 NAMES = [entry.name for entry in catalog.entries()]
 HERE = [entry.name for entry in catalog.entries() if entry.installed]
@@ -19,9 +19,9 @@ HERE = [entry.name for entry in catalog.entries() if entry.installed]
 
 @functools.cache
 def load(name: str, *overrides: str) -> EnvConfig:
-    config.register()
+    schema.register()
     with initialize_config_module("rlher.conf", version_base="1.3"):
-        return config.to_object(compose("check", [f"env={name}", *overrides]), CheckConfig).env
+        return schema.to_object(compose("check", [f"env={name}", *overrides]), CheckConfig).env
 
 
 def force_success(env: gym.Env) -> tuple:

@@ -2,11 +2,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.config import EnvConfig
+from rlher.core.schema import EnvConfig
 from rlher.envs import make_env
-from rlher.envs.check import check_goal_env
+from rlher.envs.contract.checker import check_goal_env
+from rlher.envs.contract.probe import describe
 from rlher.envs.goal_wrapper import GoalEnvWrapper
-from rlher.envs.probe import describe
 from rlher.envs.vec import make_goal_envs
 
 CAR = EnvConfig(id="CarToGoal-v0", modules=["goal_mountain_car"])

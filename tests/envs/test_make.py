@@ -3,10 +3,10 @@ import sys
 import numpy as np
 import pytest
 
-from rlher.config import EnvConfig
+from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.schema import EnvConfig
 from rlher.envs import make_env
-from rlher.envs.registry import ensure_registered
-from rlher.errors import EnvironmentFault, UserError
+from rlher.envs.registration import ensure_registered
 
 
 def hostile(name: str, **keys) -> EnvConfig:

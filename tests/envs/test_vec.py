@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hostile_envs import LineEnv  # noqa: F401  (registers)
 
-from rlher.config import EnvConfig
+from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.schema import EnvConfig
 from rlher.envs.vec import make_goal_envs
-from rlher.errors import EnvironmentFault, UserError
 
 
 def hostile(name: str, **keys) -> EnvConfig:
@@ -186,5 +186,5 @@ def test_envs_alone_imports_no_torch():
     import subprocess
 
     heavy = "[m for m in ('torch', 'stable_baselines3', 'highway_env') if m in sys.modules]"
-    code = f"import sys, rlher.envs, rlher.envs.catalog, rlher.envs.check; print({heavy})"
+    code = f"import sys, rlher.envs, rlher.envs.catalog, rlher.envs.contract.checker; print({heavy})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

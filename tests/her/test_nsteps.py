@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from play import Player, make_buffer
+
+from tests.support.her_play import Player, make_buffer
 
 
 def by_hand(log, start, goal, n_steps, gamma, relabelled, done_of):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from play import Player, make_buffer
 
 from rlher.her.storage import Storage
+from tests.support.her_play import Player, make_buffer
 
 
 def held(buffer, moving=False):

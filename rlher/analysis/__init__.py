@@ -1,0 +1,1 @@
+"""Reading many runs: learning curves, comparison, plots and the HTML report."""

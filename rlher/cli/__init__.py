@@ -1,0 +1,1 @@
+"""The `rlher` command."""

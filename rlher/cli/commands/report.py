@@ -1,0 +1,51 @@
+"""`rlher report`: one page that can be sent, with all that the run folders say."""
+
+from pathlib import Path
+
+from rlher.analysis import comparison, loading
+from rlher.analysis.html.page import Content, render
+from rlher.analysis.html.study_section import RERUNS, StudyPage, is_study, read_study
+from rlher.analysis.loading import Group
+from rlher.core.errors import UserError, tell
+from rlher.core.files import leads_out, wanted
+from rlher.core.schema import ReportConfig
+
+KINDS = (".html", ".htm")
+
+
+def report(config: ReportConfig) -> int:
+    """Write an HTML file that needs no other file and no network.
+
+    :raises UserError: no runs, or a page that cannot be written.
+    """
+    path = Path(config.output or Path(config.logs) / "report.html")
+    if path.suffix.lower() not in KINDS:
+        raise UserError(f"a page's name must end in {' or '.join(KINDS)}, not {str(path)!r}.")
+    studies = [read_study(Path(place)) for place in config.runs if is_study(Path(place))]
+    groups, notes = _groups(config, studies)
+    content = Content(config.title or _title(groups, studies), groups, studies, notes)
+    page, more = render(content)
+    for line in [*notes, *more]:
+        tell(line)
+    with wanted(path) as temporary:
+        # A folder's name may hold bytes that are no text.
+        temporary.write_text(page, encoding="utf-8", errors="replace")
+    print(path)
+    return 0
+
+
+def _groups(config: ReportConfig, studies: list[StudyPage]) -> tuple[list[Group], list[str]]:
+    """Read the runs that are compared, and each study's best trials that were run again."""
+    places = [place for place in config.runs if not is_study(Path(place))]
+    groups, notes = ([], []) if studies and not places else comparison.arms(places, config.logs, config.by)
+    for study in studies:
+        again = study.folder / RERUNS
+        found, passed = loading.read_below(str(again)) if again.is_dir() and not leads_out(again) else ([], [])
+        more, pooled = loading.group(found, config.by) if found else ([], [])
+        groups += more
+        notes += [*study.notes, *passed, *pooled]
+    return groups, notes
+
+
+def _title(groups: list[Group], studies: list[StudyPage]) -> str:
+    return ", ".join(dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)]))

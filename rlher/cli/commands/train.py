@@ -1,0 +1,14 @@
+"""`rlher train`: train an agent and keep everything in a run folder."""
+
+from rlher.core.schema import TrainConfig
+from rlher.training.summary import report
+from rlher.training.trainer import fit
+
+
+def train(config: TrainConfig) -> int:
+    """Train, evaluate and keep everything in a run folder.
+
+    :return: exit code: 0, 1 where the environment broke down in mid-run, 130 after Ctrl-C.
+    :raises UserError: the config asks for something that cannot be done; nothing was started.
+    """
+    return report(*fit(config))

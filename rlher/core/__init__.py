@@ -1,0 +1,1 @@
+"""Config schema, errors, files and statistics that every other package uses."""

@@ -1,0 +1,89 @@
+"""A few random episodes, recorded: what probing and checking look at."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rlher.core.errors import EnvironmentFault
+from rlher.envs.fault_guard import describe_error
+
+MAX_STEPS = 1000
+SECONDS = 0.5
+SECONDS_TO_LIMIT = 5.0
+FEW = 4  # steps that are played however slow the environment is
+
+
+@dataclass
+class Recording:
+    """Steps of random play, one entry a step in every list.
+
+    Observations are those that ``step`` returned, rewards what it paid; ``steps_of_episode`` counts from 1.
+    """
+
+    observations: list[dict[str, np.ndarray]] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    terminated: list[bool] = field(default_factory=list)
+    truncated: list[bool] = field(default_factory=list)
+    infos: list[dict[str, Any]] = field(default_factory=list)
+    steps_of_episode: list[int] = field(default_factory=list)
+
+    @property
+    def achieved(self) -> np.ndarray:
+        """Achieved goals, one row a step."""
+        return np.stack([observation["achieved_goal"] for observation in self.observations])
+
+    @property
+    def desired(self) -> np.ndarray:
+        """Desired goals, one row a step."""
+        return np.stack([observation["desired_goal"] for observation in self.observations])
+
+    def said(self, key: str | None) -> np.ndarray:
+        """Return what ``info[key]`` said on each step, as bool; False where it said nothing."""
+        return np.array([key is not None and bool(info.get(key, False)) for info in self.infos], dtype=bool)
+
+
+def play(env: gym.Env, seed: int = 0) -> Recording:
+    """Play random actions for half a second; longer where it takes that to see how long an episode may get.
+
+    :param env: a goal environment whose observations are what they are declared to be.
+    :param seed: of the first reset and of the actions.
+    """
+    limit_known = env.spec is not None and env.spec.max_episode_steps is not None
+    recording = Recording()
+    env.action_space.seed(seed)
+    env.reset(seed=seed)
+    started = time.monotonic()
+    length = 0
+    for step in range(MAX_STEPS):
+        patience = SECONDS if limit_known or any(recording.truncated) else SECONDS_TO_LIMIT
+        if step > FEW and time.monotonic() - started > patience:
+            break
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        length += 1
+        recording.observations.append({key: np.array(value) for key, value in observation.items()})
+        recording.rewards.append(float(reward))
+        recording.terminated.append(bool(terminated))
+        recording.truncated.append(bool(truncated))
+        recording.infos.append(dict(info))
+        recording.steps_of_episode.append(length)
+        if terminated or truncated:
+            env.reset()
+            length = 0
+    return recording
+
+
+def reward_of(env: gym.Env, achieved: np.ndarray, desired: np.ndarray, info: Any) -> float:
+    """Return the environment's ``compute_reward`` of one pair of goals.
+
+    :raises EnvironmentFault: it raised, or is not one finite number.
+    """
+    try:
+        reward = float(np.asarray(env.get_wrapper_attr("compute_reward")(achieved, desired, info)).reshape(()))
+    except Exception as error:
+        raise EnvironmentFault(f"compute_reward of one pair of goals raised {describe_error(error)}.") from error
+    if not np.isfinite(reward):
+        raise EnvironmentFault(f"compute_reward of one pair of goals returned {reward}.")
+    return reward

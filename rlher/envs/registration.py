@@ -1,0 +1,101 @@
+"""Making sure that an environment's id is known to gymnasium, by importing as little as possible."""
+
+import contextlib
+import importlib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterable
+
+import gymnasium as gym
+
+from rlher.core.errors import UserError, closest
+from rlher.envs import highway_patch
+from rlher.envs.catalog import yaml_ids, yaml_names
+
+# Importing one of these registers its environments. The pattern of ids says which to try first, because
+# highway_env takes longer to import than most commands take to answer; the others are tried before an id is
+# called unknown.
+FAMILIES = {
+    "gymnasium_robotics": r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka",
+    "highway_env": r"parking",
+    "panda_gym": r"Panda",
+}
+EXTRAS = {"panda_gym": "panda"}
+
+gym.register(id="BitFlipping-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv")
+
+
+def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
+    """Import what registers ``env_id`` with gymnasium: ``modules`` first, then the package it seems to belong to.
+
+    :param env_id: as gymnasium.make takes it, ``module:id`` included.
+    :param modules: packages to import in any case.
+    :raises UserError: a module cannot be imported, the id is unknown (the closest ones are named), or it
+        needs an extra that is not installed.
+    """
+    if not env_id:
+        raise UserError("no environment was named: set env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
+    module, _, name = env_id.rpartition(":")
+    for package in [*modules, *([module] if module else [])]:
+        _import(package)
+    for family, pattern in sorted(FAMILIES.items(), key=lambda item: not re.match(item[1], name)):
+        if name in gym.registry:
+            return
+        try:
+            _import_quietly(family)
+        except ImportError:
+            if re.match(pattern, name):
+                raise UserError(_how_to_install(name, family)) from None
+    if name not in gym.registry:
+        near = closest(name, yaml_names()) or closest(name, gym.registry)
+        raise UserError(
+            f"no environment is called {name!r}{near}. `rlher list envs` prints those that come with a config; "
+            "one that a package of yours registers needs env.modules=[<package>]."
+        )
+
+
+def _import(module: str) -> None:
+    # The folder a command is given in is where a person keeps their module; console scripts leave it out of
+    # the path.
+    # Its full name, because a worker process may have been started in another folder.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
+            raise UserError(
+                f"env.modules names {module!r}, which cannot be imported: it is neither installed nor in this folder."
+            ) from None
+        raise UserError(f"importing {module!r} failed: {error}.") from error
+    except Exception as error:
+        raise UserError(f"importing {module!r} failed: {type(error).__name__}: {error}.") from error
+
+
+def _import_quietly(family: str) -> None:
+    # These packages print release notices to stderr on import, which say nothing about the run at hand.
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            importlib.import_module(family)
+    except Exception as error:
+        wanted = os.environ.get("MUJOCO_GL")
+        if not wanted or isinstance(error, ModuleNotFoundError):
+            raise
+        raise UserError(  # MuJoCo loads what it would draw with on import, drawn or not
+            f"{family} cannot be imported while MUJOCO_GL={wanted}, which does not work here: unset it ({error})."
+        ) from error
+    if family == "highway_env":
+        highway_patch.quicken()
+
+
+def _how_to_install(name: str, family: str) -> str:
+    extra = EXTRAS.get(family)
+    pip = (
+        f"pip install 'rlher[{extra}]' (in a checkout '.[{extra}]')"
+        if extra
+        else f"pip install {family.replace('_', '-')}"
+    )
+    known = name in yaml_ids()
+    return f"{name} {'needs' if known else 'looks as if it needed'} {family}, which is not installed: {pip}"

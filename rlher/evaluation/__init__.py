@@ -1,0 +1,1 @@
+"""Trained agents: loading them, playing and measuring episodes, filming and exporting them."""

@@ -1,0 +1,44 @@
+"""A trained agent read back from its run folder: the policy, its normaliser and an environment to act in."""
+
+from dataclasses import dataclass
+
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlher.algos.factory import build_policy, require_fit
+from rlher.core.schema import EnvConfig
+from rlher.envs import make_env
+from rlher.envs.normalize import GoalNormalize
+from rlher.evaluation.policy import policy_of
+from rlher.evaluation.rollout import Policy
+from rlher.runs import model_file
+from rlher.runs.run_folder import Run
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What it takes to act: ``policy`` maps one raw observation of ``env``, built from ``config``, to one action."""
+
+    policy: Policy
+    env: gym.Env
+    config: EnvConfig
+
+
+def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
+    """Rebuild a run's model from its config and fill in the weights.
+
+    No replay buffer is allocated, nothing is unpickled.
+
+    :param which: of the run's models, as :meth:`Run.choose` returns it.
+    :raises UserError: no model, or a damaged one.
+    """
+    env = make_env(run.config.env, render_mode=render_mode)
+    model_file.require_spaces(run.model(which), env)
+    venv = DummyVecEnv([lambda: env])
+    require_fit(run.config.algo.name, env.action_space)
+    normalizer = (
+        GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
+    )
+    model = build_policy(run.config.algo, normalizer or venv, device)
+    model_file.load_policy(run.model(which), model, normalizer)
+    return Agent(policy_of(model, normalizer, deterministic), env, run.config.env)

@@ -1,0 +1,147 @@
+"""`rlher export`: a run's agent as a plain Stable-Baselines3 model, with a script that plays it and a model card."""
+
+import json
+import shutil
+import sys
+from contextlib import closing
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlher.analysis.loading import number
+from rlher.core.errors import UserError
+from rlher.core.files import leads_out, read_json, replacing, write_text
+from rlher.core.schema import EnvConfig, ExportConfig
+from rlher.envs import bit_flipping
+from rlher.envs.normalize import GoalNormalize
+from rlher.evaluation.agent import load_agent
+from rlher.evaluation.export.card import model_card
+from rlher.evaluation.export.sb3_model import plain_model, scales
+from rlher.evaluation.export.script import is_own, name_of, play_script, registering, require_modules
+from rlher.evaluation.policy import policy_of
+from rlher.evaluation.rollout import FINAL_SEEDS, Policy, evaluate_policy, play
+from rlher.runs import run_folder
+from rlher.runs.run_folder import Run, model_name
+
+RATES = ("success_rate", "success_rate_low", "success_rate_high", "reached_rate")
+NUMBERS = {*RATES, "mean_reward", "mean_length", "episodes"}
+"""What a summary of an evaluation must hold."""
+
+
+def export(config: ExportConfig) -> int:
+    """Write the folder, and print where it is.
+
+    :return: exit code 0.
+    :raises UserError: no such run, no readable model, or a folder that cannot be written.
+    """
+    run = run_folder.find(config.run, config.logs)
+    which = run.choose(config.checkpoint, ("best", "last"))
+    folder = Path(config.output) if config.output else _own_folder(run)
+    require_modules(run.config.env.modules)
+    print(f"{run.folder}, {model_name(which)}", file=sys.stderr)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        notes = _write(run, which, folder)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error}.") from error
+    for note in notes:
+        print(f"  {note}", file=sys.stderr)
+    print(json.dumps({"run": str(run.folder), "checkpoint": which, "folder": str(folder)}) if config.json else folder)
+    print(f"play it: python {folder / 'play.py'}", file=sys.stderr)
+    return 0
+
+
+def _own_folder(run: Run) -> Path:
+    """Return the folder to write to where none is named."""
+    folder = run.folder / "export"
+    if leads_out(folder):
+        raise UserError(f"{folder} is a link to another folder: say with --output where to write.")
+    return folder
+
+
+def _write(run: Run, which: str, folder: Path) -> list[str]:
+    """Write every file of the folder, and return what is to be known of them."""
+    agent = load_agent(run, which, "cpu", deterministic=True, render_mode=None)
+    with closing(agent.env) as env:
+        venv = DummyVecEnv([lambda: env])
+        normalize = run.config.normalize
+        normalizer = GoalNormalize(venv, normalize.clip, training=False) if normalize.enabled else None
+        plain = plain_model(run, which, venv, normalizer)
+        policy = policy_of(plain.model, normalizer)
+        _require_same(env, agent.policy, policy)
+        measured = _measured(run, which, env, policy) | {"timesteps": plain.model.num_timesteps}
+        notes = [*plain.caveats, *_env_notes(run.config.env, env)]
+    file = f"{run.config.algo.name}-{name_of(run.config.env)}.zip"
+    replay = _replay(run, plain.model.num_timesteps)
+    texts = {
+        "README.md": model_card(run, plain, measured, file, notes, replay is not None),
+        "play.py": play_script(run.config, plain, file),
+        "requirements.txt": _requirements(run.config.env, type(plain.model)),
+    }
+    with replacing(folder / file) as temporary, temporary.open("wb") as stream:
+        plain.model.save(stream)
+    if normalizer is not None:
+        with replacing(folder / "normalizer.npz") as temporary:
+            np.savez(temporary, **scales(normalizer))  # type: ignore[arg-type]
+    own = Path(bit_flipping.__file__) if is_own(run.config.env) else None
+    for name, source in {"replay.mp4": replay, "bit_flipping.py": own}.items():
+        if source is not None:
+            with replacing(folder / name) as temporary:
+                shutil.copyfile(source, temporary)
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    return notes
+
+
+def _replay(run: Run, steps: int) -> Path | None:
+    """Return the clip of a model, unless there is none, or a link to what is not the run's."""
+    clip = run.folder / "clips" / f"{steps}.mp4"
+    return clip if clip.is_file() and not leads_out(clip, run.folder) else None
+
+
+def _require_same(env: gym.Env, one: Policy, other: Policy) -> None:
+    """Hold two policies against each other for an episode: a model that acts otherwise must not leave the house."""
+
+    def both(observation: dict[str, np.ndarray]) -> np.ndarray:
+        action = one(observation)
+        np.testing.assert_allclose(other(observation), action, atol=1e-4, err_msg="the exported model acts otherwise")
+        return action
+
+    play(env, both, FINAL_SEEDS)
+
+
+def _measured(run: Run, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
+    """Return what the run's last word on a model was, else measure it the same way now."""
+    episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEEDS
+    result = read_json(run.folder / "result.json")
+    if result.get("status") == "finished" and which in run_folder.MODELS:
+        summary = result.get("best") if which == "best" else result
+        found = summary.items() if isinstance(summary, dict) else ()
+        told = {name: value for name, value in found if number(value) is not None}
+        if told.keys() >= NUMBERS:
+            return {"crash_rate": None, **told, "seed": seed}
+    print(f"  measuring it in {episodes} episodes", file=sys.stderr)
+    return {**evaluate_policy(env, policy, episodes, seed).summary(), "seed": seed}
+
+
+def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
+    """Say what playing an environment needs that is not in the folder."""
+    notes = [f"`{module}` registers the environment and is not part of this folder." for module in config.modules]
+    if type(env.unwrapped).__module__.startswith("rlher.") and not is_own(config):
+        notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher's, so playing it needs rlher.")
+    return notes
+
+
+def _requirements(env: EnvConfig, model: type) -> str:
+    """List what the script imports, in the versions the export was made with."""
+    simulators = {"gymnasium_robotics": ["mujoco"], "panda_gym": ["pybullet"]}
+    modules = [module for module in registering(env) if module not in env.modules]
+    needed = {"stable_baselines3", model.__module__.partition(".")[0], "torch", "gymnasium", "numpy", *modules}
+    needed |= {each for module in modules for each in simulators.get(module, [])}
+    distributions = metadata.packages_distributions()
+    names = sorted({distributions.get(module, [module])[0].replace("_", "-") for module in needed})
+    return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)

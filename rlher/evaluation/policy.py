@@ -1,0 +1,17 @@
+"""From a model to the function that evaluations call."""
+
+import numpy as np
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecNormalize
+
+from rlher.evaluation.rollout import Policy
+
+
+def policy_of(model: OffPolicyAlgorithm, normalizer: VecNormalize | None, deterministic: bool = True) -> Policy:
+    """Return a model's policy as a function from one raw observation to one action."""
+
+    def policy(observation: dict[str, np.ndarray]) -> np.ndarray:
+        seen = normalizer.normalize_obs(observation) if normalizer else observation
+        return model.predict(seen, deterministic=deterministic)[0]
+
+    return policy

@@ -1,0 +1,1 @@
+"""Episodes as video: recording, tiling, captions, writing the file."""

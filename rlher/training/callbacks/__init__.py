@@ -1,0 +1,1 @@
+"""Stable-Baselines3 callbacks of a training run."""

@@ -1,0 +1,55 @@
+"""Bounded target values, for every algorithm with a target network; ours are in tests/algos/test_faithful.py."""
+
+import pytest
+import torch as th
+
+from rlher.algos import ALGORITHMS
+from rlher.algos.factory import build_model
+from rlher.algos.target_bounds import resolve
+from rlher.core.errors import UserError
+from rlher.core.schema import ALGO_SCHEMAS, BitFlippingConfig, EngineConfig, HerConfig
+from rlher.envs.vec import make_goal_envs
+
+CASES = [
+    ("auto", [-1.0, 0.0], 0.95, (-20.0, 0.0)),
+    ("auto", [0.0, 1.0], 0.9, (0.0, 10.0)),
+    ("auto", [None, 0.0], 0.95, (None, 0.0)),
+    ("auto", [-1.0, -0.5], 0.5, (-2.0, 0.0)),  # an episode may end at once: 0 is always possible
+    ("auto", None, 0.95, None),
+    ("auto", [-1.0, 0.0], 1.0, None),
+    (None, [-1.0, 0.0], 0.95, None),
+    ([-5, 5], None, 0.95, (-5, 5)),
+]
+
+
+@pytest.mark.parametrize(("wanted", "rewards", "gamma", "expected"), CASES)
+def test_resolve(wanted, rewards, gamma, expected) -> None:
+    found = resolve(wanted, rewards, gamma)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize("wanted", ["much", 3, [1], [2, 1], ["a", "b"], {"low": 1}])
+def test_nonsense_is_told(wanted) -> None:
+    with pytest.raises(UserError, match="target_q_bounds"):
+        resolve(wanted, [-1.0, 0.0], 0.9)
+
+
+@pytest.mark.parametrize("name", [name for name, algorithm in ALGORITHMS.items() if algorithm.target])
+def test_every_target_network_of_sb3_is_bounded(name: str) -> None:
+    continuous = ALGORITHMS[name].actions == "continuous"
+    env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=continuous, reward_range=[-1.0, 0.0])
+    algo = ALGO_SCHEMAS[name](
+        name=name, net_arch=[8], learning_starts=5, gradient_steps=1, target_q_bounds=[-0.01, 0.01]
+    )  # type: ignore[call-arg]
+    envs = make_goal_envs(env)
+    model = build_model(algo, HerConfig(), env, envs, 0, "cpu", EngineConfig(name="sb3"))
+    model.learn(20)
+    target = getattr(model, ALGORITHMS[name].target)
+    for parameter in target.parameters():  # far outside the bounds, so that an unbounded output would show
+        th.nn.init.constant_(parameter, 1.0)
+    samples = model.replay_buffer.sample(8)
+    outputs = target(samples.observations, samples.actions.float()) if continuous else target(samples.observations)
+    for output in outputs if isinstance(outputs, tuple) else (outputs,):
+        assert output.min() >= -0.01
+        assert output.max() <= 0.01
+        assert output.numel() >= 8

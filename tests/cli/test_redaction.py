@@ -1,0 +1,153 @@
+"""Passwords: what is printed or written down never holds one, however it was typed."""
+
+import logging
+import shlex
+import time
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from rlher.core.errors import command_line, redacted
+from rlher.training.loggers import services
+from tests.conftest import TINY
+
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=40", "eval.freq=40")
+
+SECRETS = [
+    ("postgresql://u:SEC RET@h/db", "postgresql://u:***@h/db"),
+    ("postgresql://u:SEC\tRET@h/db", "postgresql://u:***@h/db"),
+    ("postgresql://u:SEC'RET@h/db", "postgresql://u:***@h/db"),
+    ("postgresql://u:SEC@RET/SECRET@h/db", "postgresql://u:***@h/db"),
+    ("postgresql://u:SEC@RET SECRET@h/db", "postgresql://u:***@h/db"),
+    ("postgresql://u:5432/SECRET@h/db", "postgresql://u:***@h/db"),
+    ("postgresql://u v:SEC RET@h/db", "postgresql://u v:***@h/db"),
+    ("postgresql://u://SECRET@h/db", "postgresql://u:***@h/db"),
+    ("postgresql://u@server:SECRET@h/db", "postgresql://u@server:***@h/db"),
+    ("postgresql:///u:SECRET@h/db", "postgresql:///u:***@h/db"),
+    ("postgresql:/u:SECRET@h/db", "postgresql:/u:***@h/db"),
+    ("postgresql:u:SECRET@h/db", "postgresql:***@h/db"),
+    ("postgresql://u:***@RET/SECRET@h/db", "postgresql://u:***@h/db"),
+    ("u:SEC RET@h/db", "u:***@h/db"),
+    ("storage=u:SECRET@h/db", "storage=u:***@h/db"),
+    ("http://u:SECRET@h:80/a", "http://u:***@h:80/a"),
+    ("http://u:SEC/RET@h:80/a", "http://u:***@h:80/a"),
+    ("sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY", "sqlite:///s.db?sslpassword=***&password=***"),
+    ("sqlite:///s.db?password=SEC'RET&x=1", "sqlite:///s.db?password=***&x=1"),
+    ("sqlite:///s.db?password=SEC;RET", "sqlite:///s.db?password=***"),
+    ("sqlite:///s.db?password=***SECRET", "sqlite:///s.db?password=***"),
+    ("sqlite:///s.db?Password=SECRET", "sqlite:///s.db?Password=***"),
+    ("sqlite:///s.db?x=1;passwd=SECRET", "sqlite:///s.db?x=1;passwd=***"),
+    ("sqlite:///s.db?pass%77or%44=SECRET", "sqlite:///s.db?pass%77or%44=***"),
+    ("sqlite:///s.db?p%57d=SECRET", "sqlite:///s.db?p%57d=***"),
+    ("mssql:///?odbc_connect=UID%3Du%3BPWD%3DSECRET", "mssql:///?odbc_connect=***"),
+    ("https://h/a?access_token=SECRET", "https://h/a?access_token=***"),
+]
+
+
+@pytest.mark.parametrize(("word", "shown"), SECRETS, ids=[word for word, _ in SECRETS])
+def test_a_command_line_is_kept_without_passwords(word: str, shown: str) -> None:
+    kept = command_line(["rlher", "optimize", "--storage", word, "seed=3"])
+    assert shlex.split(kept) == ["rlher", "optimize", "--storage", shown, "seed=3"]
+    assert redacted(redacted(word)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://localhost:80/a@b",
+        "cannot reach http://localhost:80: ask me@home",
+        "postgresql://host:5432/db",
+        "postgresql://host/db?application_name=me%40home",
+        "postgresql://u:***@h/db: no such role me@home",
+        "sqlite:///study.db?timeout=3",
+        "no address, such as sqlite:///study.db or postgresql://user@host/database.",
+        "logs/tqc/parking-v0_1: no run in it",
+        "the key is=this; the password=that",
+    ],
+)
+def test_what_is_no_password_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize("part", ["a.", "a://b:", "a://b:@ ", "?pass", "?pass=", "'a:b", "http://a:1"])
+@pytest.mark.parametrize("whole", ["{}", "@{}", "a://b:c@{}"])
+def test_a_long_text_takes_no_longer_than_it_is(part: str, whole: str) -> None:
+    began = time.perf_counter()
+    redacted(whole.format(part * 50_000))
+    assert time.perf_counter() - began < 5
+
+
+TYPED = [
+    # words, what is told all the same
+    (("--storage", "postgresql:/user:SECRET@h/db"), "no database address"),
+    (("--storage", "user:SECRET@h/db"), "no database address"),
+    (("--storage", "SECRET"), "no database address, such as sqlite:///study.db or postgresql://user@host/database."),
+    (("--storage", "postgresql://user:SECRET@127.0.0.1:notaport/db"), "no database address"),
+    (("--storage", "postgresql://h:SECRET/db"), "no database address"),
+    (("--storage", "sqlite://h/s.db?sslpassword=SECRET"), "cannot use the storage sqlite://h/s.db: Invalid SQLite URL"),
+    (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "cannot use the storage sqlite:////nowhere/s.db: "),
+    (("--storage", "sqlite:////nowhere/s.db?PASSWORD=SECRET"), "cannot use the storage sqlite:////nowhere/s.db: "),
+    (("--storage", "sqlite:///s.db?timeout=soon"), "cannot use the storage sqlite:///s.db: could not convert"),
+    (("--storage", "sqlite://u:SEC@RET/SECRET@h/s.db"), "cannot use the storage sqlite://u:***@h/s.db: "),
+    (("storage='postgresql://user:SEC RET}@h/db",), "storage=... cannot be read"),
+    (("storage=postgresql://user:SEC=RET}@h/db",), "storage=... cannot be read"),
+    (("storage.x=postgresql://user:SEC RET@h/db",), "storage.x=postgresql://user:***@h/db: "),
+    (("storage=postgresql://user:SEC,RET@h/db",), "storage=postgresql://user:***@h/db is several values"),
+    (("storage=[postgresql://user:SECRET@h/db]",), "postgresql://user:***@h/db"),
+    (("storage='postgresql://user:SEC${x} RET@h/db'",), "Interpolation key 'x' not found"),
+    (("postgresql://user:SEC RET@h/db",), "neither a flag nor key=value"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), TYPED, ids=[" ".join(words) for words, _ in TYPED])
+def test_a_mistake_is_told_without_the_password(rlher, words: tuple[str, ...], told: str) -> None:
+    done = rlher("optimize", *BITS, *words)
+    assert done.code == 2
+    assert told in done.err
+    assert "Traceback" not in done.err
+    assert not [part for part in ("SEC", "RET") if part in done.out + done.err]
+
+
+@pytest.mark.parametrize(
+    ("word", "flags"),
+    [
+        *product(["storage='{}'", "storage=${{oc.env:ADDRESS}}"], [("--cfg", "job"), ("--cfg", "all"), ("-c", "job")]),
+        ("storage='{}'", ("--info", "config")),
+    ],
+)
+def test_a_printed_config_holds_no_password(
+    rlher, monkeypatch: pytest.MonkeyPatch, word: str, flags: tuple[str, ...]
+) -> None:
+    address = "postgresql://user:SEC RET@host/db?sslpassword=SEC"
+    monkeypatch.setenv("ADDRESS", address)
+    monkeypatch.setattr(logging.getLogger("hydra._internal.hydra"), "disabled", False)  # by another run in this process
+    done = rlher("optimize", word.format(address), *flags)
+    assert done.code == 0, done.err
+    assert "postgresql://user:***@host/db?sslpassword=***" in done.out
+    assert "n_trials: 100" in done.out
+    assert not [part for part in ("SEC", "RET") if part in done.out + done.err]
+
+
+def test_no_file_of_a_search_holds_a_password(rlher, tmp_path: Path) -> None:
+    address = "sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY"
+    search = ("--n-trials", "1", "space=her", "rerun_best=1", "rerun_seeds=2", "n_seeds=1", "--workers", "1")
+    done = rlher("optimize", *BITS, *search, "--no-progress", "--storage", address)
+    assert done.code == 0, done.err
+    commands = [path.read_text() for path in tmp_path.rglob("command.txt")]
+    assert len(commands) >= 2
+    assert all("sqlite:///s.db?sslpassword=***&password=***" in command for command in commands)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"SEC" in path.read_bytes() or b"RETY" in path.read_bytes()]
+
+
+def test_a_service_that_fails_is_told_without_its_password(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
+
+    monkeypatch.setattr(services, "find_spec", lambda name: name)
+    monkeypatch.setitem(services.SERVICES, "mlflow", fail)
+    done = rlher("train", *BITS, "logger=mlflow")
+    assert done.code == 0
+    assert "ConnectionError: API request to http://user:***@127.0.0.1:1/api failed with timeout." in done.err
+    assert not [part for part in ("SEC", "RET") if part in done.out + done.err]

@@ -1,0 +1,28 @@
+"""The scripts that the numbers of the documents come from still run, in a small form; what they print is not judged."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bench_train.py", "--only", "dqn", "--rounds", "1", "--capacity", "3000", "--eager"),
+        ("bench_buffer.py", "--repeats", "2", "--capacities", "2000", "--skip-memory"),
+        ("bench_checkpoint.py", "--transitions", "5000"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_benchmark_still_measures(words: tuple[str, ...], tmp_path: Path) -> None:
+    script, *options = words
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / script, *options], capture_output=True, text=True, cwd=tmp_path, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\d\.\d", done.stdout)

@@ -1,0 +1,77 @@
+"""What a terminal would obey is shown instead, wherever it comes from."""
+
+from pathlib import Path
+
+import pytest
+
+from rlher.core.errors import printable, tell
+from tests.conftest import TINY, Make
+
+TITLE = "\x1b]0;PWN\x07\x1b[31m"
+BIDI = "\u202e\u2066"
+NASTY = f"Nasty{TITLE}\x9b31m{BIDI}\nrlher: all is well\r\x7f-v0"
+
+
+def obeyed(text: str) -> str:
+    """Return the signs in a text that do something to a terminal, but for the ends of our own lines."""
+    return "".join(sign for sign in text if not sign.isprintable() and sign != "\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (TITLE, r"\x1b]0;PWN\x07\x1b[31m"),
+        ("a\nb\tc\r", r"a\nb\tc\r"),
+        ("\x7f\x9b", r"\x7f\x9b"),
+        (BIDI, r"\u202e\u2066"),
+        ("\udcff", r"\udcff"),
+        ("50 % → Übung, 目標 …", "50 % → Übung, 目標 …"),
+    ],
+)
+def test_printable(text: str, shown: str, capsys: pytest.CaptureFixture) -> None:
+    assert printable(text) == shown
+    tell(text)
+    assert capsys.readouterr().err == f"rlher: {shown}\n"
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "latex"])
+def test_compare_shows_what_a_run_says(rlher, make_run: Make, form: str) -> None:
+    for seed in range(3):
+        make_run(f"sac/three_{seed}", seed, env={"id": NASTY})
+    make_run("sac/one", algo={"activation": NASTY}, env={"id": "Some-v0", "name": NASTY})
+    done = rlher("compare", "--by", "algo.activation", "--format", form)
+    assert done.code == 0, done.err
+    assert "PWN" in done.out
+    assert "PWN" in done.err
+    assert not obeyed(done.out + done.err)
+    assert not [line for line in (done.out + done.err).splitlines() if line.startswith("rlher: all is well")]
+
+
+def test_report_tells_of_folders_by_names_it_can_print(rlher, make_run: Make) -> None:
+    make_run("sac/whole")
+    make_run(f"sac/{NASTY}").joinpath("evaluations.csv").unlink()
+    done = rlher("report", "--output", "page.html")
+    assert done.code == 0, done.err
+    assert "PWN" in done.err
+    assert not obeyed(done.out + done.err)
+
+
+def test_a_run_is_announced_and_told_of_in_signs_one_sees(rlher, tmp_path: Path) -> None:
+    logs = f"logs{NASTY}"
+    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=40", "eval.freq=40")
+    done = rlher("train", *words, "--logs", logs)
+    assert done.code == 0, done.err
+    evaluated = rlher("evaluate", str(next(tmp_path.glob("*/dqn/*"))), "--episodes", "1")
+    assert evaluated.code == 0, evaluated.err
+    for printed in (done.out, done.err, evaluated.err):
+        assert "PWN" in printed
+        assert not obeyed(printed)
+
+
+@pytest.mark.parametrize("words", [("train", "env=any", f"env.id='{NASTY}'"), ("evaluate", NASTY), (NASTY,)])
+def test_a_mistake_is_told_in_signs_one_sees(rlher, words: tuple[str, ...]) -> None:
+    done = rlher(*words)
+    assert done.code == 2
+    assert "PWN" in done.err
+    assert not obeyed(done.err)
+    assert len(done.err.splitlines()) == 1

@@ -1,0 +1,81 @@
+"""The normaliser: one for both goals, rewards untouched, episode ends exact."""
+
+import numpy as np
+import pytest
+
+from rlher.core.schema import EnvConfig
+from rlher.envs.normalize import GoalNormalize
+from rlher.envs.vec import make_goal_envs
+
+REACH = EnvConfig(id="FetchReach-v4", max_episode_steps=6, success_key="is_success")
+
+
+@pytest.fixture(scope="module")
+def played():
+    envs = GoalNormalize(make_goal_envs(REACH), clip=0.5)
+    envs.reset()
+    steps = [envs.step(np.array([envs.action_space.sample()])) for _ in range(18)]
+    return envs, steps
+
+
+def test_both_goals_share_one_normaliser(played) -> None:
+    envs, _ = played
+    goal = np.array([[1.3, 0.7, 0.5]])
+    seen = envs.normalize_obs({"achieved_goal": goal, "desired_goal": goal})
+    np.testing.assert_array_equal(seen["achieved_goal"], seen["desired_goal"])
+    assert envs.obs_rms["achieved_goal"].count == pytest.approx(2 * envs.obs_rms["observation"].count, rel=1e-3)
+
+
+def test_rewards_are_raw_and_observations_clipped(played) -> None:
+    _, steps = played
+    assert {float(step[1][0]) for step in steps} <= {0.0, -1.0}
+    assert max(np.abs(step[0]["observation"]).max() for step in steps) <= 0.5
+
+
+def test_the_last_observation_of_an_episode_survives_clipping(played) -> None:
+    envs, steps = played
+    ends = [step[3][0] for step in steps if step[2][0]]
+    assert len(ends) == 3
+    for info in ends:
+        raw = info["raw_terminal_observation"]
+        lossy = envs.unnormalize_obs(info["terminal_observation"])
+        assert np.abs(raw["observation"] - lossy["observation"]).max() > 0.01, "this test needs something to clip"
+        assert np.linalg.norm(raw["achieved_goal"] - [1.34, 0.75, 0.53]) < 0.3, "where a gripper can be"
+
+
+def test_the_buffer_stores_the_exact_end() -> None:
+    from rlher.algos.factory import build_model
+    from rlher.core.schema import DDPGConfig, HerConfig
+
+    envs = GoalNormalize(make_goal_envs(REACH), clip=0.5)
+    ends: list[np.ndarray] = []
+    step_wait = envs.step_wait
+
+    def recording():
+        outcome = step_wait()
+        ends.extend(
+            info["raw_terminal_observation"]["achieved_goal"]
+            for info in outcome[3]
+            if "raw_terminal_observation" in info
+        )
+        return outcome
+
+    envs.step_wait = recording  # type: ignore[method-assign]
+    algo = DDPGConfig(name="ddpg", learning_starts=100, gradient_steps=1, net_arch=[8])
+    model = build_model(algo, HerConfig(goal_selection_strategy="final", n_sampled_goal=10_000), REACH, envs, 0, "cpu")
+    model.learn(12)
+    goals = model.replay_buffer.sample(200).observations["desired_goal"].numpy()
+    distance = np.linalg.norm(goals[:, None] - np.asarray(ends)[None], axis=-1).min(axis=1)
+    assert np.median(distance) < 1e-6, "hindsight goals of `final` are the episodes' raw last positions"
+
+
+def test_state_round_trip(played) -> None:
+    envs, _ = played
+    other = GoalNormalize(make_goal_envs(REACH), clip=0.5)
+    other.load_state(envs.state())
+    observation = {"observation": np.ones((2, 10)), "achieved_goal": np.ones((2, 3)), "desired_goal": np.zeros((2, 3))}
+    for name, value in envs.normalize_obs(observation).items():
+        np.testing.assert_array_equal(value, other.normalize_obs(observation)[name])
+    broken = envs.state() | {"observation/mean": np.zeros(3)}
+    with pytest.raises(ValueError, match="shape"):
+        other.load_state(broken)

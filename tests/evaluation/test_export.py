@@ -1,0 +1,224 @@
+"""Exported agents: they play as they did, where rlher is not installed, and their card is true."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from rlher.algos import ALGORITHMS
+from rlher.evaluation.agent import load_agent
+from rlher.runs import run_folder
+from tests.conftest import TINY
+
+BITS = ("env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=100")
+
+ELSEWHERE = """
+import json, runpy, sys
+import numpy as np
+
+for folder, zip_file in zip(sys.argv[1::2], sys.argv[2::2]):
+    sys.path.insert(0, folder)
+    played = runpy.run_path(folder + "/play.py")
+    loaded = type(played["model"]).load(folder + "/" + zip_file)
+    with np.load(folder + "/seen.npz") as seen:
+        rows = [{key: seen[key][row] for key in seen} for row in range(len(seen["observation"]))]
+    prepare = played.get("normalised", lambda obs: obs)
+    for model in (played["model"], loaded):
+        print(json.dumps([np.asarray(model.predict(prepare(row), deterministic=True)[0]).tolist() for row in rows]))
+    print(json.dumps(loaded.num_timesteps))
+assert "rlher" not in sys.modules
+"""
+"""Plays where rlher cannot be imported, and acts by both ways of loading the model: four lines an agent."""
+
+
+def exported(rlher, *words: str, to: str = "export") -> tuple[Path, Path]:
+    """Train and export, and return the run's folder and the export's."""
+    done = rlher("train", *words, "--json")
+    assert done.code == 0, done.err
+    run = Path(json.loads(done.out)["run"])
+    done = rlher("export", str(run), "--output", to)
+    assert done.code == 0, done.err
+    assert done.out == f"{to}\n"
+    return run, Path(to).absolute()
+
+
+def require_same_elsewhere(*agents: tuple[Path, Path], rows: int = 20) -> list[tuple[str, int]]:
+    """Hold exported models' actions against their runs', on random observations, and return what else is said of each.
+
+    All play in one process, where importing rlher fails.
+    """
+    wanted = [_acts_here(run, folder, rows) for run, folder in agents]
+    stub = Path("hidden/rlher").absolute()
+    stub.mkdir(parents=True)
+    (stub / "__init__.py").write_text("raise ImportError('rlher is not installed here')\n")
+    words = [word for _, folder in agents for word in (str(folder), next(folder.glob("*.zip")).name)]
+    command = [sys.executable, "-c", ELSEWHERE, *words]
+    environment = {**os.environ, "PYTHONPATH": str(stub.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
+    assert done.returncode == 0, done.stderr
+    lines, said = iter(done.stdout.splitlines()), []
+    for (run, _), actions in zip(agents, wanted, strict=True):
+        played, built, loaded, steps = next(lines), *(json.loads(next(lines)) for _ in range(3))
+        np.testing.assert_allclose(built, actions, atol=1e-5, err_msg=str(run))
+        np.testing.assert_allclose(loaded, actions, atol=1e-5, err_msg=str(run))
+        assert len({json.dumps(action) for action in built}) > 1, "one that always does the same shows nothing"
+        said.append((played, steps))
+    return said
+
+
+def _acts_here(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
+    agent = load_agent(run_folder.find(str(run), "logs"), "best", "cpu", True, None)
+    space = agent.env.observation_space
+    space.seed(0)
+    drawn = [space.sample() for _ in range(rows)]
+    observations = {key: np.stack([row[key] for row in drawn]).clip(-3, 3) for key in space.spaces}
+    np.savez(folder / "seen.npz", **observations)
+    return [agent.policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
+
+
+def test_every_algorithm_plays_on_without_rlher(rlher) -> None:
+    agents = []
+    for algo, algorithm in ALGORITHMS.items():
+        kind = f"env.continuous={str(algorithm.actions == 'continuous').lower()}"
+        agents.append(exported(rlher, f"algo={algo}", *BITS, kind, "algo.learning_rate_schedule=linear", to=algo))
+    for (run, _), (played, steps) in zip(agents, require_same_elsewhere(*agents), strict=True):
+        assert played.startswith("success: ")
+        assert steps == json.loads((run / "result.json").read_text())["best"]["timesteps"]
+
+
+def test_an_agent_without_normalisation(rlher) -> None:
+    run, folder = exported(rlher, "algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false")
+    require_same_elsewhere((run, folder))
+    assert not (folder / "normalizer.npz").exists()
+
+
+def test_layer_norm_critics_are_left_behind_and_that_is_said(rlher) -> None:
+    run, folder = exported(rlher, "algo=tqc", *BITS, "env.continuous=true", "algo.layer_norm_critics=true")
+    require_same_elsewhere((run, folder))
+    said = rlher("export", str(run))
+    assert "cannot be trained on" in said.err
+    assert "cannot be trained on" in (folder / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("algo", "env"), [("ddpg", "FetchReach-v4"), ("sac", "parking-classic")])
+def test_environments_of_others_are_made_as_they_were(rlher, algo: str, env: str) -> None:
+    limit = ("env.max_episode_steps=7", "total_timesteps=60", "eval.freq=30")
+    run, folder = exported(rlher, f"algo={algo}", f"env={env}", "~tuned", *TINY, *limit)
+    ((played, _),) = require_same_elsewhere((run, folder))
+    assert played.endswith("7 steps")
+    script = (folder / "play.py").read_text()
+    assert ("'add_walls': False" in script or "add_walls=False" in script) == (env == "parking-classic")
+    requirements = (folder / "requirements.txt").read_text()
+    assert ("gymnasium-robotics==" if algo == "ddpg" else "highway-env==") in requirements
+    assert "rlher" not in requirements
+
+
+MINE = """
+import gymnasium as gym
+import numpy as np
+from rlher.envs.goal_wrapper import GoalEnvWrapper
+
+def make(render_mode=None):
+    return GoalEnvWrapper(
+        gym.make("MountainCarContinuous-v0", render_mode=render_mode),
+        goal_of=lambda observation: observation[..., :1],
+        reward=lambda achieved, desired: -(np.abs(achieved - desired)[..., 0] > 0.05).astype(np.float32),
+        goal_space=gym.spaces.Box(-1.1, 0.4, (1,), np.float32),
+    )
+
+gym.register(id="ExportedCar-v0", entry_point=make, max_episode_steps=9)
+"""
+
+
+def test_what_an_environment_of_ones_own_needs_is_said(rlher, tmp_path: Path) -> None:
+    (tmp_path / "exported_car.py").write_text(MINE)
+    words = ("algo=sac", "env=ExportedCar-v0", "env.modules=[exported_car]", *TINY, "total_timesteps=60")
+    _, folder = exported(rlher, *words)
+    card = (folder / "README.md").read_text()
+    assert "`exported_car` registers the environment and is not part of this folder" in card
+    assert "playing it needs rlher" in card
+    assert "import exported_car" in (folder / "play.py").read_text()
+
+
+def test_the_card_says_what_was_measured(rlher) -> None:
+    run, folder = exported(rlher, "algo=dqn", *BITS, "seed=3", "record=true", "eval.keep_models=true", "eval.freq=50")
+    result = json.loads((run / "result.json").read_text())["best"]
+    _, front, body = (folder / "README.md").read_text().split("---\n", 2)
+    matter = yaml.safe_load(front)
+    assert matter["library_name"] == "stable-baselines3"
+    assert {"reinforcement-learning", "BitFlipping-v0"} <= set(matter["tags"])
+    (measured,) = matter["model-index"][0]["results"]
+    assert {metric["type"]: metric["value"] for metric in measured["metrics"]} == {
+        "success_rate": result["success_rate"],
+        "mean_reward": result["mean_reward"],
+    }
+    assert f"[{result['success_rate_low']:.1%}, {result['success_rate_high']:.1%}]" in body
+    assert "4 episodes" in body
+    assert "one training run, with seed 3" in body
+    assert f"trained for {result['timesteps']:,} environment steps" in body
+    assert "rlher train algo=dqn" in body
+    assert "stable-baselines3 2." in body
+    settings = yaml.safe_load(body.split("```yaml\n")[1].split("```")[0])
+    assert settings["env"]["n_bits"] == 4
+    assert (folder / "replay.mp4").stat().st_size > 500
+    assert "replay.mp4" in body
+
+    other = rlher("export", str(run), "--checkpoint", "50", "--output", "other")
+    assert other.code == 0, other.err
+    assert "measuring it in 4 episodes" in other.err, "the run itself did not"
+    assert "trained for 50 environment steps" in Path("other/README.md").read_text()
+
+
+def test_the_constructor_is_the_one_the_run_was_made_with(rlher) -> None:
+    words = ("algo=sac", *BITS, "env.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
+    _, folder = exported(rlher, *words, "algo.kwargs.policy_kwargs={use_expln: true}")
+    tree = ast.parse((folder / "play.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "SAC"]
+    said = {keyword.arg: ast.unparse(keyword.value) for keyword in calls[0].keywords}
+    assert said["ent_coef"] == "'auto_0.3'"
+    assert said["batch_size"] == "16"
+    assert said["policy_kwargs"] == "dict(net_arch=[16], n_critics=2, activation_fn=Tanh, use_expln=True)"
+
+
+def test_hostile_files_are_told(rlher, tmp_path: Path) -> None:
+    import pickle
+    import zipfile
+
+    run, _ = exported(rlher, "algo=dqn", *BITS)
+    good = (run / "best_model.zip").read_bytes()
+
+    class Bomb:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "hacked",)
+
+    def refused(told: str) -> None:
+        done = rlher("export", str(run), "--output", "again")
+        assert done.code == 2
+        assert told in done.err
+        assert "Traceback" not in done.err
+        assert not list(Path("again").glob("*.zip"))
+
+    (run / "best_model.zip").write_bytes(good[:300])
+    refused("damaged")
+    with zipfile.ZipFile(run / "best_model.zip", "w") as archive:
+        archive.writestr("data", pickle.dumps(Bomb()))
+        archive.writestr("policy.pth", pickle.dumps(Bomb()))
+    refused("best_model.zip")
+    assert not (tmp_path / "hacked").exists()
+    (run / "best_model.zip").write_bytes(good)
+    (run / "meta.json").write_text("{}")
+    refused("meta.json")
+
+
+def test_a_folder_that_cannot_be_written_is_told(rlher, tmp_path: Path) -> None:
+    run, _ = exported(rlher, "algo=dqn", *BITS)
+    (tmp_path / "file").write_text("")
+    done = rlher("export", str(run), "--output", "file")
+    assert done.code == 2
+    assert "cannot write file" in done.err

@@ -1,0 +1,69 @@
+"""Counting outcomes, and the interval of a rate."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rlher.core.stats import wilson
+from rlher.evaluation.rollout import Episode, Evaluation, evaluate_policy
+from rlher.training.defaults import resolve
+
+
+class Scripted(gym.Env):
+    """Goes through a script of (success, crash), one a step; the seed chooses where it starts."""
+
+    def __init__(self, script: list[tuple[bool, bool]]) -> None:
+        self.script, self.seeds = script, []
+
+    def reset(self, *, seed=None, options=None):
+        self.seeds.append(seed)
+        self.at = 0
+        return {"observation": np.zeros(1)}, {}
+
+    def step(self, action):
+        success, crash = self.script[self.at]
+        self.at += 1
+        info = {"is_success": success, "is_crash": crash}
+        return {"observation": np.zeros(1)}, -1.0, False, self.at == len(self.script), info
+
+
+def test_success_is_that_of_the_last_step() -> None:
+    env = Scripted([(False, False), (True, True), (False, False)])
+    summary = evaluate_policy(env, lambda observation: np.zeros(1), episodes=3, seed=7).summary()
+    assert env.seeds == [7, 8, 9]
+    assert summary["success_rate"] == 0.0
+    assert summary["reached_rate"] == 1.0
+    assert summary["crash_rate"] == 1.0
+    assert summary["mean_length"] == 3.0
+    assert summary["mean_reward"] == -3.0
+
+
+def test_no_crash_key_no_crash_rate() -> None:
+    assert Evaluation([Episode(0, success=True)]).summary()["crash_rate"] is None
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(100, 100, 0.9630, 1.0), (0, 10, 0.0, 0.2775), (50, 100, 0.4038, 0.5962), (98, 100, 0.9300, 0.9945)],
+)
+def test_wilson_against_published_values(successes: int, trials: int, low: float, high: float) -> None:
+    assert wilson(successes, trials) == pytest.approx((low, high), abs=5e-4)
+
+
+def test_what_is_left_open_is_resolved() -> None:
+    from rlher.core.schema import EnvConfig, SACConfig, TrainConfig
+
+    given = TrainConfig(
+        algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=500), n_envs=3, total_timesteps=20_000
+    )
+    found, notes = resolve(given)
+    assert found.algo.learning_starts == 1500, "an episode each"
+    assert found.algo.gradient_steps == 3
+    assert found.eval.freq == 1000
+    said = " ".join(notes)
+    for sentence in ("learning_starts 1500", "gradient_steps 3", "losses not compiled", "thread"):
+        assert sentence in said
+    kept, _ = resolve(
+        TrainConfig(algo=SACConfig(learning_starts=4000, gradient_steps=1), env=EnvConfig(max_episode_steps=500))
+    )
+    assert (kept.algo.learning_starts, kept.algo.gradient_steps) == (4000, 1)

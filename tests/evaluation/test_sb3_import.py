@@ -1,0 +1,148 @@
+"""Model files from elsewhere: read where a person says so, and not a byte of them unpickled where not."""
+
+import base64
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import cloudpickle
+import gymnasium as gym
+import pytest
+from stable_baselines3 import DQN, PPO, SAC, HerReplayBuffer
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+
+from rlher.envs.registration import ensure_registered
+from rlher.evaluation.rollout import Evaluation, play
+from tests.conftest import TINY, Outcome
+
+BITS = "env=BitFlipping-v0"
+
+
+def bits(**kwargs: bool) -> DummyVecEnv:
+    ensure_registered("BitFlipping-v0", [])
+    return DummyVecEnv([lambda: gym.make("BitFlipping-v0", n_bits=15, **kwargs)])
+
+
+def trained(kind: type, env: VecEnv):
+    small = {"buffer_size": 1000, "learning_starts": 20, "policy_kwargs": {"net_arch": [16]}}
+    return kind("MultiInputPolicy", env, replay_buffer_class=HerReplayBuffer, **small).learn(60)
+
+
+@pytest.fixture
+def zoo(tmp_path: Path) -> Path:
+    """A folder as RL Zoo leaves it: a model that plain SB3 trained, its normaliser one folder down."""
+    env = VecNormalize(bits(continuous=True), norm_reward=False)
+    folder = tmp_path / "zoo/sac/BitFlipping-v0_1"
+    (folder / "BitFlipping-v0").mkdir(parents=True)
+    trained(SAC, env).save(folder / "BitFlipping-v0.zip")
+    env.save(str(folder / "BitFlipping-v0/vecnormalize.pkl"))
+    return folder / "BitFlipping-v0.zip"
+
+
+def test_a_trusted_model_acts_as_it_does_in_plain_sb3(zoo: Path, rlher: Callable[..., Outcome]) -> None:
+    env = VecNormalize.load(str(zoo.parent / "BitFlipping-v0/vecnormalize.pkl"), bits(continuous=True))
+    model = SAC.load(zoo, env=env, device="cpu")
+    single = env.venv.envs[0]
+    expected = Evaluation(
+        [play(single, lambda seen: model.predict(env.normalize_obs(seen), deterministic=True)[0], s) for s in range(8)]
+    ).summary()
+    words = (BITS, "env.n_bits=15", "env.continuous=true", "--trust-pickle", "--seed", "0", "--json")
+    code, out, err = rlher("evaluate", str(zoo), *words, "--episodes", "8")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["model"] == str(zoo)
+    assert found["mean_reward"] == expected["mean_reward"]
+    assert found["success_rate"] == expected["success_rate"]
+    assert "vecnormalize.pkl: any code in it runs now" in err
+
+
+def test_a_trusted_model_can_be_watched(tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
+    trained(DQN, bits()).save(tmp_path / "dqn.zip")
+    code, out, err = rlher("enjoy", "dqn.zip", BITS, "env.n_bits=15", "--trust-pickle", "--episodes", "2")
+    assert code == 0, err
+    assert out.count("steps") == 2
+    assert (tmp_path / "enjoy.mp4").stat().st_size > 1000
+
+
+class Malicious:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def poisoned(path: Path, hacked: Path) -> Path:
+    """Let unpickling a zip make a folder."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(members["data"])
+    data["policy_class"][":serialized:"] = base64.b64encode(cloudpickle.dumps(Malicious(hacked))).decode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (members | {"data": json.dumps(data)}).items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_nothing_is_unpickled_unasked(zoo: Path, tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
+    hacked = tmp_path / "hacked"
+    poisoned(zoo, hacked)
+    for verb in ("evaluate", "enjoy"):
+        code, _, err = rlher(verb, str(zoo), BITS)
+        assert code == 2
+        assert "--trust-pickle" in err
+    assert not hacked.exists()
+    code, _, err = rlher("evaluate", str(zoo), BITS, "env.n_bits=15", "env.continuous=true", "--trust-pickle")
+    assert code == 2, "what it holds instead of a policy is none"
+    assert hacked.exists(), "this file does run code"
+    assert err.index("any code in it runs now") < err.index("cannot be used")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "does not say what it was trained in: add env=<id>"),
+        ((BITS, "env.n_bits=6", "env.continuous=true"), "Observation spaces do not match"),
+        ((BITS, "env.n_bits=15"), "Action spaces do not match"),
+    ],
+)
+def test_where_it_is_to_act(zoo: Path, rlher: Callable[..., Outcome], words: tuple[str, ...], said: str) -> None:
+    (zoo.parent / "BitFlipping-v0/vecnormalize.pkl").unlink()
+    code, _, err = rlher("evaluate", str(zoo), *words, "--trust-pickle")
+    assert code == 2
+    assert said in err
+
+
+def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
+    PPO("MultiInputPolicy", bits()).save(tmp_path / "ppo.zip")
+    (tmp_path / "text.zip").write_text("no zip")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("data", "[]")
+    with zipfile.ZipFile(tmp_path / "damaged.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", "[]" * 1000)
+    whole = (tmp_path / "damaged.zip").read_bytes()
+    (tmp_path / "damaged.zip").write_bytes(whole[:34] + b"\xff" * 9 + whole[43:])
+    for name, said in {
+        "damaged.zip": "not a model of Stable-Baselines3",
+        "ppo.zip": "is a model of common; rlher acts with those of",
+        "text.zip": "not a model of Stable-Baselines3",
+        "other.zip": "not a model of Stable-Baselines3",
+        "none.zip": "there is no model file",
+    }.items():
+        code, _, err = rlher("evaluate", name, BITS, "--trust-pickle")
+        assert code == 2
+        assert said in err
+
+
+def test_a_runs_own_model_needs_no_trust(rlher: Callable[..., Outcome]) -> None:
+    assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "~tuned", "total_timesteps=80", *TINY).code == 0
+    run = "logs/dqn/BitFlipping-v0_1"
+    code, _, err = rlher("evaluate", f"{run}/best_model.zip")
+    assert code == 2
+    assert f"is a model of the run {run}: name the folder, and checkpoint=best" in err
+    assert rlher("evaluate", run, "--checkpoint", "best", "--episodes", "2").code == 0
+    code, _, err = rlher("evaluate", run, BITS)
+    assert code == 2
+    assert "has an environment of its own" in err

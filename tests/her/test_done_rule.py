@@ -1,0 +1,159 @@
+"""What a new goal does to reward and done."""
+
+import numpy as np
+import pytest
+
+from rlher.her.done_rule import DoneRule, goal_independent
+from tests.support.her_play import Player, make_buffer, sparse
+
+MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtual
+
+
+def virtual(batch):
+    """Achieved before and after, goal, reward and done of the virtual transitions."""
+    before, after = (x["achieved_goal"][1:, 0].numpy() for x in (batch.observations, batch.next_observations))
+    goal = batch.observations["desired_goal"][1:, 0].numpy()
+    assert (goal == batch.next_observations["desired_goal"][1:, 0].numpy()).all()
+    return before, after, goal, batch.rewards[1:, 0].numpy(), batch.dones[1:, 0].numpy()
+
+
+def play_success_and_crash(buffer):
+    """Twenty episodes of five steps: even ones end at their goal, odd ones in a crash that costs 5 more."""
+    player = Player(buffer)
+    for episode in range(20):
+        success = episode % 2 == 0
+        player.goal = player.counter + 6.0 if success else -1.0  # the reset counts one, the five steps five
+        player.begin()
+        for step in range(5):
+            last = step == 4
+            player.play([last], [0.0 if last and success else (-6.0 if last else -1.0)], [last])
+    return player
+
+
+@pytest.mark.parametrize("known", [{}, {"ends_on_success": True}, {"success_reward": 0.0, "ends_on_success": True}])
+def test_done_follows_the_new_goal_where_episodes_end_on_success(known):
+    """SB3 #627, rlkit #96: relabelled success is terminal, success under another goal is not, a crash is."""
+    buffer = make_buffer(goal_selection_strategy="episode", **MANY, **known)
+    player = play_success_and_crash(buffer)
+    crashed = {entry[4]["achieved_goal"][0] for entry in player.log if entry[5] == -6.0}
+    ended = {entry[4]["achieved_goal"][0] for entry in player.log if entry[5] == 0.0}
+    assert len(crashed) == len(ended) == 10
+    _, after, goal, reward, done = virtual(buffer.sample(4000))
+    reached, crash = after == goal, np.isin(after, list(crashed))
+    assert reached.any()
+    assert crash.any()
+    assert (np.isin(after, list(ended)) & ~reached).any()
+    assert (done == (reached | crash)).all()
+    assert (reward == np.where(reached, 0, -1) - 5.0 * crash).all(), "the crash penalty survives relabelling"
+
+
+def test_sb3_semantics_keep_done_and_drop_the_penalty():
+    buffer = make_buffer(goal_selection_strategy="episode", relabel="sb3", **MANY)
+    player = play_success_and_crash(buffer)
+    ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[5] in (0.0, -6.0)]
+    _, after, goal, reward, done = virtual(buffer.sample(2000))
+    assert (done == np.isin(after, ended)).all()
+    assert (reward == np.where(after == goal, 0, -1)).all()
+
+
+@pytest.mark.parametrize("mode", ["keep", "never"])
+def test_done_can_be_forced(mode):
+    buffer = make_buffer(relabel_done=mode, **MANY)
+    player = play_success_and_crash(buffer)
+    ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[5] in (0.0, -6.0)]
+    _, after, _, _, done = virtual(buffer.sample(1000))
+    assert (done == (np.isin(after, ended) if mode == "keep" else 0)).all()
+
+
+def test_where_success_does_not_end_episodes_done_stays():
+    buffer = make_buffer(**MANY)
+    player = Player(buffer)
+    for step in range(100):
+        player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
+        player.play([step % 10 == 9], [0.0])
+    _, after, goal, reward, done = virtual(buffer.sample(1000))
+    assert buffer.hindsight.done_rule.in_force == "keep"
+    assert (done == 0).all()
+    assert (reward == np.where(after == goal, 0, -1)).all()
+
+
+def test_time_outs_are_bootstrapped_and_can_be_made_terminal():
+    """SB3 #284."""
+    for handled in (True, False):
+        buffer = make_buffer(handle_timeout_termination=handled, n_sampled_goal=0)
+        player = Player(buffer)
+        for step in range(50):
+            player.play([step % 5 == 4])
+        assert buffer.sample(500).dones.any() == (not handled)
+
+
+def test_rounding_is_not_taken_for_reward():
+    stored = np.array([-1.0000001, -6.0, 1000.001], dtype=np.float32)
+    assert goal_independent(stored, np.array([-1.0, -1.0, 1000.0])).tolist() == [0.0, -5.0, 0.0]
+
+
+def test_dense_reward_without_a_threshold_keeps_done():
+    def dense(achieved, desired, info):
+        return -np.abs(achieved - desired).sum(axis=-1)
+
+    buffer = make_buffer(compute_reward=dense, ends_on_success=True, **MANY)
+    player = Player(buffer)
+    for step in range(50):
+        player.play([step % 5 == 4], terminated=[step % 5 == 4])
+    ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[2] == 4]
+    _, after, _, _, done = virtual(buffer.sample(500))
+    assert buffer.hindsight.done_rule.in_force == "keep"
+    assert (done == np.isin(after, ended)).all()
+
+
+def test_threshold_that_float32_cannot_hold():
+    rule = DoneRule("success", success_reward=-0.1)
+    assert rule.success(np.array([-0.1, -0.11], dtype=np.float32)).tolist() == [True, False]
+
+
+def test_unknown_mode_is_refused():
+    with pytest.raises(ValueError, match="auto, keep, success, never"):
+        make_buffer(relabel_done="sometimes")
+
+
+def test_reward_not_written_for_batches_is_looped_over_with_one_warning():
+    """SB3 #1337: np.linalg.norm without an axis."""
+
+    def single(achieved, desired, info):
+        return 0.0 if np.linalg.norm(achieved - desired) < 0.5 else -1.0
+
+    buffer = make_buffer(compute_reward=single, **MANY)
+    player = Player(buffer)
+    for step in range(50):
+        player.play([step % 5 == 4])
+    with pytest.warns(UserWarning, match="not vectorised") as caught:
+        batches = [buffer.sample(100) for _ in range(3)]
+    assert len(caught) == 1
+    _, after, goal, reward, _ = virtual(batches[-1])
+    assert (reward == sparse(after[:, None], goal[:, None], None)).all()
+
+
+def test_a_sparse_reward_is_told_from_a_dense_one():
+    ended = np.array([False, False])
+    sparse_rule, dense_rule, still_unknown = DoneRule(), DoneRule(), DoneRule()
+    assert sparse_rule.needs_perfect
+    sparse_rule.observe(np.array([-1.0, -1.0]), np.array([0.0, 0.0]), ended)
+    assert not sparse_rule.needs_perfect
+    assert sparse_rule.in_force == "keep", "no episode has ended on success yet"
+    sparse_rule.observe(np.array([-1.0, 0.0]), None, np.array([False, True]))
+    assert sparse_rule.in_force == "success"
+    sparse_rule.observe(np.array([0.0, 0.0]), None, ended)
+    assert sparse_rule.in_force == "keep", "most successes did not end an episode"
+    for reward in (-0.3, -0.2, -0.1):
+        dense_rule.observe(np.array([reward]), np.array([0.0]) if dense_rule.needs_perfect else None, ended[:1])
+    dense_rule.observe(np.array([0.0]), None, np.array([True]))
+    assert dense_rule.in_force == "keep"
+    assert not dense_rule.success(np.array([0.0])).any()
+    still_unknown.observe(np.array([0.0]), np.array([0.0]), np.array([True]))
+    assert still_unknown.in_force == "keep"
+
+
+def test_mazes_pay_nought_and_one():
+    rule = DoneRule("success")
+    rule.observe(np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([False, False]))
+    assert rule.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2), np.zeros(2)).tolist() == [True, False]

@@ -1,0 +1,193 @@
+"""The buffer's own form on disk."""
+
+import json
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_storage import held
+
+from tests.support.her_play import Player, make_buffer
+
+
+@pytest.mark.parametrize("priority", ["uniform", "td_error", "energy"])
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_what_is_loaded_goes_on_as_what_was_saved(tmp_path_factory, priority, data):
+    """Bit for bit, also saved in mid-episode, wrapped around, moved to the front, and saved by what was loaded."""
+    folder, n_envs = tmp_path_factory.mktemp("buffer"), data.draw(st.integers(1, 3), "n_envs")
+    options = dict(
+        size=data.draw(st.integers(1, 30), "capacity") * n_envs,
+        n_envs=n_envs,
+        priority=priority,
+        goal_selection_strategy=data.draw(st.sampled_from(["future", "final", "episode", "random", "mix"]), "strategy"),
+    )
+    one, two = (Player(make_buffer(**options), n_envs) for _ in range(2))
+    moving = data.draw(st.booleans(), "moving")
+    lengths = data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=6), "lengths")
+    save_every, sample_every = data.draw(st.integers(1, 25), "save_every"), data.draw(st.integers(1, 9), "sample_every")
+    for step in range(1, 90):
+        for player in (one, two):
+            if moving and step % 7 == 0:
+                player.goal = float(step)
+            length = lengths[step // 20 % len(lengths)]
+            terminated = [step % 13 == env for env in range(n_envs)]
+            ends = [(step + env) % length == 0 or terminated[env] for env in range(n_envs)]
+            player.play(ends, rewards=[-float(step % 3)] * n_envs, terminated=terminated)
+        if step % sample_every == 0:
+            assert_same_draw(one.buffer, two.buffer)
+        if step % save_every == 0:
+            if step % 2:
+                for player in (one, two):
+                    player.buffer.storage.truncate_running()
+            two.buffer.save(folder)
+            two.buffer = make_buffer(**options | {"seed": 9})
+            two.buffer.load(folder)
+            assert held(two.buffer, moving) == held(one.buffer, moving)
+            assert (two.buffer.pos, two.buffer.full) == (one.buffer.pos, one.buffer.full)
+    assert_same_draw(one.buffer, two.buffer)
+
+
+def assert_same_draw(one, two):
+    first, second = one.sample(8), two.sample(8)
+    for name, value in first._asdict().items():
+        other = getattr(second, name)
+        if isinstance(value, dict):
+            assert all((value[key] == other[key]).all() for key in value), name
+        else:
+            assert value is other is None or (value == other).all(), name
+    if first.indices is not None:
+        for buffer in (one, two):
+            buffer.update_priorities(first.indices, 0.1 * (first.indices % 7))
+
+
+def test_a_save_writes_only_what_is_new_and_drops_what_is_evicted(tmp_path):
+    buffer = make_buffer(2000)
+    player = Player(buffer)
+    sizes = []
+    for step in range(1, 6001):
+        player.play([step % 10 == 0])
+        if step % 500 == 0:
+            buffer.sample(4)
+            sizes.append(buffer.save(tmp_path))
+    assert max(sizes) < 1.2 * min(sizes), "every save writes the same 500 steps"
+    assert len(list(tmp_path.glob("part-*.npz"))) <= 5
+    assert buffer.save(tmp_path) < 3000
+
+
+@pytest.mark.parametrize(("into", "kept"), [({}, True), ({"alpha": 0.9}, False)])
+def test_priorities_are_kept_where_they_mean_the_same(tmp_path, into, kept):
+    """The newest in a smaller buffer; with another exponent every transition counts as new."""
+    buffer = make_buffer(200, priority="td_error")
+    player = Player(buffer)
+    for step in range(300):
+        player.play([step % 9 == 8])
+    slots = buffer.storage.rings[0].newest(buffer.n_transitions)
+    buffer.update_priorities(slots, np.linspace(2.0, 9.0, len(slots)))
+    buffer.save(tmp_path)
+    small = make_buffer(100, priority="td_error", priority_kwargs=into)
+    small.load(tmp_path)
+    small.sample(1)
+    count = small.n_transitions
+    found = small.priority.tree.leaves[small.storage.rings[0].newest(count)]
+    assert 91 <= count <= 100
+    assert (found == (buffer.priority.tree.leaves[slots[-count:]] if kept else 1.0)).all()
+    assert (small.priority.tree.leaves > 0).sum() == count
+    plain = make_buffer(200)
+    plain.load(tmp_path)
+    assert held(plain) == held(buffer)
+
+
+def test_it_can_be_loaded_into_a_smaller_buffer(tmp_path):
+    buffer = make_buffer(500)
+    player = Player(buffer)
+    for step in range(400):
+        player.play([step % 9 == 8])
+    buffer.save(tmp_path)
+    small = make_buffer(100)
+    small.load(tmp_path)
+    assert held(small) == held(buffer)[-small.n_transitions :]
+    assert 91 <= small.n_transitions <= 100
+
+
+def test_nothing_in_it_is_pickled(tmp_path):
+    buffer = make_buffer(500)
+    Player(buffer).play([False])
+    buffer.save(tmp_path)
+    (part,) = tmp_path.glob("part-*.npz")
+    np.savez(part, **{"rows0": np.array([object()], dtype=object)})
+    with pytest.raises((ValueError, pickle.UnpicklingError), match=r"pickle|Object arrays"):
+        make_buffer(500).load(tmp_path)
+
+
+def change_total(folder):
+    manifest = json.loads((folder / "buffer.json").read_text())
+    manifest["rings"][0]["total"] += 4
+    (folder / "buffer.json").write_text(json.dumps(manifest))
+
+
+def change_part(folder, **arrays):
+    (part,) = folder.glob("part-*.npz")
+    np.savez(part, **{**np.load(part), **arrays})
+
+
+def squeeze(folder):
+    (part,) = folder.glob("part-*.npz")
+    np.savez_compressed(part, **np.load(part))
+
+
+def cut(folder):
+    (part,) = folder.glob("part-*.npz")
+    part.write_bytes(part.read_bytes()[:-30])
+
+
+def spoil_priorities(folder):
+    (file,) = folder.glob("priorities-*.npz")
+    np.savez(file, **{**np.load(file), "env0": np.full(20, np.nan)})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        change_total,
+        cut,
+        squeeze,
+        spoil_priorities,
+        partial(change_part, pieces0=np.array([[5, 0, 0, 0, 5], [-1, 6, 1, 6, 11], [16, 12, 2, 12, 28]])),
+        partial(change_part, achieved0=np.zeros((1, 1), np.float32)),
+        partial(change_part, start0=np.array([1, 2])),
+        lambda folder: next(folder.glob("part-*.npz")).unlink(),
+        lambda folder: (folder / "buffer.json").write_text('{"version": 2, "rings": [3]}'),
+    ],
+)
+def test_a_damaged_folder_is_refused_and_nothing_is_stored(tmp_path, damage):
+    buffer = make_buffer(100, priority="td_error")
+    player = Player(buffer)
+    for step in range(20):
+        player.play([step % 5 == 4])
+    buffer.save(tmp_path)
+    make_buffer(100, priority="td_error").load(tmp_path)
+    damage(tmp_path)
+    other = make_buffer(100, priority="td_error")
+    with pytest.raises(ValueError, match="damaged"):
+        other.load(tmp_path)
+    assert other.n_transitions == 0
+
+
+def test_what_cannot_be_loaded_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no replay buffer"):
+        make_buffer().load(tmp_path)
+    buffer = make_buffer(n_envs=2)
+    Player(buffer, 2).play([False, False])
+    buffer.save(tmp_path)
+    with pytest.raises(ValueError, match="one of 2 environments"):
+        make_buffer().load(tmp_path)
+    manifest = json.loads((tmp_path / "buffer.json").read_text())
+    (tmp_path / "buffer.json").write_text(json.dumps(manifest | {"version": 99}))
+    with pytest.raises(ValueError, match="this version"):
+        make_buffer(n_envs=2).load(tmp_path)
+    with pytest.raises(ValueError, match="copy_info_dict"):
+        make_buffer(copy_info_dict=True).save(tmp_path)

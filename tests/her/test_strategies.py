@@ -1,0 +1,135 @@
+"""Which goals the strategies draw, and how often."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
+
+from rlher.her.strategies import (
+    KEEP,
+    KEY_TO_GOAL_STRATEGY,
+    STRATEGIES,
+    Draw,
+    GoalSelectionStrategy,
+    check_mix,
+    strategy_of,
+)
+from tests.support.her_play import Player, make_buffer
+
+RANGES = {  # offsets from the first row of an episode of T steps, for the transition from row t
+    "future": lambda t, T: range(t + 1, T + 1),
+    "final": lambda t, T: [T],
+    "episode": lambda t, T: range(1, T + 1),
+    "geometric": lambda t, T: range(t + 1, T + 1),
+}
+
+
+def draw_many(name, t, T, count=20_000, first=100, **options):
+    draw = Draw(
+        row=np.full(count, first + t),
+        episode=np.ones(count, dtype=np.int32),
+        firsts=np.array([0, first]),
+        lasts=np.array([50, first + T]),
+        rng=np.random.default_rng(0),
+        any_row=lambda n: np.full(n, 7),
+        **options,
+    )
+    return STRATEGIES[strategy_of(name)](draw) - first
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(sorted(RANGES)), T=st.integers(1, 60), data=st.data())
+def test_goals_come_from_the_allowed_rows_and_reach_all_of_them(name, T, data):
+    """tianshou #811 (rows of another episode), SB2 #666 (the last state unreachable), SB2 #578 (one-step
+    episodes)."""
+    t = data.draw(st.integers(0, T - 1))
+    assert set(draw_many(name, t, T)) == set(RANGES[name](t, T))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.sampled_from(sorted(RANGES)),
+    capacity=st.integers(1, 30),
+    n_envs=st.integers(1, 5),
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=12),
+    reload_at=st.integers(0, 60),
+)
+def test_batches_hold_goals_of_their_own_episodes(name, capacity, n_envs, lengths, reload_at):
+    """Wrapped around, with episodes longer than the ring (SB3 #234) and a save in mid-episode (SB3 #1542)."""
+    buffer = make_buffer(capacity * n_envs, n_envs, goal_selection_strategy=name, n_sampled_goal=10**6)
+    player = Player(buffer, n_envs)
+    left = [lengths[env % len(lengths)] for env in range(n_envs)]
+    for step in range(60):
+        if step == reload_at:
+            player.buffer = buffer = pickle.loads(pickle.dumps(buffer))
+        left = [n - 1 for n in left]
+        player.play([n == 0 for n in left])
+        left = [n or lengths[(step + env) % len(lengths)] for env, n in enumerate(left)]
+        if step % 4:
+            continue
+        achieved = {entry[4]["achieved_goal"][0]: entry[:3] for entry in player.log}
+        batch = buffer.sample(20)
+        after, goal, same = (
+            part["achieved_goal" if number == 0 else "desired_goal"][1:, 0].tolist()  # the first is a real one
+            for number, part in enumerate((batch.next_observations, batch.next_observations, batch.observations))
+        )
+        assert goal == same, "before and after share the goal"
+        for (env, episode, t), wanted in zip(map(achieved.get, after), map(achieved.get, goal), strict=True):
+            newest = max(entry[2] for entry in player.log if entry[:2] == (env, episode))
+            assert wanted[:2] == (env, episode)
+            assert wanted[2] + 1 in RANGES[name](t, newest + 1)
+
+
+@pytest.mark.parametrize("name", ["future", "episode"])
+@pytest.mark.parametrize(("t", "T"), [(0, 7), (3, 50), (48, 50), (0, 2)])
+def test_offsets_are_uniform(name, t, T):
+    """Rounding instead of flooring gives end points half weight (mrl, tianshou): p-value 0 here."""
+    allowed = list(RANGES[name](t, T))
+    offsets = draw_many(name, t, T, count=50_000)
+    assert chisquare([np.sum(offsets == k) for k in allowed]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("t", "T", "gamma"), [(0, 10, 0.8), (5, 60, 0.95), (8, 10, 0.5)])
+def test_geometric_offsets_are_discounted(t, T, gamma):
+    offsets = draw_many("geometric", t, T, count=50_000, gamma=gamma)
+    weight = gamma ** np.arange(T - t)
+    seen = [np.sum(offsets == k) for k in range(t + 1, T + 1)]
+    assert chisquare(seen, weight / weight.sum() * 50_000).pvalue > 1e-4
+
+
+def test_mix_follows_its_weights():
+    weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
+    rows = draw_many("mix", 48, 50, count=50_000, weights=weights) + 100
+    counts = [np.sum(rows == 149), np.sum(rows == 150), np.sum(rows == 7), np.sum(rows == KEEP)]
+    assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
+
+
+def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
+    assert set(KEY_TO_GOAL_STRATEGY.values()) == set(GoalSelectionStrategy) == set(STRATEGIES)
+    for member in SB3Strategy:
+        assert strategy_of(member) is GoalSelectionStrategy[member.name]
+    assert strategy_of("FUTURE") is GoalSelectionStrategy.FUTURE
+    assert "random" in KEY_TO_GOAL_STRATEGY
+
+
+@pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
+def test_a_mix_that_means_nothing_is_refused(weights):
+    with pytest.raises(ValueError, match="goal_mix"):
+        check_mix(weights)
+
+
+def test_unknown_strategy_names_those_there_are():
+    with pytest.raises(ValueError, match="future, final, episode, random"):
+        strategy_of("past")
+
+
+def test_names_are_known_without_torch():
+    """`rlher --help` lists the strategies and must answer at once."""
+    code = "import sys, rlher.her, rlher.her.strategies, rlher.her.done_rule; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,164 @@
+"""The run folder: numbers, names, reading back, damage."""
+
+import contextlib
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rlher.core.errors import UserError
+from rlher.core.files import replacing, write_text
+from rlher.core.schema import BitFlippingConfig, EnvConfig, SACConfig, TrainConfig
+from rlher.runs import run_folder
+from tests.conftest import mounted
+
+
+def config(logs: Path, env: EnvConfig | None = None) -> TrainConfig:
+    return TrainConfig(algo=SACConfig(name="sac"), env=env or EnvConfig(id="FetchReach-v4"), logs=str(logs))
+
+
+def test_two_runs_at_once_get_two_numbers(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        folders = [run.folder for run in pool.map(lambda _: run_folder.create(config(tmp_path)), range(24))]
+    assert sorted(int(folder.name.rpartition("_")[2]) for folder in folders) == list(range(1, 25))
+
+
+def test_eight_processes_at_once_get_eight_numbers(tmp_path: Path) -> None:
+    """Each waits for a starting shot, so that they reach for the folder together."""
+    begin = tmp_path / "begin"
+    line = [sys.executable, "-c", CREATE, str(begin), str(tmp_path / "logs")]
+    racers = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    begin.touch()
+    folders = {racer.communicate()[0].strip() for racer in racers}
+    assert all(racer.returncode == 0 for racer in racers)
+    assert folders == {str(tmp_path / f"logs/sac/FetchReach-v4_{number}") for number in range(1, 9)}
+    for folder in folders:
+        assert len(list(Path(folder).iterdir())) == 3
+
+
+CREATE = """
+import sys, time
+from pathlib import Path
+from rlher import runs
+from rlher.config import EnvConfig, SACConfig, TrainConfig
+print("ready", flush=True)
+while not Path(sys.argv[1]).exists():
+    time.sleep(0.001)
+config = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(id="FetchReach-v4"), logs=sys.argv[2])
+print(runs.create(config).folder)
+"""
+
+
+def test_numbers_go_on_after_the_highest(tmp_path: Path) -> None:
+    (tmp_path / "sac/FetchReach-v4_7").mkdir(parents=True)
+    (tmp_path / "sac/FetchReach-v4_old").mkdir()
+    assert run_folder.create(config(tmp_path)).folder.name == "FetchReach-v4_8"
+
+
+@pytest.mark.parametrize("name", ["../../etc/x", "pkg.module:Env-v0", "/abs", "..", "a b", "ALE/Pong-v5"])
+def test_no_name_leaves_the_logs(tmp_path: Path, name: str) -> None:
+    folder = run_folder.create(config(tmp_path, EnvConfig(id=name))).folder
+    assert folder.parent == tmp_path / "sac"
+    assert folder.is_dir()
+
+
+def test_the_config_comes_back_as_it_was(tmp_path: Path) -> None:
+    given = config(tmp_path, BitFlippingConfig(id="BitFlipping-v0", n_bits=7, reward_range=[-1.0, None]))
+    assert run_folder.find(str(run_folder.create(given).folder), "logs").config == given
+
+
+def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
+    first, second, empty = (run_folder.create(config(tmp_path)).folder for _ in range(3))
+    for age, folder in ((200, second), (100, first)):
+        (folder / "last_model.zip").touch()
+        for entry in folder.iterdir():
+            os.utime(entry, (1e9 - age, 1e9 - age))
+    assert run_folder.find(None, str(tmp_path)).folder == first, "written last, though begun first"
+    assert empty.exists()
+
+
+@pytest.mark.parametrize("file", ["last_model.zip", "config.yaml"])
+def test_a_clock_put_back_makes_no_old_run_the_newest(tmp_path: Path, file: str) -> None:
+    old, new = (run_folder.create(config(tmp_path)).folder for _ in range(2))
+    for folder, stamp in ((old, time.time() + 86_400), (new, time.time())):
+        (folder / file).touch()
+        os.utime(folder / file, (stamp, stamp))
+    assert run_folder.find(None, str(tmp_path)).folder == new
+
+
+DAMAGE = [
+    "",
+    "[1, 2]",
+    "algo: {name: nonsense}\nenv: {}",
+    "algo: 3\nenv: {}",
+    "\x00\x01",
+    "a: [",
+    "algo: {name: sac}\nenv: {id: [}",
+    "[" * 50_000,
+    "algo: {name: sac}\nseed: " + "9" * 5000,
+    "algo: {name: sac}\nseed: 0x" + "f" * 5000,
+    "algo: &a {name: sac, kwargs: *a}\nenv: {}",
+    "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnopq")),
+]
+
+
+@pytest.mark.parametrize("text", DAMAGE)
+def test_a_damaged_config_is_told(tmp_path: Path, text: str) -> None:
+    folder = run_folder.create(config(tmp_path)).folder
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(UserError, match="damaged"):
+        run_folder.find(str(folder), "logs")
+
+
+def test_a_config_cannot_run_code(tmp_path: Path) -> None:
+    folder = run_folder.create(config(tmp_path)).folder
+    (folder / "config.yaml").write_text(f"!!python/object/apply:os.mkdir ['{tmp_path}/hacked']")
+    with pytest.raises(UserError, match="damaged"):
+        run_folder.find(str(folder), "logs")
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match="cannot write"):
+        run_folder.create(config(tmp_path / "logs"))
+
+
+def test_a_folder_one_may_only_read_is_told(rlher, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    folder.chmod(0o555)
+    with mounted(folder, "ro") if os.getuid() == 0 else contextlib.nullcontext():  # root may write whatever the mode
+        done = rlher("train", "algo=dqn", "env=BitFlipping-v0", "threads=1", f"logs={folder}/logs", "dry_run=true")
+        assert not list(folder.iterdir())
+    assert done.code == 2
+    assert re.search(rf"cannot write the run folder in {folder}/logs/dqn: (Read-only file|Permission denied)", done.err)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    write_text(path, "old")
+    with contextlib.suppress(RuntimeError), replacing(path) as temporary:
+        temporary.write_text("half of the n")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) & 0o600 == 0o600
+
+
+def test_meta_names_the_commit(tmp_path: Path) -> None:
+    meta = json.loads((run_folder.create(config(tmp_path)).folder / "meta.json").read_text())
+    assert meta["machine"]["cores"] >= 1
+    assert meta["machine"]["gpu"] is None or meta["machine"]["gpu"]
+    assert meta["git"] is None or len(meta["git"]["commit"]) == 40

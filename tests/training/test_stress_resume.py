@@ -1,0 +1,20 @@
+"""A minute of `scripts/torture.py`: kills at random instants, resumes, nothing lost."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_a_minute_of_torture() -> None:
+    script = Path(__file__).parents[2] / "scripts/stress_resume.py"
+    done = subprocess.run(
+        [sys.executable, script, "--minutes", "1", "--jobs", "1", "--kinds", "BitFlipping"],
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    kills, resumes = re.search(r"(\d+) \| (\d+) \| 0 \| 0 \|$", done.stdout, re.MULTILINE).groups()
+    assert int(kills) >= 2, done.stdout
+    assert int(resumes) >= 1, done.stdout

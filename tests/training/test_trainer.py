@@ -1,0 +1,412 @@
+"""Every registry entry trains; a run folder holds what it should; runs stop and fail as told."""
+
+import csv
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from rlher.algos import ALGORITHMS
+from rlher.envs import catalog
+from rlher.her.strategies import KEY_TO_GOAL_STRATEGY
+from tests.conftest import TINY
+
+BITS = ("env=BitFlipping-v0", "env.n_bits=4", "~tuned")
+
+
+def fitting(algo: str) -> str:
+    return f"env.continuous={'true' if ALGORITHMS[algo].actions == 'continuous' else 'false'}"
+
+
+# An algorithm sees only batches, whatever the strategy they come from.
+PAIRS = [
+    *((algo, "future") for algo in ALGORITHMS),
+    *(("dqn", each) for each in KEY_TO_GOAL_STRATEGY if each != "future"),
+]
+
+
+@pytest.mark.parametrize(("algo", "strategy"), PAIRS)
+def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: str, strategy: str) -> None:
+    done = rlher(
+        "train",
+        f"algo={algo}",
+        *BITS,
+        fitting(algo),
+        f"her.goal_selection_strategy={strategy}",
+        *TINY,
+        "total_timesteps=90",
+        "eval.freq=45",
+    )
+    assert done.code == 0, done.err
+    result = json.loads((tmp_path / f"logs/{algo}/BitFlipping-v0_1/result.json").read_text())
+    assert result["timesteps"] == 90
+    assert 0 <= result["success_rate_low"] <= result["success_rate"] <= result["success_rate_high"] <= 1
+
+
+@pytest.mark.parametrize("env", [entry.name for entry in catalog.entries() if entry.installed])
+def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
+    algo = "dqn" if catalog.read(env)["actions"] == "discrete" else "ddpg"
+    limit = ("env.max_episode_steps=20",)  # a full AntMaze evaluation would take a minute
+    done = rlher("train", f"algo={algo}", f"env={env}", "~tuned", *TINY, *limit, "total_timesteps=60", "eval.freq=1000")
+    assert done.code == 0, done.err
+    assert (tmp_path / f"logs/{algo}/{env}_1/last_model.zip").exists()
+
+
+def test_it_learns(rlher) -> None:
+    """Six bits in 2,000 steps: 98 % in our runs, 1 % for a random policy."""
+    done = rlher("train", "algo=dqn", *BITS[:1], "env.n_bits=6", "total_timesteps=2000", "eval.freq=2000", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["success_rate"] >= 0.8
+
+
+@pytest.fixture
+def finished(rlher, tmp_path: Path) -> Path:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "--total-timesteps", "120", "eval.freq=40", "seed=3")
+    assert done.code == 0, done.err
+    return tmp_path / "logs/dqn/BitFlipping-v0_1"
+
+
+def test_the_run_folder(finished: Path) -> None:
+    with (finished / "evaluations.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["timesteps"]) for row in rows] == [40, 80, 120]
+    assert {"success_rate", "mean_reward", "mean_length", "wall_seconds"} <= set(rows[0])
+
+    result = json.loads((finished / "result.json").read_text())
+    assert {"success_rate", "success_rate_low", "success_rate_high", "mean_reward", "mean_length"} <= set(result)
+    assert {"timesteps", "wall_seconds", "best"} <= set(result)
+    assert result["episodes"] == 4
+    assert result["status"] == "finished"
+
+    meta = json.loads((finished / "meta.json").read_text())
+    assert meta["seed"] == 3
+    assert meta["packages"]["stable-baselines3"]
+
+    config = yaml.safe_load((finished / "config.yaml").read_text())
+    assert config["env"]["n_bits"] == 4
+    assert config["algo"]["gradient_steps"] == 1
+    command = (finished / "command.txt").read_text()
+    assert command.startswith("rlher train algo=dqn env=BitFlipping-v0")
+    assert "--total-timesteps 120" in command
+    assert not list(finished.glob(".*")), "a temporary file was left behind"
+
+
+def test_evaluate_and_enjoy_read_it_back(rlher, finished: Path) -> None:
+    measured = rlher("evaluate", str(finished), "--episodes", "6", "--json")
+    assert measured.code == 0, measured.err
+    summary = json.loads(measured.out)
+    assert summary["episodes"] == 6
+    assert 0 <= summary["success_rate"] <= 1
+
+    watched = rlher("enjoy", "--episodes", "2", "--video", "film.gif")
+    assert watched.code == 0, watched.err
+    assert watched.out.count("episode") == 2
+    assert Path("film.gif").stat().st_size > 1000
+
+
+def test_a_run_whose_environment_has_changed_since_is_told(rlher, finished: Path) -> None:
+    config = finished / "config.yaml"
+    config.write_text(config.read_text().replace("n_bits: 4", "n_bits: 5"))
+    for verb in ("evaluate", "enjoy"):
+        done = rlher(verb, str(finished))
+        assert done.code == 2
+        assert "desired_goal Box(4,)" in done.err
+        assert "desired_goal Box(5,)" in done.err
+
+
+def test_evaluation_repeats_itself(rlher, finished: Path) -> None:
+    one, two = (rlher("evaluate", str(finished), "--episodes", "5", "--json").out for _ in range(2))
+    assert json.loads(one) == json.loads(two)
+
+
+def test_the_final_evaluation_can_be_repeated(rlher, finished: Path) -> None:
+    """The stored model plays what training's last evaluation played: nothing is lost in the file."""
+    result = json.loads((finished / "result.json").read_text())
+    again = json.loads(rlher("evaluate", str(finished), "--episodes", "4", "--seed", "1010000", "--json").out)
+    assert again["mean_reward"] == result["mean_reward"]
+
+
+def test_same_seed_same_numbers(rlher, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert rlher("train", "algo=sac", *BITS, "env.continuous=true", *TINY, "total_timesteps=150").code == 0
+    one, two = (json.loads((tmp_path / f"logs/sac/BitFlipping-v0_{n}/result.json").read_text()) for n in (1, 2))
+    assert {**one, "wall_seconds": 0} == {**two, "wall_seconds": 0}
+
+
+def test_multirun_makes_a_run_per_seed(rlher, tmp_path: Path) -> None:
+    done = rlher("train", "-m", "algo=dqn", *BITS, *TINY, "total_timesteps=60", "seed=0,1,2")
+    assert done.code == 0, done.err
+    metas = sorted(tmp_path.glob("logs/dqn/BitFlipping-v0_*/meta.json"))
+    assert sorted(json.loads(meta.read_text())["seed"] for meta in metas) == [0, 1, 2]
+
+
+def test_several_environments_in_processes(rlher, tmp_path: Path) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=120", "n_envs=2", "vec_env=subproc")
+    assert done.code == 0, done.err
+    config = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
+    assert config["algo"]["gradient_steps"] == 2
+    assert "one update per stored transition" in done.err
+
+
+def test_init_from_starts_where_the_other_ended(rlher, finished: Path) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=41", f"init_from={finished}", "eval.freq=1")
+    assert done.code == 0, done.err
+    # With learning_starts=40 nothing was learnt yet at step 20: the agent acts as the first run's did at its end.
+    with (finished.parent / "BitFlipping-v0_2/evaluations.csv").open() as file:
+        first = next(csv.DictReader(file))
+    assert float(first["mean_reward"]) == pytest.approx(_last_evaluation(finished), abs=1.5)
+
+
+def _last_evaluation(run: Path) -> float:
+    return float(_last_row(run)["mean_reward"])
+
+
+def _last_row(run: Path) -> dict[str, str]:
+    return _rows(run)[-1]
+
+
+def _rows(run: Path) -> list[dict[str, str]]:
+    with (run / "evaluations.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def break_in_training(monkeypatch: pytest.MonkeyPatch, folder: Path, what: Callable[[tuple], tuple]) -> None:
+    """Let ``what`` happen to the outcome of bit flipping's 60th step after the run folder was made."""
+    from rlher.envs.bit_flipping import BitFlippingEnv
+
+    step, calls = BitFlippingEnv.step, []
+
+    def stepped(self, action):
+        if folder.exists():
+            calls.append(None)
+        return what(step(self, action)) if len(calls) >= 60 else step(self, action)
+
+    monkeypatch.setattr(BitFlippingEnv, "step", stepped)
+
+
+def interrupt(*arguments: object) -> tuple:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
+    with monkeypatch.context() as patch:
+        break_in_training(patch, folder, interrupt)
+        done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=1000", "eval.freq=1000")
+    assert done.code == 130
+    assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
+    assert "rlher evaluate" in done.err
+    assert "rlher train --resume logs/dqn/BitFlipping-v0_1" in done.err
+    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
+
+
+def test_an_environment_that_breaks_down_keeps_what_was_learnt(rlher, monkeypatch, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
+    break_in_training(monkeypatch, folder, lambda outcome: (outcome[0], math.nan, *outcome[2:]))
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=1000", "eval.freq=1000")
+    assert done.code == 1
+    assert "nan" in done.err
+    assert "Traceback" not in done.err
+    assert (folder / "last_model.zip").exists()
+    assert json.loads((folder / "result.json").read_text())["status"] == "failed"
+
+
+def test_a_clock_put_back_in_mid_run_changes_nothing(rlher, monkeypatch, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/dqn/BitFlipping-v0_2"
+    run = ("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=40")
+    assert rlher(*run).code == 0
+    clock, clock_ns = time.time, time.time_ns
+
+    def put_back(outcome: tuple) -> tuple:
+        monkeypatch.setattr(time, "time", lambda: clock() - 86_400)
+        monkeypatch.setattr(time, "time_ns", lambda: clock_ns() - 86_400 * 10**9)
+        return outcome
+
+    break_in_training(monkeypatch, folder, put_back)
+    done = rlher(*run)
+    assert done.code == 0, done.err
+    one, two = (_rows(tmp_path / f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2))
+    seconds = [float(row.pop("wall_seconds")) for row in two]
+    assert 0 < seconds[0] < seconds[-1] < 60
+    assert [{**row, "wall_seconds": ""} for row in one] == [{**row, "wall_seconds": ""} for row in two]
+    assert 0 < json.loads((folder / "result.json").read_text())["wall_seconds"] < 60
+
+
+@pytest.mark.parametrize("algo", ["ddpg", "sac"])
+def test_diverged_weights_stop_the_run_and_are_not_kept(rlher, tmp_path: Path, algo: str) -> None:
+    wild = ("algo.learning_rate=1e30", "algo.target_q_bounds=null", "eval.freq=20")
+    done = rlher("train", f"algo={algo}", *BITS, "env.continuous=true", *TINY, *wild, "total_timesteps=200")
+    assert done.code == 1
+    assert "diverged" in done.err
+    assert "Traceback" not in done.err
+    folder = tmp_path / f"logs/{algo}/BitFlipping-v0_1"
+    assert not (folder / "last_model.zip").exists()
+    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0, "the best model, from before, is good"
+    assert rlher("evaluate", str(folder), "--checkpoint", "last").code == 2, "no other model under its name"
+
+
+def fail(*arguments: object) -> None:
+    raise ZeroDivisionError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("what", "told"), [(fail, "ZeroDivisionError"), (lambda *arguments: math.nan, "compute_reward")]
+)
+def test_a_reward_function_that_breaks_in_training_is_told(rlher, monkeypatch, tmp_path: Path, what, told: str) -> None:
+    from rlher.envs.bit_flipping import BitFlippingEnv
+
+    compute, folder = BitFlippingEnv.compute_reward, tmp_path / "logs/dqn/BitFlipping-v0_1"
+    broken = []
+
+    def computed(self, achieved, desired, info):
+        if folder.exists() and np.ndim(achieved) > 1:
+            broken.append("at the first batch of relabelled goals, and ever after")
+        return what() if broken else compute(self, achieved, desired, info)
+
+    monkeypatch.setattr(BitFlippingEnv, "compute_reward", computed)
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200")
+    assert done.code == 1
+    assert told in done.err
+    assert "Traceback" not in done.err
+    assert (folder / "last_model.zip").exists()
+
+
+def test_a_dry_run_is_not_the_newest(rlher, finished: Path) -> None:
+    dry = rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true")
+    assert dry.code == 0, dry.err
+    assert "watch it" not in dry.err
+    assert str(finished.relative_to(Path.cwd())) in rlher("evaluate", "--episodes", "1").err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("env=BitFlipping-v0",), "recipe dqn-BitFlipping-v0"),
+        (("env=BitFlipping-v0", "~tuned"), "no recipe"),
+        (("env=BitFlipping-v0", "--recipe", "mine.yaml"), "recipe mine.yaml"),
+    ],
+)
+def test_the_recipe_in_force_is_told(rlher, tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    (tmp_path / "mine.yaml").write_text("algo: {gamma: 0.9}\n")
+    done = rlher("train", "algo=dqn", *words, *TINY, "env.n_bits=4", "total_timesteps=60")
+    assert done.code == 0, done.err
+    assert told in done.err
+    recipe = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())["recipe"]
+    assert told == (f"recipe {recipe}" if recipe else "no recipe")
+
+
+def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from rlher.training.callbacks.evaluation import Evaluate
+
+    monkeypatch.setattr(Evaluate, "run", fail)
+    with pytest.raises(ZeroDivisionError):
+        rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=80")
+    folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
+    assert (folder / "last_model.zip").exists()
+    assert json.loads((folder / "result.json").read_text())["status"] == "failed"
+
+
+def test_ctrl_c_in_the_final_evaluation_keeps_the_result(
+    rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("rlher.training.trainer._final", interrupt)
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=80")
+    assert done.code == 130
+    assert json.loads((tmp_path / "logs/dqn/BitFlipping-v0_1/result.json").read_text())["status"] == "interrupted"
+
+
+def test_ctrl_c_ends_a_whole_sweep(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    break_in_training(monkeypatch, tmp_path / "logs/dqn/BitFlipping-v0_1", interrupt)
+    assert rlher("train", "-m", "algo=dqn", *BITS, *TINY, "total_timesteps=1000", "seed=0,1").code == 130
+    assert len(list(tmp_path.glob("logs/dqn/*"))) == 1
+
+
+def test_a_run_too_short_for_its_learning_starts_learns(rlher, tmp_path: Path) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "algo.learning_starts=5000", "total_timesteps=100")
+    assert done.code == 0
+    assert "half of a run" in done.err
+    assert _last_row(tmp_path / "logs/dqn/BitFlipping-v0_1")["updates"] != "0"
+
+
+def test_evaluation_uses_other_starts_for_the_last_word(rlher, finished: Path) -> None:
+    from rlher.core.schema import EvalConfig
+    from rlher.training.trainer import FINAL_SEEDS
+
+    chosen = EvalConfig()
+    assert chosen.seed + chosen.episodes < chosen.seed + FINAL_SEEDS
+
+
+def test_the_normaliser_travels_with_the_model(rlher, finished: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(finished / "last_model.zip") as archive, archive.open("normalizer.npz") as file:
+        arrays = np.load(file)
+        assert arrays["achieved_goal/mean"].shape == (4,)
+        assert float(arrays["achieved_goal/count"]) > 120
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "her.n_steps=3",
+        "her.priority=energy",
+        "her.priority=td_error",
+        "engine=sb3",
+        "engine.precision=bf16",
+        "her=mix",
+        "her.goal_mix={future:0.7,original:0.3}",
+        "her=sb3",
+        "her=off",
+        "normalize.enabled=false",
+    ],
+)
+def test_replay_options_train(rlher, option: str) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, option, "total_timesteps=100")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("algo", ["sac", "tqc", "td3", "ddpg"])
+def test_many_updates_a_step_train(rlher, tmp_path: Path, algo: str) -> None:
+    run = ("train", f"algo={algo}", *BITS, "env.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=50")
+    done = rlher(*run, "her.n_sampled_goal=2", "eval.freq=50")
+    assert done.code == 0, done.err
+    folder = tmp_path / f"logs/{algo}/BitFlipping-v0_1"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["algo"]["gradient_steps"] == 20
+    assert config["her"]["n_sampled_goal"] == 2, "the command line wins over a preset"
+    assert _last_row(folder)["updates"] == str(20 * 10)
+    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
+
+
+@pytest.mark.parametrize("option", ["her.priority=td_error", "algo.target_critics=2", "engine.precision=bf16"])
+def test_what_only_our_update_step_can_do_is_refused_elsewhere(rlher, option: str) -> None:
+    done = rlher("train", "algo=sac", *BITS, "env.continuous=true", *TINY, "engine=sb3", option)
+    assert done.code == 2
+    assert option in done.err
+    assert "engine=sb3" in done.err
+
+
+def test_a_preset_that_does_not_fit_is_told(rlher) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "+preset=high_utd")
+    assert done.code == 2
+    assert "n_critics" in done.err
+
+
+def test_the_run_folder_says_whose_update_step_ran(rlher, tmp_path: Path) -> None:
+    for number, (words, name) in enumerate([((), "rlher"), (("engine=sb3",), "sb3")], start=1):
+        done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=60", *words)
+        assert done.code == 0, done.err
+        config = yaml.safe_load((tmp_path / f"logs/dqn/BitFlipping-v0_{number}/config.yaml").read_text())
+        assert config["engine"] == {"name": name, "compile": "off", "precision": "float32"}
+        assert ("not compiled" in done.err) == (name == "rlher")
+
+
+def test_a_wrong_mix_is_told(rlher) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "her=mix", "her.goal_mix={fuure:1.0}")
+    assert done.code == 2
+    assert "fuure" in done.err
