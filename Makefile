@@ -18,6 +18,7 @@ test: .venv/ready-dev  ## run the tests
 lint: .venv/ready-dev  ## check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 type: .venv/ready-dev  ## check types
 	$(BIN)/mypy

@@ -19,7 +19,7 @@ import torch as th
 
 from rlher.algos.factory import build_model
 from rlher.cli.main import main as rlher
-from rlher.core.schema import CheckpointConfig, EnvConfig, HerConfig, SACConfig
+from rlher.config.schema import CheckpointConfig, EnvConfig, HerConfig, SACConfig
 from rlher.core.signals import Stop
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import Repeatable

@@ -18,8 +18,8 @@ from rlher.algos.fast_update import OwnUpdate
 from rlher.algos.layer_norm import with_layer_norm
 from rlher.algos.options import Options
 from rlher.algos.registry import ALGORITHMS
+from rlher.config.schema import EngineConfig, EnvConfig, HerConfig, OffPolicyConfig
 from rlher.core.errors import UserError, closest, first_line
-from rlher.core.schema import EngineConfig, EnvConfig, HerConfig, OffPolicyConfig
 from rlher.her import HerReplayBuffer
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rlher.config.schema import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
 from rlher.core.errors import UserError, closest, first_line
 from rlher.core.files import leads_out, read_json, read_text, read_yaml, require_plain
-from rlher.core.schema import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
+from rlher.core.nested import flatten, number
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """What people type for the keys they group by most."""
@@ -229,25 +230,10 @@ def _read_run(folder: Path) -> Curve:
 
 
 def _read_keys(values: dict[str, Any]) -> dict[str, Any]:
-    given = dict(dotted(values))
+    given = dict(flatten(values))
     given.setdefault("engine.name", "sb3")  # older than the choice: that is what ran
     defaults = TrainConfig(algo=ALGO_SCHEMAS.get(str(given.get("algo.name")), OffPolicyConfig)())
-    return dict(dotted(asdict(defaults))) | given
-
-
-def number(value: Any) -> float | None:
-    """Return what a file has where a number should be, None where it is none."""
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    return float(value) if plain else None
-
-
-def dotted(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """List the leaves of nested mappings, ``a.b.c`` and value; an empty mapping is one."""
-    for name, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield from dotted(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+    return dict(flatten(asdict(defaults))) | given
 
 
 # ----------------------------------------------------------------------------------------------- grouping

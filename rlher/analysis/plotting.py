@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from rlher.analysis import loading, style
 from rlher.analysis.aggregation import Average, average, remarks
 from rlher.analysis.loading import Group
-from rlher.core.errors import UserError, closest, tell
+from rlher.config.schema import PlotConfig
+from rlher.core.console import tell
+from rlher.core.errors import UserError, closest
 from rlher.core.files import wanted
-from rlher.core.schema import PlotConfig
 from rlher.envs.rendering import has_display
 
 KINDS = (".png", ".pdf", ".svg")

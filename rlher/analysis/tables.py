@@ -9,7 +9,7 @@ import pandas as pd
 
 from rlher.analysis import comparison
 from rlher.analysis.loading import Group
-from rlher.core.errors import printable
+from rlher.core.console import printable
 
 Cells = Mapping[str, Callable[[Any], str]]
 """Of a table in words: column → what it says of a row of the numbers."""

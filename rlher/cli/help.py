@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from rlher.cli.overrides import GROUPS, flags, literal, options, positional
-from rlher.core.schema import ALGO_SCHEMAS, VERB_SCHEMAS, BitFlippingConfig, EnvConfig, OffPolicyConfig, keys
+from rlher.cli.overrides import GROUPS, flags, options, positional
+from rlher.config.override_syntax import literal
+from rlher.config.schema import ALGO_SCHEMAS, VERB_SCHEMAS, BitFlippingConfig, EnvConfig, OffPolicyConfig, keys
 
 
 def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rlher import COMMAND, __version__
-from rlher.core.errors import EnvironmentFault, UserError, cause, closest, command_line, first_line, redacted, tell
+from rlher.core.console import command_line, redacted, tell
+from rlher.core.errors import EnvironmentFault, UserError, cause, closest, first_line
 
 VERBS: dict[str, str] = {
     "train": "train an agent and keep everything in a run folder",
@@ -100,7 +101,7 @@ def _dispatch(argv: list[str]) -> int:
         print(help.help_text(verb, VERBS[verb], rest))
         return 0
     if verb == "train" and overrides.resumes(rest):  # the run's own config, nothing for Hydra to compose
-        return importlib.import_module("rlher.training.resume").main(rest)
+        return importlib.import_module("rlher.cli.resume_overrides").main(rest)
     return _run_hydra(verb, overrides.to_hydra(verb, rest), argv)
 
 
@@ -113,7 +114,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     from omegaconf import DictConfig
 
     from rlher.cli import overrides
-    from rlher.core import schema
+    from rlher.config import schema
 
     def task(cfg: DictConfig) -> None:
         composed.append(True)

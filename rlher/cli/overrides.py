@@ -14,9 +14,11 @@ from typing import Any
 
 import yaml
 
-from rlher.core import schema
+from rlher.config import schema
+from rlher.config.override_syntax import literal, quote
 from rlher.core.errors import UserError, closest, first_line
 from rlher.core.files import read_yaml
+from rlher.core.nested import flatten
 
 HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
 HYDRA_FLAGS = {
@@ -136,14 +138,6 @@ def _flag_to_override(verb: str, word: str, words: Iterator[str]) -> str:
     return f"{key}={quote(value if equals else _value_of(flag, words))}"
 
 
-def quote(value: str) -> str:
-    """Quote a value for Hydra's override grammar, in which ``=``, ``?``, spaces and brackets mean something."""
-    if re.fullmatch(r"[\w./:+-]+", value):
-        return value
-    # Between quotes a backslash is itself, except before a quote.
-    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value) + "'"
-
-
 def _expand(word: str, config_dirs: list[str]) -> list[str]:
     """Let ``env=`` take any registered id and mappings any key; a key that needs no ``+`` gets none."""
     key, _, value = word.partition("=")
@@ -212,24 +206,6 @@ def _keys_of(group: str, name: str) -> list[str]:
     return [f"{group}.{key}" for key in yaml.safe_load(file.read_text()) or {}] if file.is_file() else []
 
 
-def flatten(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested mappings with their dotted keys."""
-    for name, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield from flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
-
-
-def literal(value: Any) -> str:
-    """Write a value as one would type it on the command line."""
-    if isinstance(value, list):
-        return f"[{','.join(literal(entry) for entry in value)}]"
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    return quote(str(value))
-
-
 def options(group: str) -> list[str]:
     """List the YAML files of a config group, without their ending."""
     folder = resources.files("rlher.conf") / group
@@ -237,7 +213,7 @@ def options(group: str) -> list[str]:
 
 
 def closest_key(key: str) -> str:
-    """Hint at the keys nearest to a misspelt one, as :func:`rlher.core.errors.closest`; ``lr`` is near ``learning_rate``."""
+    """Hint at the keys nearest to a misspelt one, as :func:`closest`; ``lr`` is near ``learning_rate``."""
     known = list(_known_keys())
     if key in known:
         return ": it belongs to another algorithm, environment or verb"

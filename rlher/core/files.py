@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from rlher.core.errors import UserError, cause, tell
+from rlher.core.console import tell
+from rlher.core.errors import UserError, cause
 
 MOST_BYTES = 1_000_000
 """Of a text or a JSON. Those of a run have some thousand."""

@@ -15,8 +15,9 @@ from stable_baselines3.common.vec_env import SubprocVecEnv
 from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs, _worker
 
-from rlher.core.errors import EnvironmentFault, tell
-from rlher.her.replay_buffer import LOST
+from rlher.core.console import tell
+from rlher.core.errors import EnvironmentFault
+from rlher.her.choices import LOST
 
 BUILDING = 300.0
 """Seconds in which a fresh process must have imported and built its environment."""

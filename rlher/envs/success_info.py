@@ -4,8 +4,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from rlher.config.schema import EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.core.schema import EnvConfig
 
 # Fetch, Hand, Panda and parking say the first, the mazes the second; Stable-Baselines3 reads only the first.
 SUCCESS_KEYS = ("is_success", "success")

@@ -11,8 +11,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from rlher.config.schema import EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.core.schema import EnvConfig
 from rlher.envs.fault_guard import FAULT_KEY, Fault, Reporter, Unbuilt, sentence
 from rlher.envs.make import make_env
 from rlher.envs.subproc import Workers, leave_signals_to_main

@@ -15,8 +15,9 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from rlher.algos.registry import ALGORITHMS
-from rlher.core.errors import UserError, first_line, printable
-from rlher.core.schema import EnvConfig, ReplayConfig
+from rlher.config.schema import EnvConfig, ReplayConfig
+from rlher.core.console import printable
+from rlher.core.errors import UserError, first_line
 from rlher.envs import make_env
 from rlher.envs.contract.probe import describe
 from rlher.evaluation.agent import Agent

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
 from rlher.her import serialization
+from rlher.her.choices import LOST
 from rlher.her.done_rule import DoneRule
 from rlher.her.layout import ACHIEVED, GOAL
 from rlher.her.prioritization import PRIORITIES, Priority
@@ -25,9 +26,6 @@ from rlher.her.strategies import DEFAULT_MIX, GoalSelectionStrategy, check_mix, 
 from rlher.her.validation import check_arguments, check_returns, warn_of_old_arguments
 
 CPU = th.device("cpu")
-
-LOST = "lost_step"
-"""Key of an info that says: the environment broke down in this step, and nobody knows what came of it."""
 
 
 class HerReplayBuffer(SB3HerReplayBuffer):

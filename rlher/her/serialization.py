@@ -11,14 +11,14 @@ import contextlib
 import json
 import os
 import re
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.core.arrays import stored_arrays
 from rlher.her.ring import Ring
 from rlher.her.storage import Storage
 
@@ -119,19 +119,6 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
         return manifest["extra"], {}
     with stored_arrays(folder / manifest["priorities"]) as arrays:
         return manifest["extra"], dict(arrays)
-
-
-@contextlib.contextmanager
-def stored_arrays(file: Path | IO[bytes]) -> Iterator[Any]:
-    """Open an archive of arrays as NumPy's ``savez`` writes them: as they are, so that none is larger than its file.
-
-    :raises ValueError: it is compressed, and may be made to fill the memory of who reads it.
-    """
-    with zipfile.ZipFile(file) as archive:
-        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ValueError(f"{getattr(file, 'name', 'an archive of arrays')} is damaged: it is compressed.")
-    with np.load(file, allow_pickle=False) as arrays:
-        yield arrays
 
 
 @contextlib.contextmanager

@@ -18,10 +18,10 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
+from rlher.core.arrays import stored_arrays
 from rlher.core.errors import UserError
 from rlher.core.files import replacing
 from rlher.envs.normalize import GoalNormalize
-from rlher.her.serialization import stored_arrays
 from rlher.runs import space_signature
 
 NORMALIZER = "normalizer.npz"

@@ -27,9 +27,10 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
-from rlher.core.errors import UserError, cause, closest, command_line, first_line
+from rlher.config.schema import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
+from rlher.core.console import command_line
+from rlher.core.errors import UserError, cause, closest, first_line
 from rlher.core.files import read_json, read_text, read_yaml, sync, write_json, write_text
-from rlher.core.schema import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
 from rlher.runs.untrusted import require_own_modules, require_resolved
 
 PACKAGES = (

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rlher.config.schema import EnvConfig
 from rlher.core.errors import UserError
 from rlher.core.files import leads_out
-from rlher.core.schema import EnvConfig
 
 OURS = ("checkpoints", "models", "clips")
 """Folders in a run's that we write to; in that of Weights & Biases, links lead to its logs in the home folder."""

@@ -5,8 +5,9 @@ import sys
 from typing import Any
 
 from rlher.algos import target_bounds
-from rlher.core.errors import EnvironmentFault, printable, tell
-from rlher.core.schema import TrainConfig
+from rlher.config.schema import TrainConfig
+from rlher.core.console import printable, tell
+from rlher.core.errors import EnvironmentFault
 from rlher.envs.vec import in_processes
 from rlher.evaluation.rollout import sentence
 from rlher.runs.run_folder import MODELS, Run

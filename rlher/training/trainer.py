@@ -12,9 +12,9 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos import target_bounds
 from rlher.algos.factory import build_model, require_fit
+from rlher.config.schema import EnvConfig, TrainConfig
 from rlher.core.errors import EnvironmentFault, UserError, cause
 from rlher.core.files import spared
-from rlher.core.schema import EnvConfig, TrainConfig
 from rlher.core.signals import Stop
 from rlher.envs import make_env
 from rlher.envs.contract.checker import require_goal_env

@@ -8,8 +8,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
+from rlher.config.schema import OptimizeConfig
 from rlher.core.errors import UserError
-from rlher.core.schema import OptimizeConfig
 from rlher.tuning import worker
 from rlher.tuning.worker import Order
 from rlher.tuning.worker_id import worker_id

@@ -10,7 +10,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import Trial, TrialState
 
-from rlher.core.schema import CheckpointConfig, OptimizeConfig, TrainConfig
+from rlher.config.schema import CheckpointConfig, OptimizeConfig, TrainConfig
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.callbacks.evaluation import Stopped
 from rlher.training.trainer import fit

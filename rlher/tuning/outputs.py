@@ -14,9 +14,9 @@ import pandas as pd
 from optuna.study import Study
 from optuna.trial import TrialState
 
-from rlher.core.errors import printable
+from rlher.config.schema import OptimizeConfig
+from rlher.core.console import printable
 from rlher.core.files import write_json, write_text
-from rlher.core.schema import OptimizeConfig
 from rlher.tuning import recipe
 from rlher.tuning.objective import RECIPE, recipe_of
 from rlher.tuning.plots import plots

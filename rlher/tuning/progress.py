@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from rlher.core.errors import printable
+from rlher.core.console import printable
 from rlher.tuning.shared_study import counted
 from rlher.tuning.worker import REASON
 

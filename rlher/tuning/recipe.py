@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 
-from rlher.core.schema import ALGO_SCHEMAS, EnvConfig, TrainConfig
+from rlher.config.schema import ALGO_SCHEMAS, EnvConfig, TrainConfig
+from rlher.core.nested import flatten, unflatten
 
 # What a recipe leaves to whoever trains with it.
 NOT_RECIPE = (
@@ -35,26 +36,16 @@ def text(config: TrainConfig, comments: list[str]) -> str:
 
     :param comments: lines for its head.
     """
-    tree: dict[str, Any] = {}
-    for key, value in flat(_differing(asdict(config), asdict(_defaults(config)))):
-        *sections, name = key.split(".")
-        node = tree
-        for section in sections:
-            node = node.setdefault(section, {})
-        node[name] = value
+    tree = unflatten(dict(flat(_differing(asdict(config), asdict(_defaults(config))))))
     head = "".join(f"# {line}\n" for line in ["@package _global_", *comments])
     return head + (yaml.safe_dump(tree, sort_keys=False) if tree else "# the defaults as they are\n")
 
 
-def flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """List a config's keys that belong to a recipe, dotted, with their values."""
-    for name, value in tree.items():
-        if prefix + name in NOT_RECIPE:
-            continue
-        if isinstance(value, dict) and value:
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+    for key, value in flatten(tree):
+        if not any(key == each or key.startswith(f"{each}.") for each in NOT_RECIPE):
+            yield key, value
 
 
 def _differing(tree: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

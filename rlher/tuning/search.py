@@ -11,8 +11,9 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 
-from rlher.core.errors import EnvironmentFault, UserError, tell
-from rlher.core.schema import OptimizeConfig
+from rlher.config.schema import OptimizeConfig
+from rlher.core.console import tell
+from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import stoppable
 from rlher.training.trainer import prepare
 from rlher.tuning import recipe, search_space

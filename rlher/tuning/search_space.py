@@ -16,9 +16,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
+from rlher.config.schema import ALGO_SCHEMAS, TrainConfig, keys, to_object
 from rlher.core.errors import UserError, closest
 from rlher.core.files import read_yaml
-from rlher.core.schema import ALGO_SCHEMAS, TrainConfig, keys, to_object
 from rlher.her.strategies import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
 
 Space = dict[str, BaseDistribution]

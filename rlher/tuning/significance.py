@@ -9,8 +9,8 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from rlher.config.schema import OptimizeConfig
 from rlher.core import stats
-from rlher.core.schema import OptimizeConfig
 from rlher.tuning.objective import RECIPE
 from rlher.tuning.scoring import Score, mean
 from rlher.tuning.shared_study import BASELINE, counted

@@ -14,7 +14,8 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from sqlalchemy.engine import URL, make_url
 
-from rlher.core.errors import UserError, first_line, redacted
+from rlher.core.console import redacted
+from rlher.core.errors import UserError, first_line
 
 PATIENCE = 600.0
 """Seconds a running study waits for a database that went away."""

@@ -151,7 +151,7 @@ def test_low_precision_moves_the_weights_alike_and_keeps_them_float32() -> None:
 
 UNCOMPILED = """
 import sys
-from rlher.cli import main
+from rlher.cli.main import main
 
 assert main(sys.argv[1:]) == 0
 assert "torch._dynamo" not in sys.modules

@@ -13,6 +13,7 @@ import yaml
 
 from rlher.cli import overrides
 from rlher.cli.main import VERBS
+from rlher.config import override_syntax
 
 BAD = [
     # words, what the sentence must say
@@ -122,7 +123,7 @@ def test_a_config_file_of_ones_own_that_cannot_be_read_is_told(rlher, tmp_path: 
 def test_quoted_values_survive_hydras_grammar(value: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    parsed = OverridesParser.create().parse_override(f"key={overrides.quote(value)}")
+    parsed = OverridesParser.create().parse_override(f"key={override_syntax.quote(value)}")
     assert parsed.value() == value
 
 
@@ -196,7 +197,7 @@ LIGHT = ["--help", "train --help", "optimize --help", "enjoy --help", "list", "t
 @pytest.mark.parametrize("words", LIGHT)
 def test_help_and_lists_do_not_import_torch(words: str) -> None:
     code = (
-        "import sys; from rlher.cli import main\n"
+        "import sys; from rlher.cli.main import main\n"
         f"try: main({words.split()!r})\nexcept SystemExit: pass\n"
         "sys.exit(bool({'torch', 'stable_baselines3', 'optuna'} & set(sys.modules)))"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.errors import command_line, redacted
+from rlher.core.console import command_line, redacted
 from rlher.training.loggers import services
 from tests.conftest import TINY
 

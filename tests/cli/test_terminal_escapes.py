@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.errors import printable, tell
+from rlher.core.console import printable, tell
 from tests.conftest import TINY, Make
 
 TITLE = "\x1b]0;PWN\x07\x1b[31m"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_module
 
-from rlher.core import schema
-from rlher.core.schema import CheckConfig, EnvConfig
+from rlher.config import schema
+from rlher.config.schema import CheckConfig, EnvConfig
 from rlher.envs import catalog, make_env
 from rlher.envs.contract.checker import check_goal_env
 from rlher.envs.contract.probe import PROBED, describe

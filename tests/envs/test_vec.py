@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hostile_envs import LineEnv  # noqa: F401  (registers)
 
+from rlher.config.schema import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.schema import EnvConfig
 from rlher.envs.vec import make_goal_envs
 
 

@@ -14,8 +14,8 @@ from gymnasium.spaces import Box
 from stable_baselines3 import SAC
 
 from rlher.algos.factory import build_model, build_policy
+from rlher.config.schema import BitFlippingConfig, HerConfig, SACConfig
 from rlher.core.errors import UserError
-from rlher.core.schema import BitFlippingConfig, HerConfig, SACConfig
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import make_goal_envs

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from rlher.config.schema import BitFlippingConfig, EnvConfig, SACConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.files import replacing, write_text
-from rlher.core.schema import BitFlippingConfig, EnvConfig, SACConfig, TrainConfig
 from rlher.runs import run_folder
 from tests.conftest import mounted
 

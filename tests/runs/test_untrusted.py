@@ -18,7 +18,7 @@ import yaml
 
 from rlher.analysis import loading
 from rlher.analysis.html import config_diff
-from rlher.cli import main
+from rlher.cli.main import main
 from rlher.core.files import leads_out, read_json, read_text, read_yaml
 from rlher.evaluation.export.script import Source
 from tests.conftest import Make

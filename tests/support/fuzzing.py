@@ -27,8 +27,8 @@ from unittest import mock
 import numpy as np
 import yaml
 
-from rlher.cli import main
-from rlher.core import schema
+from rlher.cli.main import main
+from rlher.config import schema
 from rlher.core.errors import UserError
 
 SECONDS = 20
@@ -244,7 +244,7 @@ def _read_buffer() -> int:
 
 
 def _read_space() -> int:
-    from rlher.core.schema import DQNConfig, TrainConfig
+    from rlher.config.schema import DQNConfig, TrainConfig
     from rlher.tuning import search_space
 
     with _told(UserError, OSError):

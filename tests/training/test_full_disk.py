@@ -106,7 +106,7 @@ def test_a_full_disk_is_told_before_anything_starts(rlher, disk) -> None:
 SMALL_FILES = """
 import resource, sys
 import rlher.training.trainer
-from rlher.cli import main
+from rlher.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (4000,) * 2)
 sys.exit(main(sys.argv[1:]))
 """

@@ -92,7 +92,7 @@ SHORT_OF_SPACE = """
 import resource, sys
 from pathlib import Path
 import rlher.training.trainer
-from rlher.cli import main
+from rlher.cli.main import main
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + 2 * 10**9,) * 2)
 sys.exit(main(sys.argv[1:]))

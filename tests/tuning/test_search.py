@@ -24,9 +24,10 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.cli import overrides
+from rlher.config.schema import ALGO_SCHEMAS, DQNConfig, EvalConfig, OptimizeConfig, TrainConfig
 from rlher.core import stats
-from rlher.core.errors import UserError, redacted
-from rlher.core.schema import ALGO_SCHEMAS, DQNConfig, EvalConfig, OptimizeConfig, TrainConfig
+from rlher.core.console import redacted
+from rlher.core.errors import UserError
 from rlher.tuning import scoring, search_space
 from rlher.tuning.launchers import Local
 from rlher.tuning.objective import Search, recipe_of, suggest
@@ -492,7 +493,7 @@ def test_two_objectives(tmp_path: Path) -> None:
 def bits_config():
     from omegaconf import OmegaConf
 
-    from rlher.core.schema import BitFlippingConfig
+    from rlher.config.schema import BitFlippingConfig
 
     values = OmegaConf.load(ROOT / "conf/env/BitFlipping-v0.yaml")
     del values["defaults"]

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.analysis.loading import Curve, Group, dotted, matters
-from rlher.cli.overrides import literal
+from rlher.analysis.loading import Curve, Group, matters
+from rlher.config.override_syntax import literal
 from rlher.core.files import read_json
+from rlher.core.nested import flatten
 
 MISSING = "–"
 
@@ -16,7 +17,7 @@ MISSING = "–"
 class Key:
     """One key over all groups.
 
-    :param name: dotted.
+    :param name: flatten.
     :param cells: a text a group: its runs' values, those that differ one after the other.
     :param differs: whether not all runs have the same.
     """
@@ -50,7 +51,7 @@ def environment(groups: Sequence[Group]) -> list[Key]:
 
 
 def _versions(curve: Curve) -> dict[str, Any]:
-    meta = dict(dotted(read_json(curve.folder / "meta.json")))
+    meta = dict(flatten(read_json(curve.folder / "meta.json")))
     named = {key.removeprefix("packages."): value for key, value in meta.items() if key not in ("started", "seed")}
     return {
         key: value[:10] if key == "git.commit" and isinstance(value, str) else value for key, value in named.items()

@@ -4,8 +4,8 @@ import json
 import textwrap
 from typing import Any
 
+from rlher.config.schema import CheckConfig, EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.core.schema import CheckConfig, EnvConfig
 from rlher.envs.contract.checker import Examination, examine
 
 MARKS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "error": "[red]✗[/]"}

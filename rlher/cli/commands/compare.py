@@ -2,8 +2,8 @@
 
 from rlher.analysis import comparison
 from rlher.analysis.tables import Table, tables
-from rlher.core.errors import tell
-from rlher.core.schema import CompareConfig
+from rlher.config.schema import CompareConfig
+from rlher.core.console import tell
 
 
 def compare(config: CompareConfig) -> int:

@@ -6,8 +6,8 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from rlher.core.errors import printable
-from rlher.core.schema import EnjoyConfig
+from rlher.config.schema import EnjoyConfig
+from rlher.core.console import printable
 from rlher.envs.make import render_modes
 from rlher.envs.rendering import before_building, has_display
 from rlher.evaluation.rollout import play_many

@@ -3,8 +3,8 @@
 import json
 import sys
 
-from rlher.core.errors import printable
-from rlher.core.schema import EvaluateConfig
+from rlher.config.schema import EvaluateConfig
+from rlher.core.console import printable
 from rlher.evaluation.rollout import evaluate_policy, sentence
 from rlher.evaluation.source import find_source
 

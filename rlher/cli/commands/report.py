@@ -6,9 +6,10 @@ from rlher.analysis import comparison, loading
 from rlher.analysis.html.page import Content, render
 from rlher.analysis.html.study_section import RERUNS, StudyPage, is_study, read_study
 from rlher.analysis.loading import Group
-from rlher.core.errors import UserError, tell
+from rlher.config.schema import ReportConfig
+from rlher.core.console import tell
+from rlher.core.errors import UserError
 from rlher.core.files import leads_out, wanted
-from rlher.core.schema import ReportConfig
 
 KINDS = (".html", ".htm")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import gymnasium as gym
 import numpy as np
 
+from rlher.config.schema import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.schema import EnvConfig
 from rlher.envs.contract import reward_checks
 from rlher.envs.contract.finding import Finding
 from rlher.envs.contract.probe import ends_on_success, fill

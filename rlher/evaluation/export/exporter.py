@@ -12,10 +12,10 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.analysis.loading import number
+from rlher.config.schema import EnvConfig, ExportConfig
 from rlher.core.errors import UserError
 from rlher.core.files import leads_out, read_json, replacing, write_text
-from rlher.core.schema import EnvConfig, ExportConfig
+from rlher.core.nested import number
 from rlher.envs import bit_flipping
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.agent import load_agent

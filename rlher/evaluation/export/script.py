@@ -12,8 +12,8 @@ import gymnasium as gym
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.utils import LinearSchedule
 
+from rlher.config.schema import EnvConfig, TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.schema import EnvConfig, TrainConfig
 from rlher.envs.make import make_kwargs
 from rlher.evaluation.export.sb3_model import Plain
 from rlher.runs.run_folder import safe_name

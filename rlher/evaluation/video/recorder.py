@@ -9,8 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rlher.core.errors import tell
-from rlher.core.schema import EnvConfig
+from rlher.config.schema import EnvConfig
+from rlher.core.console import tell
 from rlher.envs.fault_guard import describe_error
 from rlher.envs.rendering import NoRenderer, before_drawing
 from rlher.evaluation.rollout import Episode, Observation

@@ -6,7 +6,8 @@ from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.core.errors import EnvironmentFault, UserError, tell
+from rlher.core.console import tell
+from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.files import spared
 from rlher.core.rng import undisturbed
 from rlher.envs import make_env

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.core.errors import UserError, cause, first_line, tell
-from rlher.core.schema import CheckpointConfig
+from rlher.config.schema import CheckpointConfig
+from rlher.core.console import tell
+from rlher.core.errors import UserError, cause, first_line
 from rlher.core.signals import Stop
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import Repeatable

@@ -17,8 +17,9 @@ from typing import Any, Protocol
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
-from rlher.cli.overrides import flatten
-from rlher.core.errors import UserError, redacted, tell
+from rlher.core.console import redacted, tell
+from rlher.core.errors import UserError
+from rlher.core.nested import flatten
 from rlher.core.rng import undisturbed
 from rlher.runs.run_folder import Run
 

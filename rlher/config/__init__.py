@@ -1,0 +1,1 @@
+"""The config keys of every command: types, defaults, ranges and what each key affects."""

@@ -1,0 +1,31 @@
+"""Nested mappings as dotted keys, and numbers read from files."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield ``("a.b.c", value)`` for each leaf of a nested mapping; an empty mapping is a leaf."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nested mapping of dotted keys; the inverse of :func:`flatten`."""
+    tree: dict[str, Any] = {}
+    for key, value in values.items():
+        *sections, name = key.split(".")
+        node = tree
+        for section in sections:
+            node = node.setdefault(section, {})
+        node[name] = value
+    return tree
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number read from a file as float; None for any other value, booleans included."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return float(value) if plain else None
