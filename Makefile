@@ -1,21 +1,25 @@
-# `make train` and `make test` are all one needs; each makes .venv on first use and reuses it after.
+# `make` lists the targets. The first call creates .venv and installs everything; later calls reuse it.
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?= algo=tqc env=parking-v0
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train test lint type format wheel clean
+.PHONY: help train test test-slow lint type docs format wheel clean
 
-help:  ## show this
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 11
 
 train: .venv/ready  ## train an agent: make train ARGS="algo=ddpg env=FetchReach-v4"
 	$(BIN)/rlher train $(ARGS)
 
-test: .venv/ready-dev  ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: .venv/ready-dev  ## run the fast tests
+	$(PYTEST) -m "not slow"
 
-lint: .venv/ready-dev  ## check style
+test-slow: .venv/ready-dev  ## run the slow tests: kill/resume stress, databases, browser, fuzzing, learning
+	$(PYTEST) -m slow
+
+lint: .venv/ready-dev  ## check style, formatting and the import rule
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
@@ -23,17 +27,20 @@ lint: .venv/ready-dev  ## check style
 type: .venv/ready-dev  ## check types
 	$(BIN)/mypy
 
-format: .venv/ready-dev  ## mend style
+docs: .venv/ready-dev  ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+format: .venv/ready-dev  ## fix style and formatting
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 wheel: .venv/ready-dev  ## build dist/*.whl
 	$(BIN)/python -m build --wheel
 
-clean:  ## remove the environment and everything built
-	rm -rf .venv build dist *.egg-info
+clean:  ## remove the virtual environment and all build outputs
+	rm -rf .venv build dist site *.egg-info
 
-# The stamps are remade when the requirements change, so a second call installs nothing.
+# make compares these files' times with the requirements, so that a second call installs nothing.
 .venv/ready: pyproject.toml constraints.txt
 	@echo "installing into .venv: a minute or two, 1.7 GB"
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

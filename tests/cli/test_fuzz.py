@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support import fuzzing
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
 MORE = settings(FEW, max_examples=80)
 

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_a_minute_of_torture() -> None:
     script = Path(__file__).parents[2] / "scripts/stress_resume.py"
