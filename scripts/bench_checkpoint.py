@@ -19,7 +19,9 @@ import torch as th
 
 from rlher.algos.factory import build_model
 from rlher.cli.main import main as rlher
-from rlher.config.schema import CheckpointConfig, EnvConfig, HerConfig, SACConfig
+from rlher.config.algorithms import SACConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.training import CheckpointConfig, HerConfig
 from rlher.core.signals import Stop
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import Repeatable

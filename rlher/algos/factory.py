@@ -18,7 +18,9 @@ from rlher.algos.fast_update import OwnUpdate
 from rlher.algos.layer_norm import with_layer_norm
 from rlher.algos.options import Options
 from rlher.algos.registry import ALGORITHMS
-from rlher.config.schema import EngineConfig, EnvConfig, HerConfig, OffPolicyConfig
+from rlher.config.algorithms import OffPolicyConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.training import EngineConfig, HerConfig
 from rlher.core.errors import UserError, closest, first_line
 from rlher.her import HerReplayBuffer
 

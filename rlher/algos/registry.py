@@ -1,4 +1,4 @@
-"""One line an algorithm; its config keys stand in `rlher.config.schema`. Nothing here imports torch."""
+"""One line an algorithm; its config keys stand in `rlher.config.algorithms`. Nothing here imports torch."""
 
 import importlib
 from dataclasses import dataclass

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.config.schema import ALGO_SCHEMAS, EvalConfig, OffPolicyConfig, TrainConfig
+from rlher.config.algorithms import ALGO_SCHEMAS, OffPolicyConfig
+from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.errors import UserError, closest, first_line
 from rlher.core.files import leads_out, read_json, read_text, read_yaml, require_plain
 from rlher.core.nested import flatten, number

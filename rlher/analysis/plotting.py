@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from rlher.analysis import loading, style
 from rlher.analysis.aggregation import Average, average, remarks
 from rlher.analysis.loading import Group
-from rlher.config.schema import PlotConfig
+from rlher.config.curves import PlotConfig
 from rlher.core.console import tell
 from rlher.core.errors import UserError, closest
 from rlher.core.files import wanted

@@ -8,8 +8,11 @@ from typing import Any
 import yaml
 
 from rlher.cli.overrides import GROUPS, flags, options, positional
+from rlher.config.algorithms import ALGO_SCHEMAS, OffPolicyConfig
+from rlher.config.environment import BitFlippingConfig, EnvConfig
+from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal
-from rlher.config.schema import ALGO_SCHEMAS, VERB_SCHEMAS, BitFlippingConfig, EnvConfig, OffPolicyConfig, keys
+from rlher.config.store import VERB_SCHEMAS
 
 
 def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:
@@ -30,7 +33,7 @@ def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:
         lines += [f"  {group}={'|'.join(options(group))}" for group in groups]
         if "algo" in names:
             lines.append("  tuned=<recipe or file.yaml>, ~tuned for none; recipes: " + ", ".join(options("tuned")))
-    nested = [(name, item, item.default) for name, item in keys(schema).items() if "." in name]
+    nested = [(name, item, item.default) for name, item in dotted_keys(schema).items() if "." in name]
     typed = {group: name for word in argv for group, _, name in [word.partition("=")] if group in groups}
     chosen = {group: name for group, name in _DEFAULTS.items() if f"--{group}" not in flags(verb)} | typed
     for group in groups:
@@ -61,7 +64,7 @@ def _keys_of_choice(group: str, name: str) -> list[tuple[str, Field, Any]]:
         schema = BitFlippingConfig if "n_bits" in values else EnvConfig
     return [
         (key, item, values.get(item.name, item.default))
-        for key, item in keys(schema, f"{group}.").items()
+        for key, item in dotted_keys(schema, f"{group}.").items()
         if item.name not in ("name", "description")
     ]
 

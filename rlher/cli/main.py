@@ -114,7 +114,8 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     from omegaconf import DictConfig
 
     from rlher.cli import overrides
-    from rlher.config import schema
+    from rlher.config import store
+    from rlher.config.key import to_object
 
     def task(cfg: DictConfig) -> None:
         composed.append(True)
@@ -122,7 +123,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             cfg.recipe = overrides.recipe_in_force(HydraConfig.get().runtime)
         try:
             run = getattr(importlib.import_module(f"rlher.cli.commands.{verb}"), verb)
-            code = run(schema.to_object(cfg, schema.VERB_SCHEMAS[verb]))
+            code = run(to_object(cfg, store.VERB_SCHEMAS[verb]))
             codes.append(code)
             if code == INTERRUPTED:
                 raise KeyboardInterrupt("told")  # the rest of a sweep is not wanted either
@@ -143,7 +144,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     bugs: list[Exception] = []
     composed: list[bool] = []
     dispatcher = os.getpid()
-    schema.register()
+    store.register()
     program = sys.argv
     # Hydra would print an error its own way and exit with 1; with the first set it raises, and the sentence is ours.
     # The second is what a run folder keeps: sys.argv is Hydra's by then, and a launcher's worker has another one.

@@ -14,8 +14,11 @@ from typing import Any
 
 import yaml
 
-from rlher.config import schema
+from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.environment import BitFlippingConfig
+from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal, quote
+from rlher.config.store import VERB_SCHEMAS
 from rlher.core.errors import UserError, closest, first_line
 from rlher.core.files import read_yaml
 from rlher.core.nested import flatten
@@ -36,7 +39,7 @@ SHORT = {"space=": "search_space=", "--space": "--search-space", "--stochastic":
 def flags(verb: str) -> dict[str, tuple[str, Any, str]]:
     """List a verb's flags: flag → (key, default, text); a list is typed with commas."""
     found = {}
-    for item in fields(schema.VERB_SCHEMAS[verb]):
+    for item in fields(VERB_SCHEMAS[verb]):
         default = item.default if item.default_factory is MISSING else item.default_factory()
         if not is_dataclass(default) and item.name != "runs":  # those are what stands without a flag
             found["--" + item.name.replace("_", "-")] = (item.name, default, item.metadata["text"])
@@ -95,7 +98,7 @@ def _is_place(word: str) -> bool:
 
 def positional(verb: str) -> str | None:
     """Return the key that words without a flag are for: run folders, where a verb reads them."""
-    names = [item.name for item in fields(schema.VERB_SCHEMAS[verb])]
+    names = [item.name for item in fields(VERB_SCHEMAS[verb])]
     return next((name for name in ("run", "runs") if name in names), None)
 
 
@@ -123,7 +126,7 @@ def _flag_to_override(verb: str, word: str, words: Iterator[str]) -> str:
     negated = flag.startswith("--no-") and isinstance(known.get("--" + flag[5:], (None,) * 2)[1], bool)
     if negated:
         flag = "--" + flag[5:]
-    if flag[2:] in GROUPS and flag[2:] in [item.name for item in fields(schema.VERB_SCHEMAS[verb])]:
+    if flag[2:] in GROUPS and flag[2:] in [item.name for item in fields(VERB_SCHEMAS[verb])]:
         return f"{flag[2:]}={value if equals else _value_of(flag, words)}"
     if flag not in known:
         raise UserError(f"`rlher {verb}` has no flag {flag}{closest(flag, known)}.")
@@ -226,11 +229,11 @@ def closest_key(key: str) -> str:
 
 def _known_keys() -> dict[str, Field]:
     found: dict[str, Field] = {}
-    for each in schema.VERB_SCHEMAS.values():
-        found |= schema.keys(each)
-    for each in schema.ALGO_SCHEMAS.values():
-        found |= schema.keys(each, "algo.")
-    return found | schema.keys(schema.BitFlippingConfig, "env.")
+    for each in VERB_SCHEMAS.values():
+        found |= dotted_keys(each)
+    for each in ALGO_SCHEMAS.values():
+        found |= dotted_keys(each, "algo.")
+    return found | dotted_keys(BitFlippingConfig, "env.")
 
 
 def recipe_in_force(runtime: Any) -> str | None:

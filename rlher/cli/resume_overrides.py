@@ -11,7 +11,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.cli import overrides
-from rlher.config.schema import TrainConfig, to_object
+from rlher.config.key import to_object
+from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
 from rlher.runs import run_folder

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, closest
 from rlher.envs.fault_guard import Guard, describe_error
 from rlher.envs.native_output import native_stdout_to_stderr

@@ -4,7 +4,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 
 # Fetch, Hand, Panda and parking say the first, the mazes the second; Stable-Baselines3 reads only the first.

@@ -6,7 +6,7 @@ import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.factory import build_policy, require_fit
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.policy import policy_of

@@ -15,7 +15,8 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from rlher.algos.registry import ALGORITHMS
-from rlher.config.schema import EnvConfig, ReplayConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import printable
 from rlher.core.errors import UserError, first_line
 from rlher.envs import make_env

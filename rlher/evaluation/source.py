@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlher.config.schema import EnvConfig, ReplayConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.saved_model import ReplayConfig
 from rlher.core.errors import UserError
 from rlher.evaluation import agent, sb3_import
 from rlher.evaluation.agent import Agent

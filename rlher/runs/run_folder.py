@@ -27,7 +27,10 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
-from rlher.config.schema import ALGO_SCHEMAS, ENV_SCHEMAS, EnvConfig, TrainConfig, to_object
+from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.key import to_object
+from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, cause, closest, first_line
 from rlher.core.files import read_json, read_text, read_yaml, sync, write_json, write_text

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.core.files import leads_out
 

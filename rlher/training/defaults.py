@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rlher.algos.compilation import decide
 from rlher.algos.threads import fastest
-from rlher.config.schema import TrainConfig
+from rlher.config.training import TrainConfig
 
 DRY_RUN_STEPS = 400
 

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher.config.schema import TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.her.layout import Layout
 from rlher.her.storage import Storage

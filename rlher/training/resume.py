@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from rlher import COMMAND
-from rlher.config.schema import TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.files import read_json, read_text, write_json, write_text
 from rlher.runs import run_folder

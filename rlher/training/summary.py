@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from rlher.algos import target_bounds
-from rlher.config.schema import TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.core.console import printable, tell
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.vec import in_processes

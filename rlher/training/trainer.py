@@ -12,7 +12,8 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos import target_bounds
 from rlher.algos.factory import build_model, require_fit
-from rlher.config.schema import EnvConfig, TrainConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import EnvironmentFault, UserError, cause
 from rlher.core.files import spared
 from rlher.core.signals import Stop

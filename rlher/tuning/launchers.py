@@ -8,7 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlher.config.schema import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError
 from rlher.tuning import worker
 from rlher.tuning.worker import Order

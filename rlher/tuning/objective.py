@@ -10,7 +10,8 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import Trial, TrialState
 
-from rlher.config.schema import CheckpointConfig, OptimizeConfig, TrainConfig
+from rlher.config.training import CheckpointConfig, TrainConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.callbacks.evaluation import Stopped
 from rlher.training.trainer import fit

@@ -14,7 +14,7 @@ import pandas as pd
 from optuna.study import Study
 from optuna.trial import TrialState
 
-from rlher.config.schema import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import printable
 from rlher.core.files import write_json, write_text
 from rlher.tuning import recipe

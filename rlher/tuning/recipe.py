@@ -8,7 +8,9 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 
-from rlher.config.schema import ALGO_SCHEMAS, EnvConfig, TrainConfig
+from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
 from rlher.core.nested import flatten, unflatten
 
 # What a recipe leaves to whoever trains with it.

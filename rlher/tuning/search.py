@@ -11,7 +11,7 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 
-from rlher.config.schema import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import tell
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import stoppable

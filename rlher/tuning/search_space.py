@@ -16,7 +16,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from rlher.config.schema import ALGO_SCHEMAS, TrainConfig, keys, to_object
+from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.key import dotted_keys, to_object
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, closest
 from rlher.core.files import read_yaml
 from rlher.her.strategies import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
@@ -155,11 +157,15 @@ def _range(
 
 
 def _require_key(key: str, config: TrainConfig, space: str) -> None:
-    known = [name for name in [*keys(TrainConfig), *keys(type(config.algo), "algo.")] if name.startswith(TUNABLE)]
+    known = [
+        name
+        for name in [*dotted_keys(TrainConfig), *dotted_keys(type(config.algo), "algo.")]
+        if name.startswith(TUNABLE)
+    ]
     known += [MIX + name for name in (*KEY_TO_GOAL_STRATEGY, ORIGINAL) if name != "mix"]
     if key in known:
         return
-    elsewhere = [name for name, schema in ALGO_SCHEMAS.items() if key in keys(schema, "algo.")]
+    elsewhere = [name for name, schema in ALGO_SCHEMAS.items() if key in dotted_keys(schema, "algo.")]
     if elsewhere:
         raise UserError(
             f"space {space!r} names {key}, which {config.algo.name} does not have; only: [{', '.join(elsewhere)}] "

@@ -9,7 +9,7 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from rlher.config.schema import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
 from rlher.tuning.objective import RECIPE
 from rlher.tuning.scoring import Score, mean

@@ -15,7 +15,7 @@ from optuna.storages._heartbeat import BaseHeartbeat
 from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
-from rlher.config.schema import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.shared_study import SURPLUS, WORKER, is_surplus, queue_again, unclaimed
 from rlher.tuning.storage import open_storage
 from rlher.tuning.worker_id import worker_id

@@ -6,7 +6,9 @@ import torch as th
 from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_model
 from rlher.algos.target_bounds import resolve
-from rlher.config.schema import ALGO_SCHEMAS, BitFlippingConfig, EngineConfig, HerConfig
+from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.environment import BitFlippingConfig
+from rlher.config.training import EngineConfig, HerConfig
 from rlher.core.errors import UserError
 from rlher.envs.vec import make_goal_envs
 

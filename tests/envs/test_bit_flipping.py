@@ -2,7 +2,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.config.schema import BitFlippingConfig
+from rlher.config.environment import BitFlippingConfig
 from rlher.envs import make_env
 from rlher.envs.bit_flipping import SQUARE, BitFlippingEnv
 

@@ -4,7 +4,8 @@ import hostile_envs
 import pytest
 
 from rlher.cli.commands.check import check
-from rlher.config.schema import CheckConfig, EnvConfig
+from rlher.config.check import CheckConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract.checker import check_goal_env, require_goal_env
 from rlher.envs.contract.probe import describe

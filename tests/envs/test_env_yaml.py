@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_module
 
-from rlher.config import schema
-from rlher.config.schema import CheckConfig, EnvConfig
+from rlher.config import store
+from rlher.config.check import CheckConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.key import to_object
 from rlher.envs import catalog, make_env
 from rlher.envs.contract.checker import check_goal_env
 from rlher.envs.contract.probe import PROBED, describe
@@ -19,9 +21,9 @@ HERE = [entry.name for entry in catalog.entries() if entry.installed]
 
 @functools.cache
 def load(name: str, *overrides: str) -> EnvConfig:
-    schema.register()
+    store.register()
     with initialize_config_module("rlher.conf", version_base="1.3"):
-        return schema.to_object(compose("check", [f"env={name}", *overrides]), CheckConfig).env
+        return to_object(compose("check", [f"env={name}", *overrides]), CheckConfig).env
 
 
 def force_success(env: gym.Env) -> tuple:

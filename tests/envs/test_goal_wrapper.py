@@ -2,7 +2,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.envs import make_env
 from rlher.envs.contract.checker import check_goal_env
 from rlher.envs.contract.probe import describe

@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs import make_env
 from rlher.envs.registration import ensure_registered

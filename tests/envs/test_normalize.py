@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import make_goal_envs
 
@@ -45,7 +45,8 @@ def test_the_last_observation_of_an_episode_survives_clipping(played) -> None:
 
 def test_the_buffer_stores_the_exact_end() -> None:
     from rlher.algos.factory import build_model
-    from rlher.config.schema import DDPGConfig, HerConfig
+    from rlher.config.algorithms import DDPGConfig
+    from rlher.config.training import HerConfig
 
     envs = GoalNormalize(make_goal_envs(REACH), clip=0.5)
     ends: list[np.ndarray] = []

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hostile_envs import LineEnv  # noqa: F401  (registers)
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs import subproc
 from rlher.envs.vec import make_goal_envs

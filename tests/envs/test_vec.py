@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hostile_envs import LineEnv  # noqa: F401  (registers)
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.vec import make_goal_envs
 
@@ -89,7 +89,7 @@ def test_signals_to_all_are_the_main_processs_business(number, capfd):
 
 def test_a_group_that_nobody_closes_does_not_keep_the_program_from_ending():
     program = (
-        "from rlher.config import EnvConfig\n"
+        "from rlher.config.environment import EnvConfig\n"
         "from rlher.envs.vec import make_goal_envs\n"
         "envs = make_goal_envs(EnvConfig(id='BitFlipping-v0'), 2)\n"
         "envs.reset()\n"

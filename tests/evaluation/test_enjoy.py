@@ -14,7 +14,7 @@ import pytest
 
 from rlher.cli import overrides
 from rlher.cli.main import main
-from rlher.config.schema import BitFlippingConfig, EnvConfig
+from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.evaluation.rollout import Episode, play_many
 from rlher.evaluation.video import captions, tiling
 from rlher.evaluation.video.recorder import Look, filming

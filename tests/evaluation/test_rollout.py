@@ -51,7 +51,9 @@ def test_wilson_against_published_values(successes: int, trials: int, low: float
 
 
 def test_what_is_left_open_is_resolved() -> None:
-    from rlher.config.schema import EnvConfig, SACConfig, TrainConfig
+    from rlher.config.algorithms import SACConfig
+    from rlher.config.environment import EnvConfig
+    from rlher.config.training import TrainConfig
 
     given = TrainConfig(
         algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=500), n_envs=3, total_timesteps=20_000

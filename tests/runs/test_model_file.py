@@ -14,7 +14,9 @@ from gymnasium.spaces import Box
 from stable_baselines3 import SAC
 
 from rlher.algos.factory import build_model, build_policy
-from rlher.config.schema import BitFlippingConfig, HerConfig, SACConfig
+from rlher.config.algorithms import SACConfig
+from rlher.config.environment import BitFlippingConfig
+from rlher.config.training import HerConfig
 from rlher.core.errors import UserError
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from rlher.config.schema import BitFlippingConfig, EnvConfig, SACConfig, TrainConfig
+from rlher.config.algorithms import SACConfig
+from rlher.config.environment import BitFlippingConfig, EnvConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.files import replacing, write_text
 from rlher.runs import run_folder
@@ -51,7 +53,9 @@ CREATE = """
 import sys, time
 from pathlib import Path
 from rlher import runs
-from rlher.config import EnvConfig, SACConfig, TrainConfig
+from rlher.config.algorithms import SACConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
 print("ready", flush=True)
 while not Path(sys.argv[1]).exists():
     time.sleep(0.001)

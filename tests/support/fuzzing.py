@@ -28,7 +28,8 @@ import numpy as np
 import yaml
 
 from rlher.cli.main import main
-from rlher.config import schema
+from rlher.config import store
+from rlher.config.key import dotted_keys
 from rlher.core.errors import UserError
 
 SECONDS = 20
@@ -244,7 +245,8 @@ def _read_buffer() -> int:
 
 
 def _read_space() -> int:
-    from rlher.config.schema import DQNConfig, TrainConfig
+    from rlher.config.algorithms import DQNConfig
+    from rlher.config.training import TrainConfig
     from rlher.tuning import search_space
 
     with _told(UserError, OSError):
@@ -480,7 +482,7 @@ def _tensors(rng: Random) -> bytes:
 
 # -------------------------------------------------------------------------------------------- the command line
 
-VERBS = [*schema.VERB_SCHEMAS]
+VERBS = [*store.VERB_SCHEMAS]
 SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ : , ; $ %s .. / é 日本 💥 a=b=c \\'"
 VALUES = "null true nan inf -inf 1e400 1e-400 -1 0 1_000 0x1f range(1,3) choice(a,b) glob(*) sort(3,1) int(3)"
 LONG = ("9" * 500, "[" * 300, "{a:" * 200, "x" * 5000)
@@ -491,7 +493,7 @@ def command_line(rng: Random) -> list[str]:
     """Return a verb and words after it, most of which make no sense."""
     verb = rng.choice(VERBS)
     known = [
-        *schema.keys(schema.VERB_SCHEMAS[verb]),
+        *dotted_keys(store.VERB_SCHEMAS[verb]),
         "algo",
         "env",
         "her",

@@ -9,7 +9,7 @@ from pathlib import Path
 from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
-from rlher.config.schema import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.shared_study import BASELINE, counted, open_study, queue_again
 from rlher.tuning.storage import open_storage
 from rlher.tuning.worker import Order

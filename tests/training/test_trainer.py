@@ -334,7 +334,7 @@ def test_a_run_too_short_for_its_learning_starts_learns(rlher, tmp_path: Path) -
 
 
 def test_evaluation_uses_other_starts_for_the_last_word(rlher, finished: Path) -> None:
-    from rlher.config.schema import EvalConfig
+    from rlher.config.training import EvalConfig
     from rlher.training.trainer import FINAL_SEEDS
 
     chosen = EvalConfig()

@@ -24,7 +24,9 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.cli import overrides
-from rlher.config.schema import ALGO_SCHEMAS, DQNConfig, EvalConfig, OptimizeConfig, TrainConfig
+from rlher.config.algorithms import ALGO_SCHEMAS, DQNConfig
+from rlher.config.training import EvalConfig, TrainConfig
+from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
 from rlher.core.console import redacted
 from rlher.core.errors import UserError
@@ -493,7 +495,7 @@ def test_two_objectives(tmp_path: Path) -> None:
 def bits_config():
     from omegaconf import OmegaConf
 
-    from rlher.config.schema import BitFlippingConfig
+    from rlher.config.environment import BitFlippingConfig
 
     values = OmegaConf.load(ROOT / "conf/env/BitFlipping-v0.yaml")
     del values["defaults"]

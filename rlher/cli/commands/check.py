@@ -4,7 +4,8 @@ import json
 import textwrap
 from typing import Any
 
-from rlher.config.schema import CheckConfig, EnvConfig
+from rlher.config.check import CheckConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.contract.checker import Examination, examine
 

@@ -2,7 +2,7 @@
 
 from rlher.analysis import comparison
 from rlher.analysis.tables import Table, tables
-from rlher.config.schema import CompareConfig
+from rlher.config.curves import CompareConfig
 from rlher.core.console import tell
 
 

@@ -6,7 +6,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from rlher.config.schema import EnjoyConfig
+from rlher.config.saved_model import EnjoyConfig
 from rlher.core.console import printable
 from rlher.envs.make import render_modes
 from rlher.envs.rendering import before_building, has_display

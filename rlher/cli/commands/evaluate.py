@@ -3,7 +3,7 @@
 import json
 import sys
 
-from rlher.config.schema import EvaluateConfig
+from rlher.config.saved_model import EvaluateConfig
 from rlher.core.console import printable
 from rlher.evaluation.rollout import evaluate_policy, sentence
 from rlher.evaluation.source import find_source

@@ -6,7 +6,7 @@ from rlher.analysis import comparison, loading
 from rlher.analysis.html.page import Content, render
 from rlher.analysis.html.study_section import RERUNS, StudyPage, is_study, read_study
 from rlher.analysis.loading import Group
-from rlher.config.schema import ReportConfig
+from rlher.config.curves import ReportConfig
 from rlher.core.console import tell
 from rlher.core.errors import UserError
 from rlher.core.files import leads_out, wanted

@@ -1,6 +1,6 @@
 """`rlher train`: train an agent and keep everything in a run folder."""
 
-from rlher.config.schema import TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.training.summary import report
 from rlher.training.trainer import fit
 

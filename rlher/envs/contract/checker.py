@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import gymnasium as gym
 import numpy as np
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract import reward_checks
 from rlher.envs.contract.finding import Finding

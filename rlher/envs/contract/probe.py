@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.envs.contract.random_rollout import Recording, play, reward_of
 from rlher.envs.fault_guard import Guard
 from rlher.envs.make import make_bare, require_goal_interface

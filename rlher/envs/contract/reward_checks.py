@@ -7,7 +7,7 @@ from typing import Literal
 import gymnasium as gym
 import numpy as np
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.envs.contract.finding import Finding
 from rlher.envs.contract.random_rollout import Recording, reward_of
 from rlher.envs.fault_guard import describe_error

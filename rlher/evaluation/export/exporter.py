@@ -12,7 +12,8 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.config.schema import EnvConfig, ExportConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.saved_model import ExportConfig
 from rlher.core.errors import UserError
 from rlher.core.files import leads_out, read_json, replacing, write_text
 from rlher.core.nested import number

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.factory import arguments_of, build_policy
 from rlher.algos.registry import ALGORITHMS
-from rlher.config.schema import OffPolicyConfig
+from rlher.config.algorithms import OffPolicyConfig
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs import model_file
 from rlher.runs.run_folder import Run

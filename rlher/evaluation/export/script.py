@@ -12,7 +12,8 @@ import gymnasium as gym
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.utils import LinearSchedule
 
-from rlher.config.schema import EnvConfig, TrainConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_kwargs
 from rlher.evaluation.export.sb3_model import Plain

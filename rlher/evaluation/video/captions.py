@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.evaluation.rollout import Episode, Observation
 
 FONT_SIZE, LINE, MARGIN = 13, 17, 6

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rlher.config.schema import EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.console import tell
 from rlher.envs.fault_guard import describe_error
 from rlher.envs.rendering import NoRenderer, before_drawing

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.config.schema import CheckpointConfig
+from rlher.config.training import CheckpointConfig
 from rlher.core.console import tell
 from rlher.core.errors import UserError, cause, first_line
 from rlher.core.signals import Stop

@@ -1,0 +1,129 @@
+"""Config keys of the algorithms, one dataclass each; names are those of the Stable-Baselines3 constructors."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlher.config.key import key
+
+
+@dataclass
+class OffPolicyConfig:
+    """What every off-policy algorithm takes; names are those of the Stable-Baselines3 constructors."""
+
+    name: str = key("", "algorithm, a name of `rlher list algos`")
+    learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
+    learning_rate_schedule: str = key("constant", "over the run", choices=("constant", "linear"))
+    buffer_size: int = key(1_000_000, "transitions the replay buffer holds", low=1)
+    learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
+    batch_size: int = key(256, "transitions an update", low=1)
+    gamma: float = key(0.95, "discount factor", low=0, high=1)
+    train_freq: int = key(1, "vectorised environment steps between two rounds of updates", low=1)
+    gradient_steps: int | None = key(None, "updates a round; null: one per stored transition", low=0)
+    net_arch: list[int] = key([256, 256], "hidden layers", low=1)
+    activation: str = key("relu", "between hidden layers", choices=("relu", "tanh", "elu", "gelu", "silu"))
+    kwargs: dict[str, Any] = key({}, "further keyword arguments of the Stable-Baselines3 class")
+
+
+@dataclass
+class TargetConfig:
+    """What the algorithms with a target network share."""
+
+    tau: float = key(0.05, "share of the online network mixed into the target network", low=0, high=1)
+    target_q_bounds: Any = key("auto", "[low, high] target values are clamped to; auto: from rewards; null: off")
+
+
+@dataclass
+class ActorCriticConfig(OffPolicyConfig):
+    """What the algorithms with a continuous action and Q critics share."""
+
+    n_critics: int = key(2, "Q networks", low=1)
+    action_noise: float = key(0.0, "standard deviation of exploration noise; actions span [-1, 1]", low=0)
+
+
+@dataclass
+class EnsembleConfig(ActorCriticConfig):
+    """What our update step adds to the critics."""
+
+    target_critics: int | None = key(None, "critics, drawn at random, a target is the least of; null: all", low=1)
+    layer_norm_critics: bool = key(False, "normalise the critics' hidden layers")
+
+
+@dataclass
+class DeterministicConfig(EnsembleConfig):
+    """What our update step adds to the algorithms with a deterministic actor, after OpenAI baselines."""
+
+    random_action: float = key(0.0, "probability of a uniform action, beside the noise", low=0, high=1)
+    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
+
+
+@dataclass
+class EntropyConfig:
+    """What the maximum-entropy algorithms share."""
+
+    ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
+    target_entropy: str = key("auto", "target of the automatic coefficient: a number or auto")
+
+
+@dataclass
+class SACConfig(EntropyConfig, TargetConfig, EnsembleConfig):
+    """Soft actor-critic (Haarnoja et al. 2018)."""
+
+
+@dataclass
+class TQCConfig(SACConfig):
+    """Truncated quantile critics (Kuznetsov et al. 2020)."""
+
+    n_quantiles: int = key(25, "quantiles a critic", low=1)
+    top_quantiles_to_drop_per_net: int = key(2, "quantiles dropped from the target, per critic", low=0)
+
+
+@dataclass
+class CrossQConfig(EntropyConfig, ActorCriticConfig):
+    """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
+
+    policy_delay: int = key(3, "critic updates per actor update", low=1)
+
+
+@dataclass
+class TD3Config(TargetConfig, DeterministicConfig):
+    """Twin delayed DDPG (Fujimoto et al. 2018)."""
+
+    policy_delay: int = key(2, "critic updates per actor update", low=1)
+    target_policy_noise: float = key(0.2, "standard deviation of the target policy's smoothing noise", low=0)
+    target_noise_clip: float = key(0.5, "bound of that noise", low=0)
+
+
+@dataclass
+class DDPGConfig(TargetConfig, DeterministicConfig):
+    """Deep deterministic policy gradient (Lillicrap et al. 2016), the algorithm of the HER paper's robot tasks."""
+
+    n_critics: int = key(1, "Q networks", low=1)
+
+
+@dataclass
+class DQNConfig(TargetConfig, OffPolicyConfig):
+    """Deep Q-network (Mnih et al. 2015), the algorithm of the HER paper's bit flipping."""
+
+    target_update_interval: int = key(500, "steps between two copies to the target network", low=1)
+    exploration_fraction: float = key(0.5, "share of the run over which epsilon falls", low=0, high=1)
+    exploration_initial_eps: float = key(1.0, "probability of a random action at the start", low=0, high=1)
+    exploration_final_eps: float = key(0.05, "and after exploration_fraction", low=0, high=1)
+    max_grad_norm: float = key(10.0, "gradient clipping", low=0)
+
+
+@dataclass
+class QRDQNConfig(DQNConfig):
+    """DQN with quantile regression (Dabney et al. 2018)."""
+
+    n_quantiles: int = key(50, "quantiles", low=1)
+
+
+ALGO_SCHEMAS: dict[str, type[OffPolicyConfig]] = {
+    "dqn": DQNConfig,
+    "qrdqn": QRDQNConfig,
+    "sac": SACConfig,
+    "td3": TD3Config,
+    "ddpg": DDPGConfig,
+    "tqc": TQCConfig,
+    "crossq": CrossQConfig,
+}

@@ -1,0 +1,44 @@
+"""Config keys of an environment."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlher.config.key import key
+
+
+@dataclass
+class EnvConfig:
+    """An environment and what the rest of the program must know of it; null means: probe it."""
+
+    id: str = key("", "registered id, as gymnasium.make takes it")
+    name: str = key("", "name in the run folder; empty: the id")
+    description: str = key("", "one line for `rlher list envs`")
+    actions: str | None = key(None, "kind of its actions", choices=("continuous", "discrete"))
+    modules: list[str] = key([], "packages imported first, because they register environments")
+    kwargs: dict[str, Any] = key({}, "keyword arguments of gymnasium.make")
+    max_episode_steps: int | None = key(None, "steps after which an episode is truncated", low=1)
+    success_key: str | None = key(None, "key of `info` that says success")
+    crash_key: str | None = key(None, "key of `info` that says a crash")
+    extra_reward: bool = key(False, "step's reward has a part no goal explains, such as the cost of an action")
+    ends_on_success: bool | None = key(None, "whether success terminates the episode")
+    success_reward: float | None = key(None, "compute_reward at or above which the goal counts as reached")
+    reward_range: list[float | None] | None = key(None, "[low, high] of one step's reward, null where unknown")
+    step_timeout: float | None = key(
+        None, "seconds a step or reset may take in a process of its own; null: 300, 0: any time", low=0
+    )
+    max_restarts: int = key(
+        5, "fresh processes in the place of dead or hanging ones, with no episode finished in between", low=0
+    )
+    extra: str | None = key(None, "optional dependency it comes with: pip install rlher[<extra>]")
+
+
+@dataclass
+class BitFlippingConfig(EnvConfig):
+    """Our bit flipping, section 4.1 of the HER paper."""
+
+    n_bits: int = key(15, "bits, and steps an episode", low=1)
+    continuous: bool = key(False, "a Box action, whose largest entry names the bit, for SAC and its kin")
+    fixed_goal: bool = key(False, "all ones as the goal, as SB3's BitFlippingEnv; false: drawn each episode")
+
+
+ENV_SCHEMAS: dict[str, type[EnvConfig]] = {"any": EnvConfig, "bit_flipping": BitFlippingConfig}
