@@ -21,7 +21,7 @@ from rlher.algos.registry import ALGORITHMS
 from rlher.config.algorithms import OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, HerConfig
-from rlher.core.errors import UserError, closest, first_line
+from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.her import HerReplayBuffer
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -55,7 +55,7 @@ def require_fit(name: str, action_space: spaces.Space) -> None:
     :raises UserError: unknown algorithm, or one for the other kind of action.
     """
     if name not in ALGORITHMS:
-        raise UserError(f"there is no algorithm {name!r}{closest(name, ALGORITHMS)}.")
+        raise UserError(f"there is no algorithm {name!r}{did_you_mean(name, ALGORITHMS)}.")
     kind = {spaces.Discrete: "discrete", spaces.Box: "continuous"}.get(type(action_space))
     if ALGORITHMS[name].actions != kind:
         fitting = [other for other, algorithm in ALGORITHMS.items() if algorithm.actions == kind]

@@ -48,7 +48,7 @@ def average(group: Group, x: str, y: str) -> Average:
     if not len(grid):
         return Average(group, seeds, grid, grid, grid, grid, stretch)
     middle = stats.iqm(values)
-    low, high = stats.interval([values]) or (middle * np.nan, middle * np.nan)
+    low, high = stats.bootstrap_interval([values]) or (middle * np.nan, middle * np.nan)
     return Average(group, seeds, grid, middle, low, high, stretch)
 
 

@@ -89,7 +89,7 @@ def _row(group: Group) -> dict[str, object]:
 
 
 def _interval(group: Group, finals: np.ndarray) -> tuple[float, float]:
-    low, high = stats.interval([finals]) or (finals[0], finals[0])
+    low, high = stats.bootstrap_interval([finals]) or (finals[0], finals[0])
     episodes = np.array([curve.final_episodes for curve in group.curves])
     least, most = stats.wilson(round(float(finals @ episodes)), int(episodes.sum()))
     return min(least, float(low)), max(most, float(high))
@@ -103,8 +103,8 @@ def better(groups: Sequence[Group]) -> pd.DataFrame:
         if one.env != other.env or min(len(one.curves), len(other.curves)) < ENOUGH:
             continue
         pair = [finals_of(one), finals_of(other)]
-        low, high = map(float, stats.interval(pair, stats.improvement) or (0, 1))
-        probability = float(stats.improvement(*pair))
+        low, high = map(float, stats.bootstrap_interval(pair, stats.probability_of_improvement) or (0, 1))
+        probability = float(stats.probability_of_improvement(*pair))
         rows.append((one.env, one.label, other.label, probability, low, high))
     return pd.DataFrame(rows, columns=["env", "one", "other", "probability", "low", "high"])
 
@@ -112,7 +112,7 @@ def better(groups: Sequence[Group]) -> pd.DataFrame:
 def profiles(groups: Iterable[Group], levels: Sequence[float] = LEVELS) -> pd.DataFrame:
     """Return a row a group with enough seeds: the share of its runs above each of some success rates."""
     rows = [
-        (group.env, group.label, *stats.profile(finals_of(group), levels))
+        (group.env, group.label, *stats.performance_profile(finals_of(group), levels))
         for group in groups
         if len(group.curves) >= ENOUGH
     ]

@@ -19,9 +19,9 @@ import pandas as pd
 
 from rlher.config.algorithms import ALGO_SCHEMAS, OffPolicyConfig
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.core.errors import UserError, closest, first_line
-from rlher.core.files import leads_out, read_json, read_text, read_yaml, require_plain
-from rlher.core.nested import flatten, number
+from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.files import links_outside, read_json, read_text, read_yaml, require_regular_file
+from rlher.core.nested import finite_float, flatten
 
 SHORT = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """What people type for the keys they group by most."""
@@ -89,7 +89,7 @@ class Curve:
 
         NaN where neither has one.
         """
-        found = number(self.result.get(column))
+        found = finite_float(self.result.get(column))
         if found is not None:
             return found
         last = self.rows[column].dropna().tolist() if column in self.rows else []
@@ -103,7 +103,7 @@ class Curve:
     @property
     def final_episodes(self) -> int:
         """Episodes that :meth:`final` is over, at least one."""
-        found = number(self.result.get("episodes")) or number(self.config.get("eval.episodes"))
+        found = finite_float(self.result.get("episodes")) or finite_float(self.config.get("eval.episodes"))
         return max(int(found or EvalConfig.episodes), 1)
 
 
@@ -184,8 +184,8 @@ def read_table(path: Path, dtype: type | None = None) -> pd.DataFrame:
     :raises OSError: there is none.
     :raises ValueError: it is damaged, too large, or not this folder's, and which, in a line.
     """
-    require_plain(path, MOST_BYTES)
-    if leads_out(path):
+    require_regular_file(path, MOST_BYTES)
+    if links_outside(path):
         raise ValueError("it is a link to another folder")
     with path.open(encoding="utf-8-sig", newline="") as lines:
         header = lines.readline()
@@ -198,7 +198,7 @@ def read_table(path: Path, dtype: type | None = None) -> pd.DataFrame:
 
 
 def _read_run(folder: Path) -> Curve:
-    if leads_out(folder / "config.yaml"):
+    if links_outside(folder / "config.yaml"):
         raise ValueError("its config.yaml is a link to another folder")
     try:
         values = read_yaml(folder / "config.yaml")
@@ -225,7 +225,7 @@ def _read_run(folder: Path) -> Curve:
     if rows["success_rate"].isna().all():
         raise ValueError("not evaluated yet")
     result = read_json(folder / "result.json")
-    if not 0 <= (number(result.get("success_rate")) or 0) <= 1:
+    if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("its result.json has a success rate that is not from 0 to 1")
     return Curve(folder, _read_keys(values), read_text(folder / "command.txt"), rows, result)
 
@@ -255,7 +255,7 @@ def group(curves: Sequence[Curve], by: Sequence[str] = ()) -> tuple[list[Group],
     for key in by:
         if all(curve.value(key) is None for curve in curves):
             known = {name for curve in curves for name in curve.config} | set(SHORT)
-            raise UserError(f"no run has a key {key!r}{closest(key, known)}.")
+            raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
     pools: dict[tuple[str, ...], list[Curve]] = defaultdict(list)
     for curve in without_repeats(curves, notes):
         pools[(curve.env, *(_word(key, curve) for key in by or DEFAULT_BY))].append(curve)

@@ -13,9 +13,9 @@ from rlher.analysis import loading, style
 from rlher.analysis.aggregation import Average, average, remarks
 from rlher.analysis.loading import Group
 from rlher.config.curves import PlotConfig
-from rlher.core.console import tell
-from rlher.core.errors import UserError, closest
-from rlher.core.files import wanted
+from rlher.core.console import warn
+from rlher.core.errors import UserError, did_you_mean
+from rlher.core.files import output_file
 from rlher.envs.rendering import has_display
 
 KINDS = (".png", ".pdf", ".svg")
@@ -44,13 +44,13 @@ def plot(config: PlotConfig) -> int:
     figure = _window() if config.show else Figure()
     draw(figure, lines, X[config.x], config.y)
     for note in [*notes, *more, *remarks(lines)]:
-        tell(note)
+        warn(note)
     for name in config.output or [str(Path(config.logs) / f"{config.y}.{kind}") for kind in ("png", "pdf")]:
-        with wanted(Path(name)) as temporary:
+        with output_file(Path(name)) as temporary:
             figure.savefig(temporary, dpi=150)
         print(name)
     if config.csv:
-        with wanted(Path(config.csv)) as temporary:
+        with output_file(Path(config.csv)) as temporary:
             numbers(lines).to_csv(temporary, index=False)
         print(config.csv)
     if config.show:
@@ -75,7 +75,7 @@ def averages(groups: Sequence[Group], x: str, y: str) -> list[Average]:
     for column in (x, y):
         if column not in known:
             raise UserError(
-                f"no run has a column {column!r}{closest(column, known)}. There are: {', '.join(sorted(known))}."
+                f"no run has a column {column!r}{did_you_mean(column, known)}. There are: {', '.join(sorted(known))}."
             )
     lines = [line for group in groups if (line := average(group, x, y)).seeds]
     if not lines:

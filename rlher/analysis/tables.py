@@ -9,7 +9,7 @@ import pandas as pd
 
 from rlher.analysis import comparison
 from rlher.analysis.loading import Group
-from rlher.core.console import printable
+from rlher.core.console import escape_control
 
 Cells = Mapping[str, Callable[[Any], str]]
 """Of a table in words: column → what it says of a row of the numbers."""
@@ -37,7 +37,7 @@ class Table:
 
 def tables(groups: Sequence[Group]) -> list[Table]:
     """Compare some groups: their summary and, of those with enough seeds, who beats whom and performance profiles."""
-    groups = [replace(each, env=printable(each.env), label=printable(each.label)) for each in groups]
+    groups = [replace(each, env=escape_control(each.env), label=escape_control(each.label)) for each in groups]
     found = [
         Table("", comparison.summary(groups), SUMMARY),
         Table(

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rlher import COMMAND, __version__
-from rlher.core.console import command_line, redacted, tell
-from rlher.core.errors import EnvironmentFault, UserError, cause, closest, first_line
+from rlher.core.console import command_line, redact, warn
+from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
 VERBS: dict[str, str] = {
     "train": "train an agent and keep everything in a run folder",
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sentence = explain(error)
         if sentence is None or "HYDRA_FULL_ERROR" in os.environ:
             raise
-        tell(sentence)
+        warn(sentence)
         return getattr(error, "exit_code", 2)
 
 
@@ -92,7 +92,7 @@ def _dispatch(argv: list[str]) -> int:
         return 0
     verb, rest = argv[0], argv[1:]
     if verb not in VERBS:
-        raise UserError(f"there is no verb {verb!r}{closest(verb, VERBS)}. Verbs: {', '.join(VERBS)}.")
+        raise UserError(f"there is no verb {verb!r}{did_you_mean(verb, VERBS)}. Verbs: {', '.join(VERBS)}.")
     if verb == "list":
         return importlib.import_module("rlher.cli.commands.list").main(rest)
     from rlher.cli import help, overrides
@@ -133,7 +133,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
             if os.getpid() != dispatcher:  # a launcher's worker process, whose list of codes nobody reads
                 raise
             # Told here and not raised, so that of several jobs the others still run.
-            tell(str(error))
+            warn(str(error))
             codes.append(error.exit_code)
         except Exception as error:
             if os.getpid() != dispatcher:
@@ -151,7 +151,7 @@ def _run_hydra(verb: str, argv: list[str], typed: list[str]) -> int:
     with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: command_line(["rlher", *typed])}):
         try:
             shown = not SHOWING.isdisjoint(argv)
-            sys.argv = [program[0], *(redacted(word) if shown else word for word in argv)]
+            sys.argv = [program[0], *(redact(word) if shown else word for word in argv)]
             with _redacted_output() if shown else contextlib.nullcontext():
                 hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=verb)(task)()
         except (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
@@ -174,7 +174,7 @@ def _redacted_output() -> Iterator[None]:
         with contextlib.redirect_stdout(printed):
             yield
     finally:
-        print("\n".join(redacted(line) for line in printed.getvalue().split("\n")), end="")
+        print("\n".join(redact(line) for line in printed.getvalue().split("\n")), end="")
 
 
 def _complete(argv: list[str]) -> int:
@@ -224,9 +224,11 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         options = error.options or []
-        return f"there is no {group or 'config'} {name!r}{closest(name, options)}. There are: {', '.join(options)}."
+        return (
+            f"there is no {group or 'config'} {name!r}{did_you_mean(name, options)}. There are: {', '.join(options)}."
+        )
     if isinstance(error, OSError):
-        return f"cannot read or write {error.filename or 'the output'}: {cause(error)}."
+        return f"cannot read or write {error.filename or 'the output'}: {os_error_reason(error)}."
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return None
     if isinstance(error, OverrideParseException):  # it says which sign it stumbled over, which may be of a password

@@ -19,7 +19,7 @@ from rlher.config.environment import BitFlippingConfig
 from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal, quote
 from rlher.config.store import VERB_SCHEMAS
-from rlher.core.errors import UserError, closest, first_line
+from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.files import read_yaml
 from rlher.core.nested import flatten
 
@@ -129,7 +129,7 @@ def _flag_to_override(verb: str, word: str, words: Iterator[str]) -> str:
     if flag[2:] in GROUPS and flag[2:] in [item.name for item in fields(VERB_SCHEMAS[verb])]:
         return f"{flag[2:]}={value if equals else _value_of(flag, words)}"
     if flag not in known:
-        raise UserError(f"`rlher {verb}` has no flag {flag}{closest(flag, known)}.")
+        raise UserError(f"`rlher {verb}` has no flag {flag}{did_you_mean(flag, known)}.")
     key, default, _ = known[flag]
     if key == "recipe":
         return f"tuned={value if equals else _value_of(flag, words)}"
@@ -152,7 +152,7 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     if key == "tuned" and value != "null":
         for name in value.split(","):
             if not _has_config("tuned", name, config_dirs):
-                near = closest(name, options("tuned"))
+                near = did_you_mean(name, options("tuned"))
                 raise UserError(f"there is no recipe {name!r}{near}. A recipe of your own is tuned=<file>.yaml.")
     if key == "env" and value and not re.search(r"[,(\[{$']", value) and not _has_config("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
@@ -216,7 +216,7 @@ def options(group: str) -> list[str]:
 
 
 def closest_key(key: str) -> str:
-    """Hint at the keys nearest to a misspelt one, as :func:`closest`; ``lr`` is near ``learning_rate``."""
+    """Hint at the keys nearest to a misspelt one, as :func:`did_you_mean`; ``lr`` is near ``learning_rate``."""
     known = list(_known_keys())
     if key in known:
         return ": it belongs to another algorithm, environment or verb"
@@ -224,7 +224,7 @@ def closest_key(key: str) -> str:
     initials = [each for each in known if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
     same_name = [each for each in known if each.rpartition(".")[2] == name]
     near = same_name or [each for each in initials if each.rpartition(".")[0] == group]
-    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else closest(key, known)
+    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, known)
 
 
 def _known_keys() -> dict[str, Field]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from omegaconf import OmegaConf
 
-from rlher.core.errors import UserError, closest
+from rlher.core.errors import UserError, did_you_mean
 
 ConfigT = TypeVar("ConfigT")
 
@@ -54,7 +54,7 @@ def validate(config: Any, prefix: str = "") -> None:
 def _check_value(name: str, value: Any, item: Field) -> None:
     low, high, choices = (item.metadata.get(limit) for limit in ("low", "high", "choices"))
     if choices and value not in choices:
-        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{closest(str(value), choices)}.")
+        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}.")
     for entry in value if isinstance(value, list) else []:
         if entry is not None:
             _check_value(name, entry, item)

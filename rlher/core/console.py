@@ -25,7 +25,7 @@ PARAMETER = re.compile(
 )
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Put ``***`` in place of every password of an address in ``text``."""
     before, at, after = text.rpartition("@")  # so that no search for an @ is in vain, which takes long in long texts
     return PARAMETER.sub(r"\1***", PASSWORD.sub(r"\1:***@", before + at) + after)
@@ -33,14 +33,14 @@ def redacted(text: str) -> str:
 
 def command_line(words: Sequence[str]) -> str:
     """Write down a command as one would type it, but for passwords; each word on its own, before a shell's quotes."""
-    return shlex.join(redacted(word) for word in words)
+    return shlex.join(redact(word) for word in words)
 
 
-def printable(text: str) -> str:
+def escape_control(text: str) -> str:
     """Make visible, as ``\\x1b``, what a terminal would obey or hide, or what is no text; a value may hold anything."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def tell(sentence: str) -> None:
+def warn(sentence: str) -> None:
     """Print a sentence for a person, on stderr, on a line of its own."""
-    print(f"rlher: {printable(redacted(sentence))}", file=sys.stderr)
+    print(f"rlher: {escape_control(redact(sentence))}", file=sys.stderr)

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from rlher.core.console import redacted
+from rlher.core.console import redact
 
 
 class UserError(Exception):
@@ -18,7 +18,7 @@ class EnvironmentFault(Exception):
     exit_code = 1
 
 
-def cause(error: OSError) -> str:
+def os_error_reason(error: OSError) -> str:
     """Return why a file cannot be read or written, as the system puts it: ``"No space left on device"``."""
     return error.strerror or str(error)
 
@@ -28,10 +28,10 @@ def first_line(error: BaseException) -> str:
 
     Passwords are taken out first: of an address that is cut in two neither half looks like one.
     """
-    return (redacted(str(error)).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    return (redact(str(error)).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``name``, or ``""``.
 
     Case is ignored in the comparison, because ``fetchreach-v4`` is what a person types first.

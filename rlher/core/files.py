@@ -16,27 +16,27 @@ from typing import Any
 
 import yaml
 
-from rlher.core.console import tell
-from rlher.core.errors import UserError, cause
+from rlher.core.console import warn
+from rlher.core.errors import UserError, os_error_reason
 
-MOST_BYTES = 1_000_000
+MAX_TEXT_BYTES = 1_000_000
 """Of a text or a JSON. Those of a run have some thousand."""
 
-MOST_YAML = 100_000
+MAX_YAML_BYTES = 100_000
 """Bytes of a YAML file: PyYAML can take seconds for them, and minutes for ten times as many."""
 
-MOST_NODES = 100_000
+MAX_YAML_VALUES = 100_000
 """Values in a YAML file. A few lines of aliases of aliases stand for billions."""
 
-MOST_LEVELS = 50
+MAX_YAML_DEPTH = 50
 """Of values in each other; some readers of the tree call themselves for each."""
 
-MOST_BITS = 1024
+MAX_INT_BITS = 1024
 """Of a whole number in one; what is larger no float can hold, and in the end not even be printed."""
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of ``path``; rename it to ``path`` once the block ends without an error."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
     os.close(handle)
@@ -54,7 +54,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def spared(name: str) -> Iterator[None]:
+def warn_on_write_error(name: str) -> Iterator[None]:
     """Go on where a file cannot be written that will be written anew later on, and say so.
 
     :param name: what to call it.
@@ -62,12 +62,12 @@ def spared(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        tell(f"{name} cannot be written ({cause(error)}); the run goes on without.")
+        warn(f"{name} cannot be written ({os_error_reason(error)}); the run goes on without.")
 
 
 def write_text(path: Path, text: str) -> None:
     """Replace the file at ``path`` by ``text``."""
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text)
 
 
@@ -89,14 +89,14 @@ def sync(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def wanted(path: Path) -> Iterator[Path]:
-    """Yield as :func:`replacing` does, for a file that somebody asked for by name: its folder is made.
+def output_file(path: Path) -> Iterator[Path]:
+    """Yield as :func:`atomic_write` does, for a file that somebody asked for by name: its folder is made.
 
     :raises UserError: it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
+        with atomic_write(path) as temporary:
             yield temporary
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
@@ -105,16 +105,16 @@ def wanted(path: Path) -> Iterator[Path]:
 def read_text(path: Path) -> str:
     """Return a file's text, ``""`` where there is none to read; bytes that are no UTF-8 are marked.
 
-    Nor is one read that :func:`leads_out`, for what is read here is sent on.
+    Nor is one read that :func:`links_outside`, for what is read here is sent on.
     """
     try:
-        require_plain(path, MOST_BYTES)
-        return "" if leads_out(path) else path.read_text(errors="replace")
+        require_regular_file(path, MAX_TEXT_BYTES)
+        return "" if links_outside(path) else path.read_text(errors="replace")
     except (OSError, ValueError):
         return ""
 
 
-def leads_out(path: Path, folder: Path | None = None) -> bool:
+def links_outside(path: Path, folder: Path | None = None) -> bool:
     """Tell whether a file is a link out of a folder: who sent the folder cannot have meant what lies here.
 
     :param folder: the file's own where none is given; it may be reached by links itself.
@@ -122,7 +122,7 @@ def leads_out(path: Path, folder: Path | None = None) -> bool:
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder or path.parent))
 
 
-def require_plain(path: Path, most: int) -> None:
+def require_regular_file(path: Path, most: int) -> None:
     """Refuse what would be read without end.
 
     :param most: bytes.
@@ -151,7 +151,7 @@ def read_yaml(path: Path) -> Any:
     :raises OSError: it cannot be read.
     :raises ValueError: it is no such file, and why, in a line.
     """
-    require_plain(path, MOST_YAML)
+    require_regular_file(path, MAX_YAML_BYTES)
     try:
         tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or a number of 5,000 digits
@@ -170,7 +170,7 @@ class _Loader(yaml.SafeLoader):
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)  # which comes back here for each mapping that is merged
         self.merged += len(node.value)
-        if self.merged > MOST_NODES:
+        if self.merged > MAX_YAML_VALUES:
             raise ValueError("it merges too many values")
 
 
@@ -179,9 +179,9 @@ def _require_small(tree: Any) -> None:
     while rest:
         node, depth = rest.pop()
         count += 1
-        if count > MOST_NODES or depth > MOST_LEVELS:
+        if count > MAX_YAML_VALUES or depth > MAX_YAML_DEPTH:
             raise ValueError("it holds too many values, too many in each other, or itself")
-        if isinstance(node, int) and node.bit_length() > MOST_BITS:
+        if isinstance(node, int) and node.bit_length() > MAX_INT_BITS:
             raise ValueError("it holds a number with hundreds of digits")
         inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
         rest += [(each, depth + 1) for each in inner]

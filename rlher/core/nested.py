@@ -25,7 +25,7 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def number(value: Any) -> float | None:
+def finite_float(value: Any) -> float | None:
     """Return a finite number read from a file as float; None for any other value, booleans included."""
     plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
     return float(value) if plain else None

@@ -9,7 +9,7 @@ import torch as th
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def preserve_rng_state() -> Iterator[None]:
     """Put the global generators of Python, NumPy and torch back to where they were before the block."""
     python, numpy = random.getstate(), np.random.get_state()
     try:

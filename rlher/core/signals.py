@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a run ends after the step it is in, so that what it leaves is whole."""
+"""Ctrl-C and SIGTERM: end a run after its current step, so that its files are complete."""
 
 import signal
 import sys
@@ -7,50 +7,50 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Stop:
-    """Whether the run was asked to stop. A second Ctrl-C does not wait for the step's end."""
+class StopRequest:
+    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
 
     def __init__(self) -> None:
         self.requested = False
-        self.orderly = False
-        """Whether it did stop where it may, and not in the middle of something."""
+        self.at_step_boundary = False
+        """True if the run stopped between two steps, False if it was interrupted within one."""
 
-    def check(self) -> None:
-        """Stop here if that was asked for.
+    def raise_if_requested(self) -> None:
+        """Stop the run here if a stop was requested; called between two steps.
 
-        :raises KeyboardInterrupt: it was.
+        :raises KeyboardInterrupt: a stop was requested.
         """
         if self.requested:
-            self.orderly = True
+            self.at_step_boundary = True
             raise KeyboardInterrupt
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Take note of SIGINT and SIGTERM, what a batch system sends before it kills, within the block."""
-        heard = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, self._note) for number in heard}
+    def catch_signals(self) -> Iterator[None]:
+        """Record SIGINT and SIGTERM within the block; batch systems send SIGTERM before they kill a job."""
+        caught = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._handle) for number in caught}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _note(self, number: int, frame: Any) -> None:
+    def _handle(self, number: int, frame: Any) -> None:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
         if number == signal.SIGINT:
-            print("\nrlher: stopping after this step; Ctrl-C again stops at once", file=sys.stderr)
+            print("\nrlher: stopping after this step; press Ctrl-C again to stop at once", file=sys.stderr)
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Let SIGTERM stop what runs in the block at once, as Ctrl-C does."""
+def interrupt_on_sigterm() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGTERM within the block, as Ctrl-C does."""
 
-    def stop(number: int, frame: Any) -> None:
+    def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:

@@ -33,7 +33,7 @@ def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:
     return scipy.stats.trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
 
 
-def improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
+def probability_of_improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
     """Return the probability that a run of X beats a run of Y on the same task, ties counting half.
 
     The Mann-Whitney statistic over the number of pairs, averaged over tasks.
@@ -50,7 +50,7 @@ def improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
     )
 
 
-def profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
+def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
     """Return, per level, the share of runs whose score is above it: a performance profile.
 
     :param scores: (runs,) of all tasks.
@@ -58,7 +58,7 @@ def profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
     return (np.asarray(scores)[None, :] > np.asarray(levels)[:, None]).mean(axis=1)
 
 
-def interval(
+def bootstrap_interval(
     samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm, confidence: float = 0.95
 ) -> Interval | None:
     """Return the percentile interval of a stratified bootstrap: the runs of each sample are drawn on their own.
@@ -87,7 +87,7 @@ def interval(
     return found.low, found.high
 
 
-def difference(
+def difference_interval(
     treated: Sequence[float], control: Sequence[float], episodes: int | None = None, confidence: float = 0.95
 ) -> tuple[float, float, float]:
     """Return the difference of two means over seeds, and the ends of its interval.

@@ -10,7 +10,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError, closest
+from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
 from rlher.envs.fault_guard import Guard, describe_error
 from rlher.envs.native_output import native_stdout_to_stderr
 from rlher.envs.registration import ensure_registered
@@ -125,7 +125,7 @@ def _refuse_unknown_options(env: gym.Env, cfg: EnvConfig) -> None:
     for name in options:
         if name not in known:
             env.close()
-            near = closest(name, known) or f"; there are {', '.join(sorted(known))}"
+            near = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
             raise UserError(f"{cfg.id} has no option env.kwargs.config.{name}{near}.")
 
 

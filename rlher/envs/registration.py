@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import gymnasium as gym
 
-from rlher.core.errors import UserError, closest
+from rlher.core.errors import UserError, did_you_mean
 from rlher.envs import highway_patch
 from rlher.envs.catalog import yaml_ids, yaml_names
 
@@ -49,7 +49,7 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
             if re.match(pattern, name):
                 raise UserError(_how_to_install(name, family)) from None
     if name not in gym.registry:
-        near = closest(name, yaml_names()) or closest(name, gym.registry)
+        near = did_you_mean(name, yaml_names()) or did_you_mean(name, gym.registry)
         raise UserError(
             f"no environment is called {name!r}{near}. `rlher list envs` prints those that come with a config; "
             "one that a package of yours registers needs env.modules=[<package>]."

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv
 from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs, _worker
 
-from rlher.core.console import tell
+from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
 from rlher.her.choices import LOST
 
@@ -215,7 +215,7 @@ class Workers(SubprocVecEnv):
                 raise EnvironmentFault(f"{what}{often}.")
             self._in_a_row[index] += 1
             self.restarts += 1
-            tell(f"{what}; its episode ends there, and a fresh process takes its place.")
+            warn(f"{what}; its episode ends there, and a fresh process takes its place.")
             try:
                 self._lost[index] = self._start(index)
                 return

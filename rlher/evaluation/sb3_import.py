@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 from rlher.algos.registry import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ReplayConfig
-from rlher.core.console import printable
+from rlher.core.console import escape_control
 from rlher.core.errors import UserError, first_line
 from rlher.envs import make_env
 from rlher.envs.contract.probe import describe
@@ -70,7 +70,7 @@ def load_agent(path: Path, env_config: EnvConfig, config: ReplayConfig, render_m
     env = make_env(env_config, render_mode=render_mode)
     normalizer_file = _normalizer_beside(path)
     names = f"{path} and {normalizer_file}" if normalizer_file else str(path)
-    print(printable(f"warning: unpickling {names}: any code in it runs now, with your rights."), file=sys.stderr)
+    print(escape_control(f"warning: unpickling {names}: any code in it runs now, with your rights."), file=sys.stderr)
     venv: VecEnv = DummyVecEnv([lambda: env])
     try:
         normalizer = _load_normalizer(normalizer_file, venv) if normalizer_file else None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rlher.core.files import leads_out, sync, write_json
+from rlher.core.files import links_outside, sync, write_json
 
 KEPT = 2
 MANIFEST = "checkpoint.json"
@@ -85,7 +85,7 @@ def verify(folder: Path) -> None:
                 raise Damaged(f"{path} is a link or no file.")
         sums = _sums(folder)
         for name, digest in sums.items():
-            if leads_out(folder / name, folder):
+            if links_outside(folder / name, folder):
                 raise Damaged(f"{folder} names a file outside itself.")
             if _digest(folder / name) != digest:
                 raise Damaged(f"{folder / name} is not what it was when it was written.")

@@ -20,7 +20,7 @@ from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.arrays import stored_arrays
 from rlher.core.errors import UserError
-from rlher.core.files import replacing
+from rlher.core.files import atomic_write
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs import space_signature
 
@@ -33,7 +33,7 @@ SETTING = "ent_coef_tensor"  # a fixed entropy coefficient: chosen, not learnt
 def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Write the model where plain SB3 can load it too, its normaliser's statistics in the same file."""
     whole = content_of(model, normalizer)  # first, because torch, writing to a full disk, does not say so in an OSError
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(whole)
 
 

@@ -32,7 +32,7 @@ from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
-from rlher.core.errors import UserError, cause, closest, first_line
+from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.files import read_json, read_text, read_yaml, sync, write_json, write_text
 from rlher.runs.untrusted import require_own_modules, require_resolved
 
@@ -85,7 +85,7 @@ class Run:
         if checkpoint in MODELS:
             return checkpoint
         if not checkpoint.isdecimal():
-            near = closest(checkpoint, MODELS)
+            near = did_you_mean(checkpoint, MODELS)
             raise UserError(f"checkpoint={checkpoint} is neither best, last, auto nor a number of steps{near}.")
         kept = self.kept()
         if int(checkpoint) in kept:
@@ -145,7 +145,7 @@ def create(config: TrainConfig) -> Run:
         for each in (parent, parent.parent):
             sync(each)
     except OSError as error:
-        raise UserError(f"cannot write the run folder in {parent}: {cause(error)}.") from error
+        raise UserError(f"cannot write the run folder in {parent}: {os_error_reason(error)}.") from error
     return run
 
 

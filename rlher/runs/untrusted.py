@@ -7,7 +7,7 @@ from typing import Any
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
-from rlher.core.files import leads_out
+from rlher.core.files import links_outside
 
 OURS = ("checkpoints", "models", "clips")
 """Folders in a run's that we write to; in that of Weights & Biases, links lead to its logs in the home folder."""
@@ -25,7 +25,7 @@ def require_own_modules(env: EnvConfig, folder: Path) -> None:
         for root in (*sys.path, os.getcwd()):
             path = Path(root, *module.split("."))
             there = path.is_dir() or any(path.with_name(path.name + end).exists() for end in (".py", ".pyc", ".so"))
-            if there and not leads_out(path, folder):
+            if there and not links_outside(path, folder):
                 raise UserError(
                     f"{folder} names a module that lies in it, {module!r}, and no code is run that comes with a run. "
                     "Where you trust it, move it out of there, and import it by another name."
@@ -51,5 +51,5 @@ def require_no_way_out(folder: Path) -> None:
     :raises UserError: one does.
     """
     for path in (*folder.iterdir(), *(path for name in OURS for path in (folder / name).rglob("*"))):
-        if path.is_symlink() and leads_out(path, folder):
+        if path.is_symlink() and links_outside(path, folder):
             raise UserError(f"{path} is a link that leads out of the run folder, so nothing is written there.")

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from rlher.core.files import replacing
+from rlher.core.files import atomic_write
 from rlher.runs import checkpoint_store
 
 
@@ -27,7 +27,7 @@ class BestModel:
         :raises OSError: the disk does not take it; it is kept until the next call.
         """
         if self._unwritten is not None:
-            with replacing(self.path) as temporary:
+            with atomic_write(self.path) as temporary:
                 temporary.write_bytes(self._unwritten)
             self._unwritten = None
 
@@ -46,5 +46,5 @@ class BestModel:
         if not kept.exists():
             self.path.unlink(missing_ok=True)
             return
-        with replacing(self.path) as temporary:
+        with atomic_write(self.path) as temporary:
             shutil.copyfile(kept, temporary)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rlher.algos import target_bounds
 from rlher.config.training import TrainConfig
-from rlher.core.console import printable, tell
+from rlher.core.console import escape_control, warn
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.vec import in_processes
 from rlher.evaluation.rollout import sentence
@@ -48,7 +48,7 @@ def announce(run: Run, notes: list[str]) -> None:
     what = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}"
     recipe = f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults"
     for line in [what, *(f"  {note}" for note in [recipe, *notes])]:
-        print(printable(line), file=sys.stderr)
+        print(escape_control(line), file=sys.stderr)
 
 
 def report(run: Run, result: dict[str, Any]) -> int:
@@ -60,17 +60,17 @@ def report(run: Run, result: dict[str, Any]) -> int:
         print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {sentence(result)}")
         if result["best"]["timesteps"] != result["timesteps"]:
             print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {sentence(result['best'])}")
-        print(printable(f"{result['wall_seconds']:.0f} s, kept in {folder}"))
+        print(escape_control(f"{result['wall_seconds']:.0f} s, kept in {folder}"))
     if result["status"] == "finished":
         if not run.config.dry_run:
-            print(printable(f"watch it: rlher enjoy {folder}"), file=sys.stderr)
+            print(escape_control(f"watch it: rlher enjoy {folder}"), file=sys.stderr)
         return 0
     kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
     if not any(run.model(name).exists() for name in MODELS):
         kept = f"No model of it is kept in {folder}"
     go_on = f"`rlher evaluate {folder}` measures it; `rlher train --resume {folder}` goes on."
     if result["status"] == "interrupted":
-        tell(f"stopped. {kept}. {go_on}")
+        warn(f"stopped. {kept}. {go_on}")
         return 130
-    tell(f"{(result['error'] or 'failed').rstrip('.')}. {kept}.")
+    warn(f"{(result['error'] or 'failed').rstrip('.')}. {kept}.")
     return EnvironmentFault.exit_code

@@ -14,9 +14,9 @@ from rlher.algos import target_bounds
 from rlher.algos.factory import build_model, require_fit
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.errors import EnvironmentFault, UserError, cause
-from rlher.core.files import spared
-from rlher.core.signals import Stop
+from rlher.core.errors import EnvironmentFault, UserError, os_error_reason
+from rlher.core.files import warn_on_write_error
+from rlher.core.signals import StopRequest
 from rlher.envs import make_env
 from rlher.envs.contract.checker import require_goal_env
 from rlher.envs.contract.probe import describe
@@ -133,7 +133,7 @@ def learn(
     :param final: as :func:`fit`.
     :param since: checkpoint to go on from.
     """
-    config, model, normalizer, stop = run.config, ready.model, ready.normalizer, Stop()
+    config, model, normalizer, stop = run.config, ready.model, ready.normalizer, StopRequest()
     best = BestModel(run.model("best"))
 
     def measure(episodes: int, seed: int) -> Evaluation:
@@ -141,16 +141,16 @@ def learn(
         env, played = make_env(config.env), []
         try:
             for episode in play_many(env, policy_of(model, normalizer), episodes, seed):
-                stop.check()
+                stop.raise_if_requested()
                 played.append(episode)
         finally:
             env.close()
         return Evaluation(played)
 
     def keep_rows(rows: list[dict[str, Any]]) -> None:
-        with spared("the best model"):
+        with warn_on_write_error("the best model"):
             best.write()
-        with spared("evaluations.csv"):
+        with warn_on_write_error("evaluations.csv"):
             run.write_evaluations(rows)
         on_evaluation(rows)
 
@@ -172,7 +172,7 @@ def learn(
     )
     if since is not None:
         checkpoints.restore(since, model)
-        with spared("evaluations.csv"):
+        with warn_on_write_error("evaluations.csv"):
             run.write_evaluations(evaluations.rows)
     model.set_logger(make_logger(run.folder, config.tensorboard, model.num_timesteps))
     result: dict[str, Any] = {"status": "failed", "error": None, "checkpoint": "last"}
@@ -183,10 +183,10 @@ def learn(
             callbacks = [checkpoints, evaluations, progress, *keepsakes(run, evaluations, normalizer)]
             model.learn(rest, callback=callbacks, reset_num_timesteps=since is None)
 
-    with stop.listening(), services.telling(config.logger, run, model, result):
+    with stop.catch_signals(), services.telling(config.logger, run, model, result):
         try:
             _attempt(rollouts, model, result)
-            if result["status"] == "finished" or stop.orderly:
+            if result["status"] == "finished" or stop.at_step_boundary:
                 checkpoints.finish()
         finally:  # also where the exception is a bug of ours and goes on up
             _keep(run, model, normalizer, best, result, started, over=not final)
@@ -208,7 +208,7 @@ def _attempt(work: Callable[[], None], model: OffPolicyAlgorithm, result: dict[s
     except EnvironmentFault as error:
         result["error"] = str(error)
     except OSError as error:
-        result["error"] = f"{error.filename or 'a file'}: {cause(error)}"
+        result["error"] = f"{error.filename or 'a file'}: {os_error_reason(error)}"
     except Exception as error:
         result["error"] = f"{type(error).__name__}: {error}"
         if all_finite(model):
@@ -258,7 +258,7 @@ def _noting(result: dict[str, Any], name: str) -> Iterator[None]:
         yield
     except OSError as error:
         before = f"{result['error'].rstrip('.')}; then " if result["error"] else ""
-        result |= {"status": "failed", "error": f"{before}{name} could not be written ({cause(error)})."}
+        result |= {"status": "failed", "error": f"{before}{name} could not be written ({os_error_reason(error)})."}
 
 
 def _final(

@@ -15,7 +15,7 @@ from optuna.study import Study
 from optuna.trial import TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.console import printable
+from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
 from rlher.tuning import recipe
 from rlher.tuning.objective import RECIPE, recipe_of
@@ -53,7 +53,7 @@ def hand_back(
     if config.json:
         print(json.dumps({"folder": str(folder), **_summary(study, found, chosen)}))
     else:
-        print("\n".join(map(printable, [*lines, f"kept in {folder}: {', '.join(files)}"])))
+        print("\n".join(map(escape_control, [*lines, f"kept in {folder}: {', '.join(files)}"])))
     if found:
         print(f"use it: {_command(config, folder / 'best.yaml')}", file=sys.stderr)
 

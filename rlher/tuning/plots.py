@@ -13,7 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.visualization import matplotlib as draw
 
-from rlher.core.files import replacing
+from rlher.core.files import atomic_write
 from rlher.tuning.significance import complete, score_of
 
 STRATEGY, GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
@@ -35,7 +35,7 @@ def plots(study: Study, folder: Path) -> list[Path]:
         with plt.rc_context({"figure.dpi": 120}):
             paint()
             written.append(folder / f"{name}.png")
-            with replacing(written[-1]) as file:
+            with atomic_write(written[-1]) as file:
                 plt.savefig(file, bbox_inches="tight")
             plt.close("all")
     return written

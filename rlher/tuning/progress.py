@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from rlher.core.console import printable
+from rlher.core.console import escape_control
 from rlher.tuning.shared_study import counted
 from rlher.tuning.worker import REASON
 
@@ -62,7 +62,7 @@ class Progress:
                 if trial.state.is_finished() and trial.number not in self._told:
                     self._told.add(trial.number)
                     said = f"{len(self._told):>4}/{self._total}  {line(trial)}{self._left(trials)}"
-                    print(printable(said), file=sys.stderr)
+                    print(escape_control(said), file=sys.stderr)
 
     def _table(self, trials: list[FrozenTrial]) -> Table:
         states = Counter(STATES[trial.state] for trial in trials)

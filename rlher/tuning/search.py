@@ -12,9 +12,9 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.console import tell
+from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.signals import stoppable
+from rlher.core.signals import interrupt_on_sigterm
 from rlher.training.trainer import prepare
 from rlher.tuning import recipe, search_space
 from rlher.tuning.launchers import Launcher, launcher
@@ -54,7 +54,7 @@ def optimize(config: OptimizeConfig) -> int:
         config, name, config.n_trials, Search(config, tuned, here / "trials"), here, _entropy(config.seed, created)
     )
     try:
-        with stoppable():
+        with interrupt_on_sigterm():
             _run(study, order, hands, f"{name}, search")
             _require_success(study)
             chosen = candidates(study, config)
@@ -65,7 +65,7 @@ def optimize(config: OptimizeConfig) -> int:
     except KeyboardInterrupt:
         done = sum(trial.state.is_finished() for trial in counted(study))
         told = f"stopped with {done} of {config.n_trials} trials done. The same command goes on from there."
-        tell(told)
+        warn(told)
         return INTERRUPTED
     hand_back(study, verdict(reruns, chosen, config), chosen, config, folder)
     return 0

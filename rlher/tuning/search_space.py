@@ -19,7 +19,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from rlher.config.algorithms import ALGO_SCHEMAS
 from rlher.config.key import dotted_keys, to_object
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError, closest
+from rlher.core.errors import UserError, did_you_mean
 from rlher.core.files import read_yaml
 from rlher.her.strategies import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
 
@@ -91,7 +91,9 @@ def _read(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
     file = Path(name) if own else shelf / f"{name}.yaml"
     if not file.is_file():
         known = sorted(entry.name[:-5] for entry in shelf.iterdir())
-        raise UserError(f"there is no space {name!r}{closest(name, known)}. There are: {', '.join(known)}, or a file.")
+        raise UserError(
+            f"there is no space {name!r}{did_you_mean(name, known)}. There are: {', '.join(known)}, or a file."
+        )
     try:
         if not isinstance(read_yaml(Path(str(file))), dict):
             raise UserError(f"{name} is not a space: it must be a mapping of keys to ranges.")
@@ -117,7 +119,7 @@ def _leaves(tree: dict[str, Any], space: str, prefix: str = "") -> Iterator[tupl
             yield from _leaves(value, space, f"{key}.")
             continue
         if unknown := [str(word) for word in value if word not in LEAF_KEYS]:
-            raise UserError(f"space {space!r}: {key} has no {unknown[0]!r}{closest(unknown[0], LEAF_KEYS)}.")
+            raise UserError(f"space {space!r}: {key} has no {unknown[0]!r}{did_you_mean(unknown[0], LEAF_KEYS)}.")
         yield key, value
 
 
@@ -171,7 +173,7 @@ def _require_key(key: str, config: TrainConfig, space: str) -> None:
             f"space {space!r} names {key}, which {config.algo.name} does not have; only: [{', '.join(elsewhere)}] "
             "leaves it to those that do."
         )
-    raise UserError(f"space {space!r} names {key}, which is no key to tune{closest(key, known)}.")
+    raise UserError(f"space {space!r} names {key}, which is no key to tune{did_you_mean(key, known)}.")
 
 
 def _value(key: str, config: TrainConfig) -> Any:

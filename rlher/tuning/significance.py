@@ -111,7 +111,7 @@ def _against(candidate: Candidate, recipe: Candidate, config: OptimizeConfig, co
     if candidate.number == RECIPE:
         return candidate
     if config.objective == "auc":
-        gain = stats.difference(candidate.auc, recipe.auc, None, confidence)
+        gain = stats.difference_interval(candidate.auc, recipe.auc, None, confidence)
     else:
-        gain = stats.difference(candidate.success, recipe.success, config.eval.final_episodes, confidence)
+        gain = stats.difference_interval(candidate.success, recipe.success, config.eval.final_episodes, confidence)
     return Candidate(candidate.number, candidate.success, candidate.auc, candidate.steps, gain)

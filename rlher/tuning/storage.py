@@ -14,7 +14,7 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from sqlalchemy.engine import URL, make_url
 
-from rlher.core.console import redacted
+from rlher.core.console import redact
 from rlher.core.errors import UserError, first_line
 
 PATIENCE = 600.0
@@ -113,7 +113,7 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
     except (sqlalchemy.exc.SQLAlchemyError, RuntimeError, ValueError, TypeError) as error:
         # Less its parameters, any of which may be a secret, and with each @ as it was typed: SQLAlchemy reads on after
         # the first, and then hides no more of a password than it read.
-        address = redacted(url.set(query={}).render_as_string(hide_password=False).replace("%40", "@"))
+        address = redact(url.set(query={}).render_as_string(hide_password=False).replace("%40", "@"))
         reason = first_line(getattr(error, "orig", None) or error).replace(str(url), address)
         raise UserError(f"cannot use the storage {address}: {reason}.") from error
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.console import command_line, redacted
+from rlher.core.console import command_line, redact
 from rlher.training.loggers import services
 from tests.conftest import TINY
 
@@ -49,7 +49,7 @@ SECRETS = [
 def test_a_command_line_is_kept_without_passwords(word: str, shown: str) -> None:
     kept = command_line(["rlher", "optimize", "--storage", word, "seed=3"])
     assert shlex.split(kept) == ["rlher", "optimize", "--storage", shown, "seed=3"]
-    assert redacted(redacted(word)) == shown
+    assert redact(redact(word)) == shown
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_a_command_line_is_kept_without_passwords(word: str, shown: str) -> None
     ],
 )
 def test_what_is_no_password_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize("part", ["a.", "a://b:", "a://b:@ ", "?pass", "?pass=", "'a:b", "http://a:1"])
 @pytest.mark.parametrize("whole", ["{}", "@{}", "a://b:c@{}"])
 def test_a_long_text_takes_no_longer_than_it_is(part: str, whole: str) -> None:
     began = time.perf_counter()
-    redacted(whole.format(part * 50_000))
+    redact(whole.format(part * 50_000))
     assert time.perf_counter() - began < 5
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.console import printable, tell
+from rlher.core.console import escape_control, warn
 from tests.conftest import TINY, Make
 
 TITLE = "\x1b]0;PWN\x07\x1b[31m"
@@ -29,8 +29,8 @@ def obeyed(text: str) -> str:
     ],
 )
 def test_printable(text: str, shown: str, capsys: pytest.CaptureFixture) -> None:
-    assert printable(text) == shown
-    tell(text)
+    assert escape_control(text) == shown
+    warn(text)
     assert capsys.readouterr().err == f"rlher: {shown}\n"
 
 

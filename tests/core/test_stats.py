@@ -18,39 +18,40 @@ def test_iqm_is_rliables() -> None:
 
 
 def test_probability_of_improvement_is_rliables() -> None:
-    assert stats.improvement(*PAIRS) == pytest.approx(REFERENCE["points"]["improvement"])
+    assert stats.probability_of_improvement(*PAIRS) == pytest.approx(REFERENCE["points"]["improvement"])
 
 
 def test_profile_is_rliables() -> None:
-    assert stats.profile(np.concatenate(BETTER), REFERENCE["taus"]) == pytest.approx(REFERENCE["profile"])
+    assert stats.performance_profile(np.concatenate(BETTER), REFERENCE["taus"]) == pytest.approx(REFERENCE["profile"])
 
 
 @pytest.mark.parametrize(
-    ("name", "samples", "statistic"), [("iqm", BETTER, stats.iqm), ("improvement", PAIRS, stats.improvement)]
+    ("name", "samples", "statistic"),
+    [("iqm", BETTER, stats.iqm), ("improvement", PAIRS, stats.probability_of_improvement)],
 )
 def test_intervals_are_rliables(name: str, samples: list[np.ndarray], statistic) -> None:
     """Another generator draws other resamples, so the ends agree to their Monte-Carlo error, a few thousandths."""
     low, high = REFERENCE["intervals"][name]
-    assert stats.interval(samples, statistic) == pytest.approx((low, high), abs=0.01)
+    assert stats.bootstrap_interval(samples, statistic) == pytest.approx((low, high), abs=0.01)
     assert high - low > 0.1, "an interval that 0.01 tells from its neighbours"
 
 
 def test_the_interval_is_the_same_twice_and_draws_nothing_from_numpys_generator() -> None:
     np.random.seed(1)
     before = np.random.get_state()[1].copy()
-    assert stats.interval(BETTER) == stats.interval(BETTER)
+    assert stats.bootstrap_interval(BETTER) == stats.bootstrap_interval(BETTER)
     assert np.array_equal(before, np.random.get_state()[1])
 
 
 def test_curves_are_resampled_whole() -> None:
     curves = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.5, 0.5, 0.5]])
-    low, high = stats.interval([curves])
+    low, high = stats.bootstrap_interval([curves])
     assert len(set(low)) == len(set(high)) == 1
     assert low.shape == (3,)
 
 
 def test_one_run_has_no_interval() -> None:
-    assert stats.interval([np.array([0.5])]) is None
+    assert stats.bootstrap_interval([np.array([0.5])]) is None
 
 
 def test_iqm_of_few_runs_is_their_mean_and_of_many_ignores_outliers() -> None:
@@ -59,5 +60,5 @@ def test_iqm_of_few_runs_is_their_mean_and_of_many_ignores_outliers() -> None:
 
 
 def test_ties_count_half() -> None:
-    assert stats.improvement(np.ones(3), np.ones(4)) == 0.5
-    assert stats.improvement(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == 0.75
+    assert stats.probability_of_improvement(np.ones(3), np.ones(4)) == 0.5
+    assert stats.probability_of_improvement(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == 0.75

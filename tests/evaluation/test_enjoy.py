@@ -450,7 +450,7 @@ def test_recording_leaves_random_numbers_alone() -> None:
 
     import torch as th
 
-    from rlher.core.rng import undisturbed
+    from rlher.core.rng import preserve_rng_state
 
     def draw() -> tuple[float, float, float]:
         return random.random(), float(np.random.rand()), float(th.rand(1))
@@ -460,7 +460,7 @@ def test_recording_leaves_random_numbers_alone() -> None:
     wanted = draw()
     for seed in (random.seed, np.random.seed, th.manual_seed):
         seed(3)
-    with suppress(ZeroDivisionError), undisturbed():
+    with suppress(ZeroDivisionError), preserve_rng_state():
         draw()
         raise ZeroDivisionError
     assert draw() == wanted

@@ -18,7 +18,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.files import replacing, write_text
+from rlher.core.files import atomic_write, write_text
 from rlher.runs import run_folder
 from tests.conftest import mounted
 
@@ -52,7 +52,7 @@ def test_eight_processes_at_once_get_eight_numbers(tmp_path: Path) -> None:
 CREATE = """
 import sys, time
 from pathlib import Path
-from rlher import runs
+from rlher.runs import run_folder
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -60,7 +60,7 @@ print("ready", flush=True)
 while not Path(sys.argv[1]).exists():
     time.sleep(0.001)
 config = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(id="FetchReach-v4"), logs=sys.argv[2])
-print(runs.create(config).folder)
+print(run_folder.create(config).folder)
 """
 
 
@@ -153,7 +153,7 @@ def test_a_folder_one_may_only_read_is_told(rlher, tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_text(path, "old")
-    with contextlib.suppress(RuntimeError), replacing(path) as temporary:
+    with contextlib.suppress(RuntimeError), atomic_write(path) as temporary:
         temporary.write_text("half of the n")
         raise RuntimeError
     assert path.read_text() == "old"

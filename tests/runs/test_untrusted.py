@@ -19,7 +19,7 @@ import yaml
 from rlher.analysis import loading
 from rlher.analysis.html import config_diff
 from rlher.cli.main import main
-from rlher.core.files import leads_out, read_json, read_text, read_yaml
+from rlher.core.files import links_outside, read_json, read_text, read_yaml
 from rlher.evaluation.export.script import Source
 from tests.conftest import Make
 from tests.support import fuzzing
@@ -282,7 +282,7 @@ def test_a_folder_may_lie_elsewhere_as_a_whole(rlher, make_run: Make, tmp_path: 
 def test_a_link_leads_out_or_not(tmp_path: Path, target: str, out: bool) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "link").symlink_to(target)
-    assert leads_out(tmp_path / "folder" / "link") == out
+    assert links_outside(tmp_path / "folder" / "link") == out
 
 
 # --------------------------------------------------------------------------------------------- what never ends

@@ -130,7 +130,7 @@ class Workspace:
     def make(cls, folder: Path) -> "Workspace":
         made, run = cls(folder), RUN
         with inside(folder):
-            hold(lambda: main.main([*TRAIN, "tensorboard=false"]), "training")
+            hold(lambda: main([*TRAIN, "tensorboard=false"]), "training")
             _write_others()
         evaluate = command("evaluate", run, "--episodes", "1", "--json")
         made.readers = {
@@ -189,7 +189,7 @@ def _sign(checkpoints: Path) -> None:
 
 
 def command(*words: str) -> Callable[[], int]:
-    return lambda: main.main(list(words))
+    return lambda: main(list(words))
 
 
 def _write_others() -> None:

@@ -172,15 +172,15 @@ def test_what_a_run_was_begun_from_may_change_or_go(rlher, at_step, stopped: Pat
 
 def test_a_best_model_that_the_disk_did_not_take_is_written_later(rlher, peace: Path, monkeypatch) -> None:
     """All but the first evaluation find no better one here, so forgetting it would show at the end."""
-    full, replacing = [], best_model.replacing
+    full, atomic_write = [], best_model.atomic_write
 
     def refusing(path: Path) -> contextlib.AbstractContextManager:
         if not full:
             full.append(path)
             raise OSError(28, "No space left on device")
-        return replacing(path)
+        return atomic_write(path)
 
-    monkeypatch.setattr(best_model, "replacing", refusing)
+    monkeypatch.setattr(best_model, "atomic_write", refusing)
     done = rlher("train", *words("dqn"))
     assert done.code == 0, done.err
     assert "the best model cannot be written (No space left on device)" in done.err

@@ -28,7 +28,7 @@ from rlher.config.algorithms import ALGO_SCHEMAS, DQNConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
-from rlher.core.console import redacted
+from rlher.core.console import redact
 from rlher.core.errors import UserError
 from rlher.tuning import scoring, search_space
 from rlher.tuning.launchers import Local
@@ -174,7 +174,7 @@ def test_a_mistake_gets_a_sentence(rlher, tmp_path: Path, words: tuple[str, ...]
     ],
 )
 def test_passwords_are_taken_out(text: str, shown: str) -> None:
-    assert redacted(f"cannot use {text} now") == f"cannot use {shown} now"
+    assert redact(f"cannot use {text} now") == f"cannot use {shown} now"
 
 
 def test_cfg_shows_no_password(rlher) -> None:
@@ -220,16 +220,16 @@ def test_difference_has_the_coverage_it_claims() -> None:
     for _ in range(draws):
         chances = np.clip(rng.normal([[0.8], [0.6]], 0.1, (2, 5)), 0, 1)
         treated, control = rng.binomial(50, chances) / 50
-        _, low, high = stats.difference(list(treated), list(control), 50)
+        _, low, high = stats.difference_interval(list(treated), list(control), 50)
         held += low <= 0.2 <= high
     assert held / draws >= 0.93
 
 
 def test_five_perfect_seeds_do_not_prove_perfection() -> None:
-    gain, low, high = stats.difference([1.0] * 5, [1.0] * 5, 20)
+    gain, low, high = stats.difference_interval([1.0] * 5, [1.0] * 5, 20)
     assert gain == 0
     assert -0.1 < low < 0 < high < 0.1
-    assert stats.difference([1.0] * 5, [0.0] * 5, 20)[1] > 0.9
+    assert stats.difference_interval([1.0] * 5, [0.0] * 5, 20)[1] > 0.9
 
 
 # --------------------------------------------------------------------------------------------- one study, many workers

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlher.core.files import leads_out
+from rlher.core.files import links_outside
 
 CLIP_BYTES = 8_000_000
 """Of one clip or picture, beyond which it is left out."""
@@ -74,4 +74,4 @@ def embed_all(paths: Iterable[Path]) -> tuple[list[Embedded], list[str]]:
 
 def clips(folder: Path) -> list[Path]:
     """List the clips of a run folder, not those of another that a link leads to."""
-    return [path for pattern in CLIPS for path in sorted(folder.glob(pattern)) if not leads_out(path, folder)]
+    return [path for pattern in CLIPS for path in sorted(folder.glob(pattern)) if not links_outside(path, folder)]

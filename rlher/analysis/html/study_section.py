@@ -10,7 +10,7 @@ import pandas as pd
 from rlher.analysis.html.media import Embedded, embed_all
 from rlher.analysis.loading import read_table
 from rlher.analysis.tables import percent
-from rlher.core.files import leads_out, read_json, read_text
+from rlher.core.files import links_outside, read_json, read_text
 
 MARKS = ("verdict.json", "trials.csv", "journal.log")
 RERUNS = "reruns"
@@ -50,7 +50,7 @@ def is_study(folder: Path) -> bool:
 
 def read_study(folder: Path) -> StudyPage:
     """Read a study's folder; what is damaged is passed over with a sentence."""
-    pictures, notes = embed_all(sorted(path for path in folder.glob("*.png") if not leads_out(path)))
+    pictures, notes = embed_all(sorted(path for path in folder.glob("*.png") if not links_outside(path)))
     verdict = read_json(folder / "verdict.json")
     return StudyPage(
         folder,

@@ -3,7 +3,7 @@
 from rlher.analysis import comparison
 from rlher.analysis.tables import Table, tables
 from rlher.config.curves import CompareConfig
-from rlher.core.console import tell
+from rlher.core.console import warn
 
 
 def compare(config: CompareConfig) -> int:
@@ -15,7 +15,7 @@ def compare(config: CompareConfig) -> int:
     """
     groups, notes = comparison.arms(config.runs, config.logs, config.by)
     for line in [*notes, *comparison.caveats(groups)]:
-        tell(line)
+        warn(line)
     print("\n\n".join(_printed(table, config.format) for table in tables(groups)))
     return 0
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rlher.config.saved_model import EnjoyConfig
-from rlher.core.console import printable
+from rlher.core.console import escape_control
 from rlher.envs.make import render_modes
 from rlher.envs.rendering import before_building, has_display
 from rlher.evaluation.rollout import play_many
@@ -33,7 +33,7 @@ def enjoy(config: EnjoyConfig) -> int:
     if not window:
         before_building()
     agent = source.load("human" if window else "rgb_array")
-    print(printable(source.name), file=sys.stderr)
+    print(escape_control(source.name), file=sys.stderr)
     episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else EPISODES)
     path = Path(config.video) if config.video else source.folder / "enjoy.mp4"
     look = Look(layout, config.width, config.captions, config.fps)

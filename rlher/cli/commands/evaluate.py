@@ -4,7 +4,7 @@ import json
 import sys
 
 from rlher.config.saved_model import EvaluateConfig
-from rlher.core.console import printable
+from rlher.core.console import escape_control
 from rlher.evaluation.rollout import evaluate_policy, sentence
 from rlher.evaluation.source import find_source
 
@@ -16,7 +16,7 @@ def evaluate(config: EvaluateConfig) -> int:
     """
     source = find_source(config, ("last", "best"))
     agent = source.load(None)
-    print(printable(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
+    print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
     summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed).summary()
     agent.env.close()
     if config.json:

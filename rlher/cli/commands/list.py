@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rlher.algos import ALGORITHMS
-from rlher.core.errors import UserError, closest
+from rlher.core.errors import UserError, did_you_mean
 from rlher.envs import catalog
 from rlher.her.strategies import STRATEGIES
 
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     arguments = parser.parse_args(argv)
     if arguments.what not in (None, *LISTS):
-        near = closest(arguments.what, LISTS)
+        near = did_you_mean(arguments.what, LISTS)
         raise UserError(f"there is no list of {arguments.what!r}{near}. Lists: {', '.join(LISTS)}.")
     chosen = {name: rows() for name, rows in LISTS.items() if arguments.what in (None, name)}
     if arguments.json:

@@ -7,9 +7,9 @@ from rlher.analysis.html.page import Content, render
 from rlher.analysis.html.study_section import RERUNS, StudyPage, is_study, read_study
 from rlher.analysis.loading import Group
 from rlher.config.curves import ReportConfig
-from rlher.core.console import tell
+from rlher.core.console import warn
 from rlher.core.errors import UserError
-from rlher.core.files import leads_out, wanted
+from rlher.core.files import links_outside, output_file
 
 KINDS = (".html", ".htm")
 
@@ -27,8 +27,8 @@ def report(config: ReportConfig) -> int:
     content = Content(config.title or _title(groups, studies), groups, studies, notes)
     page, more = render(content)
     for line in [*notes, *more]:
-        tell(line)
-    with wanted(path) as temporary:
+        warn(line)
+    with output_file(path) as temporary:
         # A folder's name may hold bytes that are no text.
         temporary.write_text(page, encoding="utf-8", errors="replace")
     print(path)
@@ -41,7 +41,7 @@ def _groups(config: ReportConfig, studies: list[StudyPage]) -> tuple[list[Group]
     groups, notes = ([], []) if studies and not places else comparison.arms(places, config.logs, config.by)
     for study in studies:
         again = study.folder / RERUNS
-        found, passed = loading.read_below(str(again)) if again.is_dir() and not leads_out(again) else ([], [])
+        found, passed = loading.read_below(str(again)) if again.is_dir() and not links_outside(again) else ([], [])
         more, pooled = loading.group(found, config.by) if found else ([], [])
         groups += more
         notes += [*study.notes, *passed, *pooled]

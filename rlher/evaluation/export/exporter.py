@@ -15,8 +15,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ExportConfig
 from rlher.core.errors import UserError
-from rlher.core.files import leads_out, read_json, replacing, write_text
-from rlher.core.nested import number
+from rlher.core.files import atomic_write, links_outside, read_json, write_text
+from rlher.core.nested import finite_float
 from rlher.envs import bit_flipping
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.agent import load_agent
@@ -59,7 +59,7 @@ def export(config: ExportConfig) -> int:
 def _own_folder(run: Run) -> Path:
     """Return the folder to write to where none is named."""
     folder = run.folder / "export"
-    if leads_out(folder):
+    if links_outside(folder):
         raise UserError(f"{folder} is a link to another folder: say with --output where to write.")
     return folder
 
@@ -83,15 +83,15 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
         "play.py": play_script(run.config, plain, file),
         "requirements.txt": _requirements(run.config.env, type(plain.model)),
     }
-    with replacing(folder / file) as temporary, temporary.open("wb") as stream:
+    with atomic_write(folder / file) as temporary, temporary.open("wb") as stream:
         plain.model.save(stream)
     if normalizer is not None:
-        with replacing(folder / "normalizer.npz") as temporary:
+        with atomic_write(folder / "normalizer.npz") as temporary:
             np.savez(temporary, **scales(normalizer))  # type: ignore[arg-type]
     own = Path(bit_flipping.__file__) if is_own(run.config.env) else None
     for name, source in {"replay.mp4": replay, "bit_flipping.py": own}.items():
         if source is not None:
-            with replacing(folder / name) as temporary:
+            with atomic_write(folder / name) as temporary:
                 shutil.copyfile(source, temporary)
     for name, text in texts.items():
         write_text(folder / name, text)
@@ -101,7 +101,7 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
 def _replay(run: Run, steps: int) -> Path | None:
     """Return the clip of a model, unless there is none, or a link to what is not the run's."""
     clip = run.folder / "clips" / f"{steps}.mp4"
-    return clip if clip.is_file() and not leads_out(clip, run.folder) else None
+    return clip if clip.is_file() and not links_outside(clip, run.folder) else None
 
 
 def _require_same(env: gym.Env, one: Policy, other: Policy) -> None:
@@ -122,7 +122,7 @@ def _measured(run: Run, which: str, env: gym.Env, policy: Policy) -> dict[str, A
     if result.get("status") == "finished" and which in run_folder.MODELS:
         summary = result.get("best") if which == "best" else result
         found = summary.items() if isinstance(summary, dict) else ()
-        told = {name: value for name, value in found if number(value) is not None}
+        told = {name: value for name, value in found if finite_float(value) is not None}
         if told.keys() >= NUMBERS:
             return {"crash_rate": None, **told, "seed": seed}
     print(f"  measuring it in {episodes} episodes", file=sys.stderr)

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
-from rlher.core.console import tell
+from rlher.core.console import warn
 from rlher.envs.fault_guard import describe_error
 from rlher.envs.rendering import NoRenderer, before_drawing
 from rlher.evaluation.rollout import Episode, Observation
@@ -76,7 +76,7 @@ class Film:
         except Exception as error:  # every renderer fails with exceptions of its own
             self.broken = True
             why = str(error) if isinstance(error, NoRenderer) else f"drawing failed with {describe_error(error)}."
-            tell(f"no video: {why}")
+            warn(f"no video: {why}")
             return
         if over:
             self._number += 1

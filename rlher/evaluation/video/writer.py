@@ -9,7 +9,7 @@ import imageio_ffmpeg
 import numpy as np
 
 from rlher.core.errors import UserError
-from rlher.core.files import replacing
+from rlher.core.files import atomic_write
 
 KINDS: dict[str, dict[str, Any]] = {
     ".mp4": dict(codec="libx264", quality=6),
@@ -51,7 +51,7 @@ def video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Write]:
     margin = ((0, height - size[1]), (0, width - size[0]), (0, 0))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
+        with atomic_write(path) as temporary:
             options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="error", **KINDS[path.suffix.lower()])
             with closing(imageio_ffmpeg.write_frames(str(temporary), (width, height), **options)) as ffmpeg:
                 ffmpeg.send(None)

@@ -6,10 +6,10 @@ from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.core.console import tell
+from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.files import spared
-from rlher.core.rng import undisturbed
+from rlher.core.files import warn_on_write_error
+from rlher.core.rng import preserve_rng_state
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.policy import policy_of
@@ -65,7 +65,7 @@ class KeepModels(Keepsake):
         rows = self._evaluations.rows
         if len(rows) > self._seen:
             self._seen = len(rows)
-            with spared("a model by steps"):
+            with warn_on_write_error("a model by steps"):
                 model_file.save(self._run.model(str(rows[-1]["timesteps"])), self.model, self._normalizer)  # type: ignore[arg-type]
 
 
@@ -89,7 +89,7 @@ class KeepClips(Keepsake):
         best = self._evaluations.best
         if best is not None and best is not self._filmed and not self._broken:
             self._filmed = best
-            with undisturbed():
+            with preserve_rng_state():
                 self._film(self._run.folder / "clips" / f"{best['timesteps']}.mp4")
 
     def _film(self, path: Path) -> None:
@@ -104,5 +104,5 @@ class KeepClips(Keepsake):
                     pass
                 self._broken = film.broken
         except (UserError, EnvironmentFault) as error:
-            tell(f"no clip: {error}")
+            warn(f"no clip: {error}")
             self._broken = True

@@ -18,9 +18,9 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import CheckpointConfig
-from rlher.core.console import tell
-from rlher.core.errors import UserError, cause, first_line
-from rlher.core.signals import Stop
+from rlher.core.console import warn
+from rlher.core.errors import UserError, first_line, os_error_reason
+from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import Repeatable
 from rlher.her import HerReplayBuffer
@@ -55,7 +55,7 @@ class Checkpoints(BaseCallback):
         normalizer: GoalNormalize | None,
         evaluations: Evaluate,
         best: BestModel,
-        stop: Stop,
+        stop: StopRequest,
         at_start: bool = False,
     ) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Checkpoints(BaseCallback):
                 self._pass_barrier()
             elif self.minutes is not None and time.monotonic() - self._saved_at > 60 * self.minutes:
                 self.save()
-        self._stop.check()
+        self._stop.raise_if_requested()
 
     def _on_step(self) -> bool:
         return True
@@ -139,7 +139,7 @@ class Checkpoints(BaseCallback):
         try:
             checkpoint_store.write(self.folder, self.model.num_timesteps, fill)
         except OSError as error:
-            tell(f"no checkpoint at {self.model.num_timesteps:,} steps: {error}.")
+            warn(f"no checkpoint at {self.model.num_timesteps:,} steps: {error}.")
         else:
             self._saved = self.model.num_timesteps
         self._saved_at = time.monotonic()
@@ -190,7 +190,7 @@ class Checkpoints(BaseCallback):
         found: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
         if not _same(found, observations):
-            tell(
+            warn(
                 "this environment does not repeat itself from seed and actions, or had lost a process, so "
                 "running episodes are cut here, and the run goes on otherwise than it would have."
             )
@@ -223,7 +223,7 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
         except OSError as error:
-            raise UserError(f"{checkpoint} cannot be read ({cause(error)}).") from error
+            raise UserError(f"{checkpoint} cannot be read ({os_error_reason(error)}).") from error
         else:
             return checkpoint, said
     return None, said

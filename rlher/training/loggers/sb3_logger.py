@@ -10,7 +10,7 @@ from typing import Any
 
 from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, make_output_format
 
-from rlher.core.errors import UserError, cause
+from rlher.core.errors import UserError, os_error_reason
 
 TIMESTEPS = "time/total_timesteps"
 FILES = {"csv": "progress.csv", "tensorboard": "the TensorBoard file"}
@@ -28,7 +28,7 @@ def make_logger(folder: Path, tensorboard: bool, timesteps: int = 0) -> Logger:
             writers["tensorboard"] = make_output_format("tensorboard", str(folder))
         return Logger(str(folder), [Spared(writer, FILES[kind]) for kind, writer in writers.items()])
     except OSError as error:
-        raise UserError(f"cannot write {folder}: {cause(error)}.") from error
+        raise UserError(f"cannot write {folder}: {os_error_reason(error)}.") from error
 
 
 class ContinuedCSV(CSVOutputFormat):

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
-from rlher.core.console import redacted, tell
+from rlher.core.console import redact, warn
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten
-from rlher.core.rng import undisturbed
+from rlher.core.rng import preserve_rng_state
 from rlher.runs.run_folder import Run
 
 
@@ -156,13 +156,13 @@ class Teller(KVWriter):
 
     def _attempt(self, work: Callable[[], None]) -> None:
         try:
-            with undisturbed():
+            with preserve_rng_state():
                 work()
         except Exception as error:  # of a network, a login, a database: none of the run's business
             self._service = None
-            first = (redacted(str(error)).strip().splitlines() or [""])[0]
+            first = (redact(str(error)).strip().splitlines() or [""])[0]
             why = f"{type(error).__name__}: {first}".rstrip(".")
-            tell(f"nothing more is logged to {self._name}, the run goes on. {why}.")
+            warn(f"nothing more is logged to {self._name}, the run goes on. {why}.")
 
 
 def _name(run: Run) -> str:
