@@ -99,6 +99,7 @@ def build_model(
         ends_on_success=env.ends_on_success,
         success_reward=env.success_reward,
         seed=seed,
+        goal_slot_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )
     given: dict[str, Any] = dict(replay_buffer_class=HerReplayBuffer, replay_buffer_kwargs=buffer)
     if issubclass(kind, OwnUpdate):

@@ -1,9 +1,23 @@
 """Config keys of an environment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rlher.config.key import key
+
+
+@dataclass
+class RelayConfig:
+    """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): while training, sometimes reach for the object."""
+
+    enabled: bool = key(False, "widen the goals by a slot for the hand, and train both")
+    hand: list[int] = key([], "[first, end) of the hand's position in `observation`", low=0)
+    object: list[int] = key([], "[first, end) of the object's position in `observation`", low=0)
+    origin: list[float] = key([], "middle of the workspace, subtracted from goals")
+    probability: float = key(0.5, "of going for the object, while the hand is far from it", low=0, high=1)
+    distance: float = key(0.03, "beyond which the hand is far from the object", low=0)
+    reach_threshold: float = key(0.05, "within which the hand has reached its goal", low=0)
+    reach_share: float = key(0.5, "share of virtual goals that are for the hand", low=0, high=1)
 
 
 @dataclass
@@ -29,6 +43,7 @@ class EnvConfig:
     max_restarts: int = key(
         5, "fresh processes in the place of dead or hanging ones, with no episode finished in between", low=0
     )
+    relay: RelayConfig = field(default_factory=RelayConfig, metadata={"text": "relay sub-goals"})
     extra: str | None = key(None, "optional dependency it comes with: pip install rlher[<extra>]")
 
 

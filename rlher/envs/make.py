@@ -14,12 +14,13 @@ from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
 from rlher.envs.fault_guard import Guard, describe_error
 from rlher.envs.native_output import native_stdout_to_stderr
 from rlher.envs.registration import ensure_registered
+from rlher.envs.relay import RelayGoals
 from rlher.envs.success_info import Outcome
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
 
-def make_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
+def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = False) -> gym.Env:
     """Build one goal environment.
 
     Its ``info`` always has ``is_success`` (and ``is_crash`` where ``cfg.crash_key`` is set), it is
@@ -29,6 +30,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     :param cfg: which environment, and what is known of it.
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; one the environment does not declare in
         ``metadata["render_modes"]`` is not asked for.
+    :param training: whether relay sub-goals may take the place of the task's goal.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
     """
@@ -38,7 +40,20 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     except UserError:
         env.close()
         raise
-    return Guard(Outcome(env, cfg), cfg.id)
+    env = Outcome(env, cfg)
+    if cfg.relay.enabled:
+        env = RelayGoals(env, cfg.relay, _sparse_rewards(cfg), training)
+    return Guard(env, cfg.id)
+
+
+def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
+    low, high = cfg.reward_range or (None, None)
+    if low is None or high is None or not (cfg.relay.hand and cfg.relay.object and cfg.relay.origin):
+        raise UserError(
+            f"env.relay.enabled=true needs env.relay.hand, env.relay.object, env.relay.origin and both ends of "
+            f"env.reward_range; {cfg.id} has not all of them."
+        )
+    return low, high
 
 
 def make_bare(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:

@@ -121,7 +121,7 @@ class GoalVecEnv(VecEnvWrapper):
 
 def _monitored(cfg: EnvConfig) -> Monitor:
     keywords = ("is_success", *(["is_crash"] if cfg.crash_key is not None else []))
-    return Monitor(make_env(cfg), info_keywords=keywords)
+    return Monitor(make_env(cfg, training=True), info_keywords=keywords)
 
 
 def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.Space) -> gym.Env:

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         gamma: float = 0.99,
         priority: str = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
+        goal_slot_shares: Sequence[float] | None = None,
         online_sampling: bool | None = None,
         max_episode_length: int | None = None,
     ) -> None:
@@ -125,6 +126,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             n_steps=n_steps,
             gamma=gamma,
             reward=self._reward_function,
+            slot_shares=goal_slot_shares,
         )
         self.storage = Storage(self.buffer_size, n_envs, observation_space, action_space)
         self.priority: Priority = PRIORITIES[priority](self.storage, **(priority_kwargs or {}))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.done_rule import DoneRule, goal_independent
+from rlher.her.goal_slots import keep_one_slot
 from rlher.her.reward import RewardFunction
 from rlher.her.storage import Indices, Storage
 from rlher.her.strategies import KEEP, STRATEGIES, Draw, GoalSelectionStrategy
@@ -63,10 +64,12 @@ class Hindsight:
         n_steps: int,
         gamma: float,
         reward: Callable[[], RewardFunction],
+        slot_shares: Sequence[float] | None = None,
     ) -> None:
         self.strategy, self.done_rule, self.mix, self.goal_gamma = strategy, done_rule, mix, goal_gamma
         self.keep_goal_independent_reward = keep_goal_independent_reward
         self.n_steps, self.gamma, self.reward = n_steps, gamma, reward
+        self.slot_shares = slot_shares
         self.settled: list[int] = []  # per environment, transitions settled, of all ever added
         self.explains_all = True  # whether compute_reward explained the reward of all of them
 
@@ -83,6 +86,8 @@ class Hindsight:
         episodes = now["_episode"].astype(np.int64)
         goals, next_goals, new, kept = self._goals(storage, rows, next_rows, episodes, n_real, rng)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
+        if self.slot_shares is not None:  # the goal shown may change from step to step: hold it for the transition
+            next_goals, new, n_real = goals, goals, 0
         if n_real < len(rows):
             infos = None if storage.infos is None else storage.infos[rows[n_real:]]
             outcome = self._outcome(now[n_real:], next_achieved[n_real:], new, infos, kept)
@@ -149,6 +154,8 @@ class Hindsight:
         )
         goal_rows = STRATEGIES[self.strategy](draw)
         new, kept = storage.goals_achieved(goal_rows), None
+        if self.slot_shares is not None:
+            new = keep_one_slot(new, self.slot_shares, rng)
         if self.strategy is GoalSelectionStrategy.MIX:
             kept = goal_rows == KEEP
             changed = np.flatnonzero(~kept)

@@ -1,0 +1,96 @@
+"""Relay sub-goals: while training, the goal is sometimes "move the hand to the object" instead of the task's own goal.
+
+In object tasks hindsight has nothing to learn from until the object moves, and random play hardly moves it. Relay HER
+(Luo et al. 2022, arXiv:2208.00843) lets the agent learn to reach the object beside the task, with the same network.
+"""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from rlher.config.environment import RelayConfig
+
+Observation = dict[str, NDArray]
+
+
+class RelayGoals(gym.Wrapper):
+    """Widen the goals of an object task by a slot for the hand.
+
+    ``achieved_goal`` becomes ``[object, hand]`` and ``desired_goal`` ``[goal, 0]`` or, while the agent is sent to the
+    object, ``[0, object]``. Both slots are given relative to ``relay.origin``, so that zero, which marks the slot that
+    is not asked for, lies in the middle of the workspace and not outside of it.
+
+    In training each observation with the hand farther than ``relay.distance`` from the object shows the second kind
+    of goal with ``relay.probability``; the goal may change from step to step. Otherwise the task's goal is always
+    shown, and rewards and ends of episodes are the environment's own.
+
+    :param env: goal environment whose goals are positions of an object, in the same coordinates as the hand's.
+    :param relay: where the hand and the object are in ``observation``, and how often to switch.
+    :param rewards: reward of a step that has not reached the goal, and of one that has.
+    :param training: whether to switch goals.
+    """
+
+    def __init__(self, env: gym.Env, relay: RelayConfig, rewards: tuple[float, float], training: bool) -> None:
+        super().__init__(env)
+        self._relay, self._miss, self._hit, self._training = relay, rewards[0], rewards[1], training
+        inner = env.observation_space
+        assert isinstance(inner, spaces.Dict)
+        self._size = inner["desired_goal"].shape[0]  # type: ignore[index]
+        self._origin = np.asarray(relay.origin, dtype=np.float64)
+        self._rng = np.random.default_rng()
+        goal = spaces.Box(-np.inf, np.inf, (2 * self._size,), np.float64)
+        self.observation_space = spaces.Dict({**inner.spaces, "achieved_goal": goal, "desired_goal": goal})
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset, and choose the first goal."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._widen(observation, self._goes_to_object(observation)), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step, choose the next goal, and pay for the goal that is shown after the step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        # The end of an episode belongs to the task: only its goal explains why the environment ended it.
+        to_object = not (terminated or truncated) and self._goes_to_object(observation)
+        wide = self._widen(observation, to_object)
+        if to_object:
+            reward = float(self._reach_reward(wide["achieved_goal"], wide["desired_goal"]))
+        return wide, reward, terminated, truncated, info
+
+    def compute_reward(self, achieved_goal: NDArray, desired_goal: NDArray, info: Any) -> Any:
+        """Return the rewards of widened goals of any leading shape."""
+        task_goal, achieved = desired_goal[..., : self._size], achieved_goal[..., : self._size]
+        inner = self.env.get_wrapper_attr("compute_reward")
+        task = inner(achieved + self._origin, task_goal + self._origin, info)
+        to_object = (desired_goal[..., self._size :] != 0).any(axis=-1)
+        return np.where(to_object, self._reach_reward(achieved_goal, desired_goal), task)
+
+    def _reach_reward(self, achieved_goal: NDArray, desired_goal: NDArray) -> NDArray:
+        gap = np.linalg.norm(achieved_goal[..., self._size :] - desired_goal[..., self._size :], axis=-1)
+        return np.where(gap > self._relay.reach_threshold, self._miss, self._hit)
+
+    def _goes_to_object(self, observation: Observation) -> bool:
+        if not self._training:
+            return False
+        gap = np.linalg.norm(self._part(observation, self._relay.hand) - self._part(observation, self._relay.object))
+        return bool(gap > self._relay.distance and self._rng.random() < self._relay.probability)
+
+    def _part(self, observation: Observation, place: list[int]) -> NDArray:
+        return observation["observation"][place[0] : place[1]]
+
+    def _widen(self, observation: Observation, to_object: bool) -> Observation:
+        hand = self._part(observation, self._relay.hand) - self._origin
+        nothing = np.zeros(self._size)
+        if to_object:
+            slots = [nothing, self._part(observation, self._relay.object) - self._origin]
+        else:
+            slots = [observation["desired_goal"] - self._origin, nothing]
+        return {
+            **observation,
+            "achieved_goal": np.concatenate([observation["achieved_goal"] - self._origin, hand]),
+            "desired_goal": np.concatenate(slots),
+        }

@@ -1,0 +1,66 @@
+"""Goals of slots: each virtual goal uses one, rewards follow the goal of the transition, shares are kept."""
+
+import numpy as np
+from gymnasium import spaces
+
+from rlher.her import HerReplayBuffer
+from rlher.her.goal_slots import keep_one_slot
+
+SIZE, LENGTH = 2, 10
+
+
+def reward(achieved, desired, info):
+    """Pay for the slot that is asked for: the first, unless the second is not zero."""
+    second = (desired[..., SIZE:] != 0).any(axis=-1)
+    gaps = [np.abs(achieved[..., part] - desired[..., part]).max(axis=-1) for part in (slice(SIZE), slice(SIZE, None))]
+    return np.where(np.where(second, gaps[1], gaps[0]) < 1e-6, 0.0, -1.0)
+
+
+def make_buffer(**keys) -> HerReplayBuffer:
+    """Fill a buffer with episodes whose goal changes its slot from step to step."""
+    goal = spaces.Box(-np.inf, np.inf, (2 * SIZE,), np.float32)
+    space = spaces.Dict(observation=spaces.Box(-1, 1, (3,), np.float32), achieved_goal=goal, desired_goal=goal)
+    buffer = HerReplayBuffer(
+        2000, space, spaces.Box(-1, 1, (1,)), device="cpu", seed=0, compute_reward=reward, goal_slot_shares=(0.7, 0.3), **keys
+    )
+    rng = np.random.default_rng(0)
+
+    def observe(step: int) -> dict:
+        wanted = rng.normal(size=(1, 2, SIZE))
+        wanted[:, step % 2] = 0
+        return {
+            "observation": np.zeros((1, 3), np.float32),
+            "achieved_goal": rng.normal(size=(1, 2 * SIZE)).astype(np.float32),
+            "desired_goal": wanted.reshape(1, -1).astype(np.float32),
+        }
+
+    for _ in range(60):
+        now = observe(0)
+        for step in range(LENGTH):
+            after = observe(step + 1)
+            paid = reward(after["achieved_goal"], after["desired_goal"], {})
+            over = step == LENGTH - 1
+            buffer.add(now, after, np.zeros((1, 1)), paid, np.array([over]), [{"TimeLimit.truncated": over}])
+            now = after
+    return buffer
+
+
+def test_each_goal_uses_one_slot_in_its_share():
+    goals = np.random.default_rng(0).normal(size=(20_000, 6))
+    kept = keep_one_slot(goals, (1, 1, 2), np.random.default_rng(1)).reshape(-1, 3, 2)
+    used = (kept != 0).any(axis=2)
+    assert (used.sum(axis=1) == 1).all()
+    np.testing.assert_allclose(used.mean(axis=0), [0.25, 0.25, 0.5], atol=0.02)
+    assert np.array_equal(kept[used], goals.reshape(-1, 3, 2)[used])
+
+
+def test_a_batch_holds_one_goal_per_transition_and_its_reward():
+    batch = make_buffer().sample(4000)
+    goals, next_goals = batch.observations["desired_goal"].numpy(), batch.next_observations["desired_goal"].numpy()
+    assert np.array_equal(goals, next_goals)
+    used = (goals.reshape(-1, 2, SIZE) != 0).any(axis=2)
+    assert (used.sum(axis=1) == 1).all()
+    assert abs(used[800:, 1].mean() - 0.3) < 0.03  # the first fifth are real transitions
+    expected = reward(batch.next_observations["achieved_goal"].numpy(), goals, {})
+    assert np.array_equal(batch.rewards.numpy().ravel(), expected)
+    assert set(expected[800:]) == {-1.0, 0.0}
