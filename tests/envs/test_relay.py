@@ -23,7 +23,7 @@ class PushEnv(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.hand, self.object, self.goal = (ORIGIN + self.np_random.uniform(-1, 1, 2) for _ in range(3))
+        self.hand, self.object, self.goal = (ORIGIN + self.np_random.uniform(-0.5, 0.5, 2) for _ in range(3))
         return self._observe(), {}
 
     def step(self, action):
@@ -57,10 +57,10 @@ def play(env: gym.Env, steps: int = 400):
     """Yield each step's observation, reward, end and the environment's own observation."""
     observation, _ = env.reset(seed=0)
     env.action_space.seed(0)
-    for _ in range(steps):
-        observation, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+    for step in range(1, steps + 1):
+        observation, reward, terminated, _, _ = env.step(env.action_space.sample())
         yield observation, reward, terminated, env.unwrapped._observe()
-        if terminated or truncated:
+        if terminated or step % 10 == 0:
             env.reset()
 
 

@@ -7,6 +7,7 @@ from rlher.her import HerReplayBuffer
 from rlher.her.goal_slots import keep_one_slot
 
 SIZE, LENGTH = 2, 10
+SHARES = {"goal_slot_shares": (0.7, 0.3)}
 
 
 def reward(achieved, desired, info):
@@ -21,7 +22,14 @@ def make_buffer(**keys) -> HerReplayBuffer:
     goal = spaces.Box(-np.inf, np.inf, (2 * SIZE,), np.float32)
     space = spaces.Dict(observation=spaces.Box(-1, 1, (3,), np.float32), achieved_goal=goal, desired_goal=goal)
     buffer = HerReplayBuffer(
-        2000, space, spaces.Box(-1, 1, (1,)), device="cpu", seed=0, compute_reward=reward, goal_slot_shares=(0.7, 0.3), **keys
+        2000,
+        space,
+        spaces.Box(-1, 1, (1,)),
+        device="cpu",
+        seed=0,
+        compute_reward=reward,
+        goal_slot_shares=(0.7, 0.3),
+        **keys,
     )
     rng = np.random.default_rng(0)
 
