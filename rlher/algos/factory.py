@@ -85,7 +85,7 @@ def build_model(
     """
     engine = engine or EngineConfig()
     kind = ALGORITHMS[algo.name].load(engine.name)
-    bounds = target_bounds.resolve(getattr(algo, "target_q_bounds", None), env.reward_range, algo.gamma)
+    bounds = target_bounds.resolve(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
     buffer: dict[str, Any] = dict(
         n_sampled_goal=her.n_sampled_goal,
         goal_selection_strategy=her.goal_selection_strategy,
@@ -97,7 +97,7 @@ def build_model(
         relabel_done=her.relabel_done,
         keep_goal_independent_reward=her.keep_goal_independent_reward,
         ends_on_success=env.ends_on_success,
-        success_reward=env.success_reward,
+        success_reward=env.training_success_reward,
         seed=seed,
         goal_slot_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )

@@ -43,8 +43,21 @@ class EnvConfig:
     max_restarts: int = key(
         5, "fresh processes in the place of dead or hanging ones, with no episode finished in between", low=0
     )
+    action_repeat: int = key(1, "environment steps per action, in training and evaluation", low=1)
+    reward_offset: float = key(0.0, "added to every training reward, such as -1 where the environment pays 0 and 1")
     relay: RelayConfig = field(default_factory=RelayConfig, metadata={"text": "relay sub-goals"})
     extra: str | None = key(None, "optional dependency it comes with: pip install rlher[<extra>]")
+
+    @property
+    def training_success_reward(self) -> float | None:
+        """``success_reward`` of the training environments, ``reward_offset`` included."""
+        return None if self.success_reward is None else self.success_reward + self.reward_offset
+
+    @property
+    def training_reward_range(self) -> list[float | None] | None:
+        """``reward_range`` of the training environments, ``reward_offset`` included."""
+        shift = self.reward_offset
+        return self.reward_range and [None if bound is None else bound + shift for bound in self.reward_range]
 
 
 @dataclass

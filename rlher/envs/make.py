@@ -16,6 +16,7 @@ from rlher.envs.native_output import native_stdout_to_stderr
 from rlher.envs.registration import ensure_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.success_info import Outcome
+from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
@@ -30,7 +31,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     :param cfg: which environment, and what is known of it.
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; one the environment does not declare in
         ``metadata["render_modes"]`` is not asked for.
-    :param training: whether relay sub-goals may take the place of the task's goal.
+    :param training: whether it is trained in: relay sub-goals and ``reward_offset`` apply.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
     """
@@ -41,8 +42,12 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
         env.close()
         raise
     env = Outcome(env, cfg)
+    if cfg.action_repeat > 1:
+        env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
     if cfg.relay.enabled:
         env = RelayGoals(env, cfg.relay, _sparse_rewards(cfg), training)
+    if training and cfg.reward_offset:
+        env = RewardOffset(env, cfg.reward_offset)
     return Guard(env, cfg.id)
 
 

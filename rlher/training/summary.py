@@ -16,7 +16,7 @@ from rlher.runs.run_folder import MODELS, Run
 def model_notes(config: TrainConfig, device: str) -> list[str]:
     """Say in a sentence each what the model runs on and what it is spared."""
     bounds = target_bounds.resolve(
-        getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma
+        getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
     notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if bounds:

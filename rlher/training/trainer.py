@@ -110,7 +110,9 @@ def _require_sense(config: TrainConfig) -> None:
     """Refuse before anything is built what would be refused, or silently changed, later."""
     if config.device.startswith("cuda") and not th.cuda.is_available():
         raise UserError(f"device={config.device}: torch sees no CUDA device; device=auto takes what there is.")
-    target_bounds.resolve(getattr(config.algo, "target_q_bounds", None), config.env.reward_range, config.algo.gamma)
+    target_bounds.resolve(
+        getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
+    )
     if config.init_from:
         run_folder.find(config.init_from, config.logs)
     if config.record:

@@ -1,0 +1,54 @@
+"""Wrappers that make a goal environment easier to learn: action repeat and a shifted reward."""
+
+from typing import Any
+
+import gymnasium as gym
+
+
+class ActionRepeat(gym.Wrapper):
+    """Repeat each action, so that one decision covers several steps of the environment.
+
+    The agent sees the last observation. The reward is the sum over the repeated steps or, where ``last_reward`` is set,
+    that of the last one: hindsight needs a reward that ``compute_reward`` of the last observation gives.
+
+    :param env: environment to wrap.
+    :param times: environment steps per action, fewer where the episode ends before.
+    :param last_reward: return the last step's reward in place of the sum.
+    """
+
+    def __init__(self, env: gym.Env, times: int, last_reward: bool) -> None:
+        super().__init__(env)
+        self._times, self._last_reward = times, last_reward
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step until the action was repeated often enough or the episode ends."""
+        total = 0.0
+        for _ in range(self._times):
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            total += float(reward)
+            if terminated or truncated:
+                break
+        return observation, reward if self._last_reward else total, terminated, truncated, info
+
+
+class RewardOffset(gym.Wrapper):
+    """Add a constant to every reward, of ``step`` and of ``compute_reward``.
+
+    Mazes pay 0 and 1. Paid -1 and 0, every step away from the goal costs something, which an agent learns from sooner.
+
+    :param env: goal environment.
+    :param offset: constant to add.
+    """
+
+    def __init__(self, env: gym.Env, offset: float) -> None:
+        super().__init__(env)
+        self._offset = offset
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step with the shifted reward."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, float(reward) + self._offset, terminated, truncated, info
+
+    def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
+        """Return the shifted rewards of goals of any leading shape."""
+        return self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info) + self._offset
