@@ -1,0 +1,101 @@
+"""Write the reference of all config keys, as Markdown, from the schema in rlher/config/schema.py."""
+
+from collections.abc import Iterable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlher.algos.registry import ALGORITHMS
+from rlher.config import schema
+
+CONF = Path(__file__).parents[1] / "conf"
+INTRODUCTION = """# Config keys
+
+Set a key on the command line as `key=value`. A key without a dot is a flag as well: `total_timesteps=500_000` is
+`--total-timesteps 500_000`. `rlher <command> --help` prints the keys of one command, `rlher <command> --cfg job` the
+resolved configuration.
+
+`null` as a default means that rlher chooses or measures the value. Defaults are those before any recipe of
+`hyperparams/`.
+"""
+GROUPS = {"algo": "algo", "env": "env", "her": "her", "engine": "engine"}
+"""Sections of the config whose values are files of ``conf/<folder>/``."""
+
+
+def reference() -> str:
+    """Return the whole page."""
+    train = fields(schema.TrainConfig)
+    parts = [INTRODUCTION, "## rlher train\n", table(item for item in train if not nested(item))]
+    for item in train:
+        if section := nested(item):
+            parts.append(f"### {item.name}: {item.metadata['text']}\n\n{choices(item.name)}")
+            parts.append(table(fields(section), item.name + "."))
+            parts += algorithms() if item.name == "algo" else []
+    parts.append(f"### Bit flipping\n\n{table(own(schema.BitFlippingConfig, schema.EnvConfig), 'env.')}")
+    parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
+    parts.append(table(own(schema.OptimizeConfig, schema.TrainConfig)))
+    for command, config in schema.VERB_SCHEMAS.items():
+        if command not in ("train", "optimize"):
+            sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
+            note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""
+            parts.append(f"## rlher {command}\n\n{note}{table(item for item in fields(config) if not nested(item))}")
+    return "\n".join(parts)
+
+
+def algorithms() -> list[str]:
+    """Return one section per algorithm: the keys it adds, and the common ones it has other defaults for."""
+    parts = []
+    for name, config in schema.ALGO_SCHEMAS.items():
+        defaults = yaml.safe_load((CONF / "algo" / f"{name}.yaml").read_text())
+        common = {item.name for item in fields(schema.OffPolicyConfig)}
+        differ = [item for item in fields(config) if item.name not in common or item.name in defaults]
+        rows = table([item for item in differ if item.name != "name"], "algo.", defaults)
+        parts.append(f"#### {name}\n\n{ALGORITHMS[name].text}\n\n{rows}")
+    return parts
+
+
+def own(config: type, parent: type) -> list[Field]:
+    """Return the fields that ``config`` adds to ``parent`` or declares anew."""
+    inherited = {item.name: item.metadata.get("text") for item in fields(parent)}
+    return [item for item in fields(config) if inherited.get(item.name) != item.metadata.get("text")]
+
+
+def nested(item: Field) -> type | None:
+    """Return the dataclass of a section of the config, None for a plain key."""
+    factory = item.default_factory
+    if is_dataclass(factory):
+        return factory
+    return schema.EnvConfig if "EnvConfig" in str(item.type) else None
+
+
+def choices(section: str) -> str:
+    """Return the sentence that names the files one may choose for a section."""
+    names = sorted(path.stem for path in (CONF / GROUPS.get(section, "none")).glob("*.yaml"))
+    return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
+
+
+def table(items: Iterable[Field], prefix: str = "", defaults: dict[str, Any] | None = None) -> str:
+    """Return a Markdown table of keys: name, default, meaning and limits."""
+    lines = ["| key | default | meaning |", "|--|--|--|"]
+    for item in items:
+        default = item.default if item.default_factory is MISSING else item.default_factory()
+        value = yaml.safe_dump((defaults or {}).get(item.name, default), default_flow_style=True).split("\n")[0]
+        lines.append(f"| `{prefix}{item.name}` | `{value}` | {meaning(item)} |")
+    return "\n".join(lines) + "\n"
+
+
+def meaning(item: Field) -> str:
+    """Return a key's text with its choices, or the range it must lie in."""
+    text = str(item.metadata["text"]).replace("|", "\\|").replace("<", "&lt;")
+    low, high = item.metadata.get("low"), item.metadata.get("high")
+    if item.metadata.get("choices"):
+        return f"{text}; one of {', '.join(f'`{each}`' for each in item.metadata['choices'])}"
+    if low is not None and high is not None:
+        return f"{text}; {low:g} to {high:g}"
+    return f"{text}; at least {low:g}" if low else text
+
+
+if __name__ == "__main__":
+    print(reference())

@@ -1,0 +1,42 @@
+"""MkDocs hooks: pages made from files outside docs/, and links between those files and docs/."""
+
+import os.path
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))
+from config_reference import reference
+
+ROOT = Path(__file__).parents[1]
+FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are no files in docs/."""
+    for page, source in FROM_ROOT.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text()))
+    files.append(File.generated(config, "reference/config.md", content=reference()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Rewrite links to the place of their page in the site; links to code become plain text."""
+    return LINK.sub(lambda link: rewrite(link, page.file.src_uri), markdown)
+
+
+def rewrite(link: re.Match[str], page: str) -> str:
+    """Return one link of ``page`` as the site needs it."""
+    image, text, href, anchor = link.groups(default="")
+    source = FROM_ROOT.get(page, f"docs/{page}")
+    target = os.path.normpath(os.path.join(os.path.dirname(source), href))
+    pages = {file: name for name, file in FROM_ROOT.items()}
+    if target.startswith("docs/"):
+        pages[target] = target.removeprefix("docs/")
+    if target not in pages:
+        return text
+    return f"{image}[{text}]({os.path.relpath(pages[target], os.path.dirname(page))}{anchor})"
