@@ -28,7 +28,7 @@ type: .venv/ready-dev  ## check types
 	$(BIN)/mypy
 
 docs: .venv/ready-dev  ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: .venv/ready-dev  ## fix style and formatting
 	$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""Write the reference of all config keys, as Markdown, from the schema in rlher/config/schema.py."""
+"""Write the reference of all config keys, as Markdown, from the schema in rlher/config/py."""
 
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -8,7 +8,12 @@ from typing import Any
 import yaml
 
 from rlher.algos.registry import ALGORITHMS
-from rlher.config import schema
+from rlher.config.algorithms import ALGO_SCHEMAS, OffPolicyConfig
+from rlher.config.environment import BitFlippingConfig, EnvConfig
+from rlher.config.key import dotted_keys
+from rlher.config.store import VERB_SCHEMAS
+from rlher.config.training import TrainConfig
+from rlher.config.tuning import OptimizeConfig
 
 CONF = Path(__file__).parents[1] / "conf"
 INTRODUCTION = """# Config keys
@@ -26,40 +31,46 @@ GROUPS = {"algo": "algo", "env": "env", "her": "her", "engine": "engine"}
 
 def reference() -> str:
     """Return the whole page."""
-    train = fields(schema.TrainConfig)
-    parts = [INTRODUCTION, "## rlher train\n", table(item for item in train if not nested(item))]
+    train = fields(TrainConfig)
+    parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
     for item in train:
         if section := nested(item):
             parts.append(f"### {item.name}: {item.metadata['text']}\n\n{choices(item.name)}")
-            parts.append(table(fields(section), item.name + "."))
+            parts.append(table(dotted_keys(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
-    parts.append(f"### Bit flipping\n\n{table(own(schema.BitFlippingConfig, schema.EnvConfig), 'env.')}")
+    parts.append(f"### Bit flipping\n\n{table(added(BitFlippingConfig, EnvConfig, 'env.'))}")
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
-    parts.append(table(own(schema.OptimizeConfig, schema.TrainConfig)))
-    for command, config in schema.VERB_SCHEMAS.items():
+    parts.append(table(added(OptimizeConfig, TrainConfig)))
+    for command, config in VERB_SCHEMAS.items():
         if command not in ("train", "optimize"):
             sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
             note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""
-            parts.append(f"## rlher {command}\n\n{note}{table(item for item in fields(config) if not nested(item))}")
+            parts.append(f"## rlher {command}\n\n{note}{table(plain(fields(config)))}")
     return "\n".join(parts)
 
 
 def algorithms() -> list[str]:
     """Return one section per algorithm: the keys it adds, and the common ones it has other defaults for."""
     parts = []
-    for name, config in schema.ALGO_SCHEMAS.items():
+    for name, config in ALGO_SCHEMAS.items():
         defaults = yaml.safe_load((CONF / "algo" / f"{name}.yaml").read_text())
-        common = {item.name for item in fields(schema.OffPolicyConfig)}
+        common = {item.name for item in fields(OffPolicyConfig)}
         differ = [item for item in fields(config) if item.name not in common or item.name in defaults]
-        rows = table([item for item in differ if item.name != "name"], "algo.", defaults)
+        rows = table({f"algo.{item.name}": item for item in differ if item.name != "name"}, defaults)
         parts.append(f"#### {name}\n\n{ALGORITHMS[name].text}\n\n{rows}")
     return parts
 
 
-def own(config: type, parent: type) -> list[Field]:
-    """Return the fields that ``config`` adds to ``parent`` or declares anew."""
+def added(config: type, parent: type, prefix: str = "") -> dict[str, Field]:
+    """Return the keys that ``config`` adds to ``parent`` or describes anew."""
     inherited = {item.name: item.metadata.get("text") for item in fields(parent)}
-    return [item for item in fields(config) if inherited.get(item.name) != item.metadata.get("text")]
+    differ = (item for item in fields(config) if inherited.get(item.name) != item.metadata.get("text"))
+    return {prefix + item.name: item for item in differ}
+
+
+def plain(items: Iterable[Field]) -> dict[str, Field]:
+    """Return the keys that are no sections, by name."""
+    return {item.name: item for item in items if not nested(item)}
 
 
 def nested(item: Field) -> type | None:
@@ -67,7 +78,7 @@ def nested(item: Field) -> type | None:
     factory = item.default_factory
     if is_dataclass(factory):
         return factory
-    return schema.EnvConfig if "EnvConfig" in str(item.type) else None
+    return EnvConfig if "EnvConfig" in str(item.type) else None
 
 
 def choices(section: str) -> str:
@@ -76,13 +87,13 @@ def choices(section: str) -> str:
     return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
-def table(items: Iterable[Field], prefix: str = "", defaults: dict[str, Any] | None = None) -> str:
+def table(items: dict[str, Field], defaults: dict[str, Any] | None = None) -> str:
     """Return a Markdown table of keys: name, default, meaning and limits."""
     lines = ["| key | default | meaning |", "|--|--|--|"]
-    for item in items:
+    for name, item in items.items():
         default = item.default if item.default_factory is MISSING else item.default_factory()
         value = yaml.safe_dump((defaults or {}).get(item.name, default), default_flow_style=True).split("\n")[0]
-        lines.append(f"| `{prefix}{item.name}` | `{value}` | {meaning(item)} |")
+        lines.append(f"| `{name}` | `{value}` | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 
 
