@@ -11,6 +11,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
+from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import Guard, describe_error
 from rlher.envs.native_output import native_stdout_to_stderr
 from rlher.envs.registration import ensure_registered
@@ -42,6 +43,8 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
         env.close()
         raise
     env = Outcome(env, cfg)
+    if training and cfg.success_reward is not None:
+        env = EpisodeDiagnostics(env, cfg.success_reward)
     if cfg.action_repeat > 1:
         env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
     if cfg.relay.enabled:

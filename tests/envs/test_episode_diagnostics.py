@@ -1,0 +1,60 @@
+"""Whether the object moved, and whether the goal was reached at reset."""
+
+import numpy as np
+import pytest
+
+from rlher.config.environment import EnvConfig
+from rlher.envs.make import make_env
+from rlher.envs.vec import make_goal_envs
+
+REACH = dict(success_key="is_success", success_reward=0.0, reward_range=[-1.0, 0.0], ends_on_success=False)
+
+
+def episode(env, actions) -> list[dict]:
+    env.reset(seed=3)
+    return [env.step(action)[4] for action in actions]
+
+
+def test_a_block_that_is_never_touched_has_not_moved():
+    env = make_env(EnvConfig(id="FetchPush-v4", **REACH), training=True)
+    infos = episode(env, [np.array([0, 0, 1, 0], np.float32)] * 50)
+    assert not any(info["object_moved"] for info in infos)
+    env.close()
+
+
+def test_a_hand_that_moves_is_the_object_of_reaching():
+    env = make_env(EnvConfig(id="FetchReach-v4", **REACH), training=True)
+    infos = episode(env, [np.array([1, 0, 0, 0], np.float32)] * 20)
+    assert not infos[0]["object_moved"]
+    assert infos[-1]["object_moved"]
+    env.close()
+
+
+def test_success_at_reset_stays_for_the_episode():
+    cfg = EnvConfig(id="FetchPush-v4", **REACH)
+    env = make_env(cfg, training=True)
+    compute_reward, shares = env.get_wrapper_attr("compute_reward"), []
+    for seed in range(60):
+        start, _ = env.reset(seed=seed)
+        info = env.step(np.zeros(4, np.float32))[4]
+        expected = bool(compute_reward(start["achieved_goal"], start["desired_goal"], {}) >= 0)
+        assert info["success_at_reset"] == expected
+        shares.append(expected)
+    assert 0 < np.mean(shares) < 0.3
+    env.close()
+
+
+@pytest.mark.parametrize("keys", [{"training": False}, {"training": True, "success_reward": None}])
+def test_nothing_is_added_in_evaluation_or_without_a_known_success(keys: dict):
+    training = keys.pop("training")
+    env = make_env(EnvConfig(id="FetchReach-v4", **{**REACH, **keys}), training=training)
+    assert "object_moved" not in episode(env, [np.zeros(4, np.float32)])[0]
+    env.close()
+
+
+def test_it_reaches_the_training_loop():
+    envs = make_goal_envs(EnvConfig(id="FetchReach-v4", **REACH), 1, 0, "dummy")
+    envs.reset()
+    _, _, _, infos = envs.step(np.zeros((1, 4), np.float32))
+    assert {"object_moved", "success_at_reset"} <= set(infos[0])
+    envs.close()
