@@ -17,6 +17,7 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.files import output_file
 from rlher.envs.rendering import has_display
+from rlher.evaluation.metrics import axis_label, is_rate
 
 KINDS = (".png", ".pdf", ".svg")
 COLUMNS = 3  # panels side by side
@@ -100,11 +101,11 @@ def draw(figure: Figure, lines: Sequence[Average], x: str, y: str) -> None:
     figure.set_size_inches(max(4.6 * columns, 6), height * rows)
     panels = figure.subplots(rows, columns, squeeze=False)
     scale, unit = _time_scale(lines) if x == "wall_seconds" else (1, "")
-    xlabel = f"wall-clock time, {unit}" if unit else style.AXES.get(x, x)
+    xlabel = f"wall-clock time, {unit}" if unit else axis_label(x)
     for panel, env in zip(panels.flat, envs, strict=False):
         for index, line in enumerate([line for line in lines if line.group.env == env]):
             draw_line(panel, line, scale, index)
-        panel.set(title=_plain(_cut(env, LABEL)), xlabel=_plain(xlabel), ylabel=_plain(style.AXES.get(y, y)))
+        panel.set(title=_plain(_cut(env, LABEL)), xlabel=_plain(xlabel), ylabel=_plain(axis_label(y)))
         _dress(panel, x, y)
     for panel in list(panels.flat)[len(envs) :]:
         panel.remove()
@@ -149,7 +150,7 @@ def numbers(lines: Iterable[Average]) -> pd.DataFrame:
 
 
 def _dress(panel: Axes, x: str, y: str) -> None:
-    if y in style.RATES:
+    if is_rate(y):
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:.0f} %")
     if x != "wall_seconds":

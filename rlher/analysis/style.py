@@ -6,20 +6,6 @@ COLORS = ("#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#D55E00", "#56
 DASHES: tuple[tuple[float, ...], ...] = ((), (3.7, 1.6), (6.4, 1.6, 1, 1.6), (1, 1.65), (5, 1, 1, 1, 1, 1))
 """On and off in turn, in line widths; none: an unbroken line."""
 
-RATES = ("success_rate", "reached_rate", "crash_rate")
-"""Columns in [0, 1], which people read in per cent."""
-
-AXES = {
-    "timesteps": "environment steps",
-    "wall_seconds": "wall-clock time, s",
-    "updates": "gradient updates",
-    "success_rate": "evaluation success rate",
-    "reached_rate": "rate of episodes that reached the goal at any step",
-    "crash_rate": "crash rate",
-    "mean_reward": "mean return",
-    "mean_length": "mean episode length, steps",
-}
-
 
 def color(index: int) -> str:
     """Return the colour of a panel's line, ``#RRGGBB``."""

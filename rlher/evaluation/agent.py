@@ -9,7 +9,7 @@ from rlher.algos.factory import build_policy, require_fit
 from rlher.config.environment import EnvConfig
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
-from rlher.evaluation.policy import policy_of
+from rlher.evaluation.policy import make_policy
 from rlher.evaluation.rollout import Policy
 from rlher.runs import model_file
 from rlher.runs.run_folder import Run
@@ -41,4 +41,4 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     )
     model = build_policy(run.config.algo, normalizer or venv, device)
     model_file.load_policy(run.model(which), model, normalizer)
-    return Agent(policy_of(model, normalizer, deterministic), env, run.config.env)
+    return Agent(make_policy(model, normalizer, deterministic), env, run.config.env)

@@ -7,7 +7,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from rlher.evaluation.rollout import Policy
 
 
-def policy_of(model: OffPolicyAlgorithm, normalizer: VecNormalize | None, deterministic: bool = True) -> Policy:
+def make_policy(model: OffPolicyAlgorithm, normalizer: VecNormalize | None, deterministic: bool = True) -> Policy:
     """Return a model's policy as a function from one raw observation to one action."""
 
     def policy(observation: dict[str, np.ndarray]) -> np.ndarray:

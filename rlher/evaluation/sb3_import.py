@@ -22,7 +22,7 @@ from rlher.core.errors import UserError, first_line
 from rlher.envs import make_env
 from rlher.envs.contract.probe import describe
 from rlher.evaluation.agent import Agent
-from rlher.evaluation.policy import policy_of
+from rlher.evaluation.policy import make_policy
 
 NORMALIZER = "vecnormalize.pkl"
 # What acting needs no part of. Given here it is not unpickled, so that a file of another Python version still loads.
@@ -77,7 +77,7 @@ def load_agent(path: Path, env_config: EnvConfig, config: ReplayConfig, render_m
         model = kind.load(path, env=normalizer or venv, device=config.device, custom_objects=UNUSED)
     except Exception as error:  # anything at all: it is somebody else's code that runs
         raise UserError(f"{names} cannot be used in {env_config.id}: {first_line(error)}.") from error
-    return Agent(policy_of(model, normalizer, config.deterministic), env, env_config)
+    return Agent(make_policy(model, normalizer, config.deterministic), env, env_config)
 
 
 def _class_of(path: Path) -> type[OffPolicyAlgorithm]:

@@ -9,7 +9,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.vec import in_processes
-from rlher.evaluation.rollout import sentence
+from rlher.evaluation.metrics import format_summary
 from rlher.runs.run_folder import MODELS, Run
 
 
@@ -57,9 +57,9 @@ def report(run: Run, result: dict[str, Any]) -> int:
     if run.config.json:
         print(json.dumps({"run": str(folder), **result}))
     elif result["status"] == "finished":
-        print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {sentence(result)}")
+        print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {format_summary(result)}")
         if result["best"]["timesteps"] != result["timesteps"]:
-            print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {sentence(result['best'])}")
+            print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {format_summary(result['best'])}")
         print(escape_control(f"{result['wall_seconds']:.0f} s, kept in {folder}"))
     if result["status"] == "finished":
         if not run.config.dry_run:

@@ -24,8 +24,9 @@ from rlher.envs.normalize import GoalNormalize
 from rlher.envs.rendering import before_building
 from rlher.envs.replayable import Repeatable
 from rlher.envs.vec import make_goal_envs
-from rlher.evaluation.policy import policy_of
-from rlher.evaluation.rollout import FINAL_SEEDS, Evaluation, play_many
+from rlher.evaluation.metrics import Summary, summarize
+from rlher.evaluation.policy import make_policy
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
 from rlher.runs import model_file, run_folder
 from rlher.runs.run_folder import Run
 from rlher.training.best_model import BestModel
@@ -138,16 +139,16 @@ def learn(
     config, model, normalizer, stop = run.config, ready.model, ready.normalizer, StopRequest()
     best = BestModel(run.model("best"))
 
-    def measure(episodes: int, seed: int) -> Evaluation:
+    def measure(episodes: int, seed: int) -> Summary:
         # An environment of its own, so that what comes of it depends on nothing but the policy and the seed.
         env, played = make_env(config.env), []
         try:
-            for episode in play_many(env, policy_of(model, normalizer), episodes, seed):
+            for episode in play_episodes(env, make_policy(model, normalizer), episodes, seed):
                 stop.raise_if_requested()
                 played.append(episode)
         finally:
             env.close()
-        return Evaluation(played)
+        return summarize(played)
 
     def keep_rows(rows: list[dict[str, Any]]) -> None:
         with warn_on_write_error("the best model"):
@@ -268,14 +269,14 @@ def _final(
     model: OffPolicyAlgorithm,
     normalizer: GoalNormalize | None,
     evaluations: Evaluate,
-    measure: Callable[[int, int], Evaluation],
+    measure: Callable[[int, int], Summary],
 ) -> dict[str, Any]:
     """Evaluate the last model, and the best one where it is another, on episodes no model was chosen by."""
-    episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEEDS
-    final: dict[str, Any] = measure(episodes, seed).summary()
+    episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEED_OFFSET
+    final: dict[str, Any] = measure(episodes, seed)
     best = evaluations.best
     if best is None or best["timesteps"] >= model.num_timesteps:
         model_file.save(run.model("best"), model, normalizer)
         return final | {"best": {**final, "timesteps": model.num_timesteps}}
     model_file.load_policy(run.model("best"), model, normalizer)
-    return final | {"best": {**measure(episodes, seed).summary(), "timesteps": best["timesteps"]}}
+    return final | {"best": {**measure(episodes, seed), "timesteps": best["timesteps"]}}

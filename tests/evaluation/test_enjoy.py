@@ -15,7 +15,7 @@ import pytest
 from rlher.cli import overrides
 from rlher.cli.main import main
 from rlher.config.environment import BitFlippingConfig, EnvConfig
-from rlher.evaluation.rollout import Episode, play_many
+from rlher.evaluation.rollout import Episode, play_episodes
 from rlher.evaluation.video import captions, tiling
 from rlher.evaluation.video.recorder import Look, filming
 from rlher.evaluation.video.tiling import Grid, Reel
@@ -171,7 +171,7 @@ def test_a_film_has_pages_and_its_width(tmp_path: Path, kind: str) -> None:
     path, env = tmp_path / f"film{kind}", Blinking()
     look = Look(Grid(2, 1), width=305, captions=False)
     with filming(path, env, EnvConfig(), 3, look) as filmed:
-        assert len(list(play_many(env, lambda seen: np.zeros(1), 3, seed=1, on_step=filmed))) == 3
+        assert len(list(play_episodes(env, lambda seen: np.zeros(1), 3, seed=1, on_step=filmed))) == 3
     made = film(path)
     assert len(made) == 2 * (4 + 15), "two pages of four frames and a second and a half"
     assert made[0].shape == (502, 304, 3), "of 305 at most; an even height, for H.264"
@@ -186,7 +186,7 @@ def test_a_film_that_fails_leaves_no_file(tmp_path: Path, capsys: pytest.Capture
     env = Blinking()
     env.render = lambda: 1 / 0
     with filming(tmp_path / "film.mp4", env, EnvConfig(), 2) as filmed:
-        assert len(list(play_many(env, lambda seen: np.zeros(1), 2, seed=1, on_step=filmed))) == 2
+        assert len(list(play_episodes(env, lambda seen: np.zeros(1), 2, seed=1, on_step=filmed))) == 2
     assert capsys.readouterr().err.count("no video: drawing failed with ZeroDivisionError") == 1
     assert not list(tmp_path.iterdir())
 
@@ -308,7 +308,7 @@ def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.Mon
     config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
     env = make_env(config, render_mode="rgb_array")
     with filming(tmp_path / "film.mp4", env, config, 1, Look(captions=False)) as filmed:
-        list(play_many(env, lambda seen: np.zeros(2), 1, seed=0, on_step=filmed))
+        list(play_episodes(env, lambda seen: np.zeros(2), 1, seed=0, on_step=filmed))
     env.close()
     assert all(frame.std() > 10 for frame in film(tmp_path / "film.mp4")), "a blank frame"
 

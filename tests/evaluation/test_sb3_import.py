@@ -14,7 +14,7 @@ from stable_baselines3 import DQN, PPO, SAC, HerReplayBuffer
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from rlher.envs.registration import ensure_registered
-from rlher.evaluation.rollout import Evaluation, play
+from rlher.evaluation.rollout import evaluate_policy
 from tests.conftest import TINY, Outcome
 
 BITS = "env=BitFlipping-v0"
@@ -45,9 +45,11 @@ def test_a_trusted_model_acts_as_it_does_in_plain_sb3(zoo: Path, rlher: Callable
     env = VecNormalize.load(str(zoo.parent / "BitFlipping-v0/vecnormalize.pkl"), bits(continuous=True))
     model = SAC.load(zoo, env=env, device="cpu")
     single = env.venv.envs[0]
-    expected = Evaluation(
-        [play(single, lambda seen: model.predict(env.normalize_obs(seen), deterministic=True)[0], s) for s in range(8)]
-    ).summary()
+
+    def policy(observation):
+        return model.predict(env.normalize_obs(observation), deterministic=True)[0]
+
+    expected = evaluate_policy(single, policy, episodes=8, seed=0)
     words = (BITS, "env.n_bits=15", "env.continuous=true", "--trust-pickle", "--seed", "0", "--json")
     code, out, err = rlher("evaluate", str(zoo), *words, "--episodes", "8")
     assert code == 0, err

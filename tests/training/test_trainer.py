@@ -335,10 +335,10 @@ def test_a_run_too_short_for_its_learning_starts_learns(rlher, tmp_path: Path) -
 
 def test_evaluation_uses_other_starts_for_the_last_word(rlher, finished: Path) -> None:
     from rlher.config.training import EvalConfig
-    from rlher.training.trainer import FINAL_SEEDS
+    from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 
     chosen = EvalConfig()
-    assert chosen.seed + chosen.episodes < chosen.seed + FINAL_SEEDS
+    assert chosen.seed + chosen.episodes < chosen.seed + FINAL_SEED_OFFSET
 
 
 def test_the_normaliser_travels_with_the_model(rlher, finished: Path) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rlher.analysis import comparison, style
 from rlher.analysis.aggregation import Average, average
 from rlher.analysis.loading import Group
+from rlher.evaluation.metrics import axis_label
 
 Chart = dict[str, Any]
 """``title``, ``x`` and ``y`` (names of the axes), ``percent`` (which are in per cent) and ``lines``.
@@ -31,7 +32,7 @@ def learning_curves(lines: Sequence[Average]) -> list[Chart]:
     for env in dict.fromkeys(line.group.env for line in lines):
         mine = [line for line in lines if line.group.env == env]
         drawn = [_curve(line, index) for index, line in enumerate(mine)]
-        charts.append(_chart(env, (style.AXES[X], style.AXES[Y]), "y", drawn))
+        charts.append(_chart(env, (axis_label(X), axis_label(Y)), "y", drawn))
     return charts
 
 

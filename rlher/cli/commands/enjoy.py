@@ -10,7 +10,7 @@ from rlher.config.saved_model import EnjoyConfig
 from rlher.core.console import escape_control
 from rlher.envs.make import render_modes
 from rlher.envs.rendering import before_building, has_display
-from rlher.evaluation.rollout import play_many
+from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.source import find_source
 from rlher.evaluation.video import tiling
 from rlher.evaluation.video.recorder import Look, filming
@@ -40,7 +40,7 @@ def enjoy(config: EnjoyConfig) -> int:
     outcomes = []
     filmed = filming(path, agent.env, agent.config, episodes, look) if not window else nullcontext()
     with closing(agent.env), filmed as film:
-        for episode in play_many(agent.env, agent.policy, episodes, config.seed, film):
+        for episode in play_episodes(agent.env, agent.policy, episodes, config.seed, film):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)

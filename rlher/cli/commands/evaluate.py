@@ -5,7 +5,8 @@ import sys
 
 from rlher.config.saved_model import EvaluateConfig
 from rlher.core.console import escape_control
-from rlher.evaluation.rollout import evaluate_policy, sentence
+from rlher.evaluation.metrics import format_summary
+from rlher.evaluation.rollout import evaluate_policy
 from rlher.evaluation.source import find_source
 
 
@@ -17,10 +18,10 @@ def evaluate(config: EvaluateConfig) -> int:
     source = find_source(config, ("last", "best"))
     agent = source.load(None)
     print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
-    summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed).summary()
+    summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed)
     agent.env.close()
     if config.json:
         print(json.dumps({**source.keys, **summary}))
     else:
-        print(sentence(summary))
+        print(format_summary(summary))
     return 0

@@ -9,6 +9,7 @@ import yaml
 from rlher.core.errors import UserError
 from rlher.core.files import read_json, read_text
 from rlher.evaluation.export.sb3_model import Plain
+from rlher.evaluation.metrics import format_cells
 from rlher.runs.run_folder import Run
 
 ASIDE = ("logs", "device", "threads", "progress", "tensorboard", "json", "logger", "record", "dry_run")
@@ -126,16 +127,7 @@ def _front_matter(run: Run, plain: Plain, measured: dict[str, Any]) -> str:
 
 
 def _table(measured: dict[str, Any]) -> str:
-    low, high = measured["success_rate_low"], measured["success_rate_high"]
-    columns = {
-        "success": f"{measured['success_rate']:.1%} [{low:.1%}, {high:.1%}]",
-        "reached at any time": f"{measured['reached_rate']:.1%}",
-        **({"crashed": f"{measured['crash_rate']:.1%}"} if measured["crash_rate"] is not None else {}),
-        "mean return": f"{measured['mean_reward']:.2f}",
-        "mean length": f"{measured['mean_length']:.1f}",
-        "episodes": str(measured["episodes"]),
-        "training runs": "1",
-    }
+    columns = {**format_cells(measured), "episodes": str(measured["episodes"]), "training runs": "1"}
     rows = [columns.keys(), ["--"] * len(columns), columns.values()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

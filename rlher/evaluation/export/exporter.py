@@ -19,18 +19,15 @@ from rlher.core.files import atomic_write, links_outside, read_json, write_text
 from rlher.core.nested import finite_float
 from rlher.envs import bit_flipping
 from rlher.envs.normalize import GoalNormalize
+from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.sb3_model import plain_model, scales
 from rlher.evaluation.export.script import is_own, name_of, play_script, registering, require_modules
-from rlher.evaluation.policy import policy_of
-from rlher.evaluation.rollout import FINAL_SEEDS, Policy, evaluate_policy, play
+from rlher.evaluation.policy import make_policy
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
 from rlher.runs import run_folder
 from rlher.runs.run_folder import Run, model_name
-
-RATES = ("success_rate", "success_rate_low", "success_rate_high", "reached_rate")
-NUMBERS = {*RATES, "mean_reward", "mean_length", "episodes"}
-"""What a summary of an evaluation must hold."""
 
 
 def export(config: ExportConfig) -> int:
@@ -72,7 +69,7 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
         normalize = run.config.normalize
         normalizer = GoalNormalize(venv, normalize.clip, training=False) if normalize.enabled else None
         plain = plain_model(run, which, venv, normalizer)
-        policy = policy_of(plain.model, normalizer)
+        policy = make_policy(plain.model, normalizer)
         _require_same(env, agent.policy, policy)
         measured = _measured(run, which, env, policy) | {"timesteps": plain.model.num_timesteps}
         notes = [*plain.caveats, *_env_notes(run.config.env, env)]
@@ -112,21 +109,21 @@ def _require_same(env: gym.Env, one: Policy, other: Policy) -> None:
         np.testing.assert_allclose(other(observation), action, atol=1e-4, err_msg="the exported model acts otherwise")
         return action
 
-    play(env, both, FINAL_SEEDS)
+    play_episode(env, both, FINAL_SEED_OFFSET)
 
 
 def _measured(run: Run, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return what the run's last word on a model was, else measure it the same way now."""
-    episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEEDS
+    episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEED_OFFSET
     result = read_json(run.folder / "result.json")
     if result.get("status") == "finished" and which in run_folder.MODELS:
         summary = result.get("best") if which == "best" else result
         found = summary.items() if isinstance(summary, dict) else ()
         told = {name: value for name, value in found if finite_float(value) is not None}
-        if told.keys() >= NUMBERS:
-            return {"crash_rate": None, **told, "seed": seed}
+        if told.keys() >= metrics.REQUIRED:
+            return {**dict.fromkeys(metrics.BY_NAME), **told, "seed": seed}
     print(f"  measuring it in {episodes} episodes", file=sys.stderr)
-    return {**evaluate_policy(env, policy, episodes, seed).summary(), "seed": seed}
+    return {**evaluate_policy(env, policy, episodes, seed), "seed": seed}
 
 
 def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:

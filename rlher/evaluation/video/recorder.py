@@ -42,7 +42,7 @@ class Look:
 
 
 class Film:
-    """Films what :func:`rlher.evaluation.rollout.play_many` tells it as its ``on_step``; made by :func:`filming`.
+    """Films what :func:`rlher.evaluation.rollout.play_episodes` tells it as its ``on_step``; made by :func:`filming`.
 
     Where drawing fails it says so once, on stderr, and films no more.
 

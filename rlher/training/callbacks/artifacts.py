@@ -12,8 +12,8 @@ from rlher.core.files import warn_on_write_error
 from rlher.core.rng import preserve_rng_state
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
-from rlher.evaluation.policy import policy_of
-from rlher.evaluation.rollout import play_many
+from rlher.evaluation.policy import make_policy
+from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video.recorder import filming
 from rlher.runs import model_file
 from rlher.runs.run_folder import Run
@@ -94,13 +94,13 @@ class KeepClips(Keepsake):
 
     def _film(self, path: Path) -> None:
         config = self._run.config
-        policy = policy_of(self.model, self._normalizer)  # type: ignore[arg-type]
+        policy = make_policy(self.model, self._normalizer)  # type: ignore[arg-type]
         try:
             with (
                 closing(make_env(config.env, render_mode="rgb_array")) as env,
                 filming(path, env, config.env, EPISODES) as film,
             ):
-                for _ in play_many(env, policy, EPISODES, config.eval.seed, film):
+                for _ in play_episodes(env, policy, EPISODES, config.eval.seed, film):
                     pass
                 self._broken = film.broken
         except (UserError, EnvironmentFault) as error:

@@ -14,13 +14,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.errors import EnvironmentFault
-from rlher.evaluation.rollout import Evaluation
-
-COLUMNS = (
-    *("timesteps", "success_rate", "mean_reward", "mean_length", "reached_rate", "crash_rate"),
-    *("episodes", "updates", "wall_seconds"),
-)
-"""Of ``evaluations.csv``."""
+from rlher.evaluation.metrics import COLUMNS, METRICS, Summary
 
 
 class Diverged(EnvironmentFault):
@@ -44,7 +38,7 @@ class Evaluate(BaseCallback):
 
     def __init__(
         self,
-        evaluate: Callable[[], Evaluation],
+        evaluate: Callable[[], Summary],
         freq: int,
         on_row: Callable[[list[dict[str, Any]]], None],
         on_best: Callable[[], None],
@@ -100,8 +94,7 @@ class Evaluate(BaseCallback):
         """
         if not all_finite(self.model):
             raise Diverged(f"training diverged before step {self.model.num_timesteps:,}.")
-        evaluation = self._evaluate()
-        summary = evaluation.summary()
+        summary = self._evaluate()
         known = {
             **summary,
             "timesteps": self.model.num_timesteps,
@@ -110,8 +103,9 @@ class Evaluate(BaseCallback):
         }
         row = {name: known[name] for name in COLUMNS}
         self.rows.append(row)
-        for name in ("success_rate", "mean_reward", "mean_length"):
-            self.logger.record(f"eval/{name}", row[name])
+        for metric in METRICS:
+            if row[metric.name] is not None:
+                self.logger.record(f"eval/{metric.name}", row[metric.name])
         self.logger.record("env/restarts", self.training_env.all_restarts)  # type: ignore[attr-defined]
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
         self.logger.dump(self.model.num_timesteps)

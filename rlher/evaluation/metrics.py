@@ -1,0 +1,116 @@
+"""The metrics of an evaluation. Adding one is an attribute of ``Episode`` and an entry in ``METRICS``.
+
+The columns of ``evaluations.csv``, the keys of ``result.json``, axis labels, tables and logs derive from this list.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlher.core.stats import wilson
+
+if TYPE_CHECKING:
+    from rlher.evaluation.rollout import Episode
+
+Summary = dict[str, float | int | None]
+"""Metric by name, the ends of the success rate's interval, and the number of episodes."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number about an evaluation: the mean of an attribute over its episodes.
+
+    :param name: column of ``evaluations.csv`` and key of ``result.json``.
+    :param attribute: attribute of :class:`~rlher.evaluation.rollout.Episode`; episodes where it is None do not count.
+    :param label: name in printed lines and tables.
+    :param axis: axis label in plots, with the unit.
+    :param is_rate: whether it lies in [0, 1] and is shown in per cent.
+    :param optional: whether the attribute may be None in all episodes, and so the metric.
+    :param decimals: digits after the decimal point in printed lines and tables.
+    """
+
+    name: str
+    attribute: str
+    label: str
+    axis: str
+    is_rate: bool = False
+    optional: bool = False
+    decimals: int = 1
+
+    def compute(self, episodes: Sequence["Episode"]) -> float | None:
+        """Return the mean of the attribute, None if no episode has it."""
+        values = [value for each in episodes if (value := getattr(each, self.attribute)) is not None]
+        return float(np.mean(values)) if values or not self.optional else None
+
+    def format(self, value: float) -> str:
+        """Return the value as text, a rate in per cent."""
+        return f"{value:.{self.decimals}{'%' if self.is_rate else 'f'}}"
+
+
+SUCCESS_RATE = Metric("success_rate", "success", "success", "evaluation success rate", is_rate=True)
+METRICS = (
+    SUCCESS_RATE,
+    Metric("mean_reward", "reward", "mean return", "mean return", decimals=2),
+    Metric("mean_length", "length", "mean length", "mean episode length, steps"),
+    Metric(
+        "reached_rate",
+        "reached",
+        "reached at any time",
+        "rate of episodes that reached the goal at any step",
+        is_rate=True,
+    ),
+    Metric("crash_rate", "crashed", "crashed", "crash rate", is_rate=True, optional=True),
+)
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+SUCCESS_LOW, SUCCESS_HIGH = "success_rate_low", "success_rate_high"
+"""Keys of the 95 % Wilson interval of the success rate."""
+
+PROGRESS = {
+    "timesteps": "environment steps",
+    "wall_seconds": "wall-clock time, s",
+    "updates": "gradient updates",
+}
+"""Axis labels of the columns that say when in training an evaluation took place."""
+
+COLUMNS = ("timesteps", *BY_NAME, "episodes", "updates", "wall_seconds")
+"""Columns of ``evaluations.csv``."""
+
+REQUIRED = {*(metric.name for metric in METRICS if not metric.optional), SUCCESS_LOW, SUCCESS_HIGH, "episodes"}
+"""Keys that every summary has with a number."""
+
+
+def axis_label(column: str) -> str:
+    """Return the axis label of a column of ``evaluations.csv``, its name if it is unknown."""
+    return BY_NAME[column].axis if column in BY_NAME else PROGRESS.get(column, column)
+
+
+def is_rate(column: str) -> bool:
+    """Return whether a column of ``evaluations.csv`` lies in [0, 1]."""
+    return column in BY_NAME and BY_NAME[column].is_rate
+
+
+def summarize(episodes: Sequence["Episode"]) -> Summary:
+    """Return the metrics of at least one episode, as ``result.json`` holds them."""
+    low, high = wilson(sum(episode.success for episode in episodes), len(episodes))
+    values = {metric.name: metric.compute(episodes) for metric in METRICS}
+    return {**values, SUCCESS_LOW: low, SUCCESS_HIGH: high, "episodes": len(episodes)}
+
+
+def format_cells(summary: Mapping[str, Any]) -> dict[str, str]:
+    """Return the text of each metric that a summary has, by label; rates first, the success rate with its interval."""
+    cells = {}
+    for metric in sorted(METRICS, key=lambda metric: not metric.is_rate):
+        if (value := summary[metric.name]) is not None:
+            cells[metric.label] = metric.format(value)
+    low, high = (SUCCESS_RATE.format(summary[key]) for key in (SUCCESS_LOW, SUCCESS_HIGH))
+    cells[SUCCESS_RATE.label] += f" [{low}, {high}]"
+    return cells
+
+
+def format_summary(summary: Mapping[str, Any]) -> str:
+    """Return a summary as one line."""
+    cells = [f"{label} {text}" for label, text in format_cells(summary).items()]
+    return "   ".join([*cells, f"({summary['episodes']} episodes)"])
