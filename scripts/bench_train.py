@@ -33,7 +33,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
 from rlher.algos.options import Options
-from rlher.algos.registry import ALGORITHMS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.her import HerReplayBuffer
 
 MILLION = 1_000_000

@@ -7,8 +7,7 @@ from typing import Any
 
 import yaml
 
-from rlher.algos.registry import ALGORITHMS
-from rlher.config.algorithms import ALGO_SCHEMAS, OffPolicyConfig
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.store import VERB_SCHEMAS
@@ -52,12 +51,12 @@ def reference() -> str:
 def algorithms() -> list[str]:
     """Return one section per algorithm: the keys it adds, and the common ones it has other defaults for."""
     parts = []
-    for name, config in ALGO_SCHEMAS.items():
+    for name, algorithm in ALGORITHMS.items():
         defaults = yaml.safe_load((CONF / "algo" / f"{name}.yaml").read_text())
         common = {item.name for item in fields(OffPolicyConfig)}
-        differ = [item for item in fields(config) if item.name not in common or item.name in defaults]
+        differ = [item for item in fields(algorithm.config) if item.name not in common or item.name in defaults]
         rows = table({f"algo.{item.name}": item for item in differ if item.name != "name"}, defaults)
-        parts.append(f"#### {name}\n\n{ALGORITHMS[name].text}\n\n{rows}")
+        parts.append(f"#### {name}\n\n{algorithm.description}\n\n{rows}")
     return parts
 
 

@@ -1,19 +1,19 @@
-"""The algorithms: which there are, what they can act in, and how a config becomes a model.
+"""The algorithms: Stable-Baselines3's classes with a faster update step.
 
-``SAC``, ``TD3``, ``DDPG``, ``TQC``, ``DQN`` and ``QRDQN`` are Stable-Baselines3's classes with our own update
-step; they need nothing else of rlher.
+``SAC``, ``TD3``, ``DDPG``, ``TQC``, ``DQN`` and ``QRDQN`` need nothing else of rlher. To add an algorithm, see
+`rlher.config.algorithms`.
 """
 
 from typing import Any
 
-from rlher.algos.registry import ALGORITHMS, Algorithm
+from rlher.config.algorithms import ALGORITHMS, Algorithm
 
 __all__ = ["ALGORITHMS", "Algorithm"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class of that name when it is asked for: `rlher list` must not wait for torch."""
+    """Import an algorithm's class on first use, so that `rlher list` does not wait for torch."""
     for algorithm in ALGORITHMS.values():
-        if algorithm.path.endswith(f":{name}"):
+        if algorithm.ours.endswith(f":{name}"):
             return algorithm.load()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

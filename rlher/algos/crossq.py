@@ -1,4 +1,4 @@
-"""CrossQ for goal environments: sb3-contrib's has no ``MultiInputPolicy``, and joins observations as single tensors."""
+"""CrossQ for goal environments."""
 
 from typing import Any, ClassVar
 
@@ -12,30 +12,30 @@ from rlher.her import HerReplayBuffer
 
 
 class MultiInputPolicy(CrossQPolicy):
-    """CrossQ's policy over a dictionary of observations."""
+    """CrossQ's policy for dictionary observations."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("features_extractor_class", CombinedExtractor)
         super().__init__(*args, **kwargs)
 
 
-class Observations(dict):
-    """A dictionary of batches that ``torch.cat`` joins key by key.
+class DictObservations(dict):
+    """A dictionary of batches that ``torch.cat`` concatenates key by key.
 
-    CrossQ feeds a batch and its successors to the critic in one forward pass, because batch normalisation must see both
-    (Bhatt et al. 2024), and joins them with ``torch.cat``.
+    CrossQ evaluates its critic on a batch and its successors in one forward pass, because batch normalisation must see
+    both (Bhatt et al. 2024); sb3-contrib concatenates them with ``torch.cat``, which takes no dictionaries.
     """
 
     @classmethod
-    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> "Observations":
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> "DictObservations":
         if function is not th.cat:
             return NotImplemented
         batches = args[0]
         return cls({name: th.cat([batch[name] for batch in batches], **(kwargs or {})) for name in batches[0]})
 
 
-class _Joinable:
-    """Stands in for the replay buffer while CrossQ trains."""
+class _DictBuffer:
+    """The replay buffer while CrossQ trains: its samples hold :class:`DictObservations`."""
 
     def __init__(self, buffer: HerReplayBuffer) -> None:
         self._buffer = buffer
@@ -43,12 +43,16 @@ class _Joinable:
     def sample(self, *args: Any, **kwargs: Any) -> Any:
         samples = self._buffer.sample(*args, **kwargs)
         return samples._replace(
-            observations=Observations(samples.observations), next_observations=Observations(samples.next_observations)
+            observations=DictObservations(samples.observations),
+            next_observations=DictObservations(samples.next_observations),
         )
 
 
 class CrossQ(sb3_contrib.CrossQ):
-    """sb3-contrib's CrossQ with dictionary observations; same constructor, same update."""
+    """CrossQ (Bhatt et al. 2024, arXiv:1902.05605), as ``sb3_contrib.CrossQ`` with ``MultiInputPolicy``.
+
+    The update step is sb3-contrib's.
+    """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         **sb3_contrib.CrossQ.policy_aliases,
@@ -58,7 +62,7 @@ class CrossQ(sb3_contrib.CrossQ):
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
         buffer: Any = self.replay_buffer
-        self.replay_buffer = _Joinable(buffer)  # type: ignore[assignment]
+        self.replay_buffer = _DictBuffer(buffer)  # type: ignore[assignment]
         try:
             super().train(gradient_steps, batch_size)
         finally:

@@ -1,4 +1,4 @@
-"""From a config to a Stable-Baselines3 model with our replay buffer."""
+"""Models built from configs: Stable-Baselines3 algorithms with our replay buffer."""
 
 import math
 import re
@@ -13,12 +13,11 @@ from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from rlher.algos import target_bounds
-from rlher.algos.fast_update import OwnUpdate
+from rlher.algos.fast_update import FastUpdate
 from rlher.algos.layer_norm import with_layer_norm
 from rlher.algos.options import Options
-from rlher.algos.registry import ALGORITHMS
-from rlher.config.algorithms import OffPolicyConfig
+from rlher.algos.target_bounds import Bounds, clamp_outputs, resolve_target_bounds
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, HerConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
@@ -31,13 +30,15 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "gelu": nn.GELU,
     "silu": nn.SiLU,
 }
-POLICY_KEYS = (
-    "net_arch",
-    "n_critics",
-    "n_quantiles",
-)  # these go to the policy, every other key to the algorithm
-OPTION_KEYS = ("target_critics", "random_action", "action_l2")  # and these to our update step
-OWN_KEYS = (
+
+# Config keys are arguments of the algorithm's constructor, except for these.
+POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
+"""Keys that are arguments of the policy."""
+
+OPTION_KEYS = tuple(item.name for item in fields(Options))
+"""Keys that are options of our update step."""
+
+CONVERTED_KEYS = (
     "name",
     "activation",
     "learning_rate_schedule",
@@ -45,24 +46,23 @@ OWN_KEYS = (
     "target_q_bounds",
     "layer_norm_critics",
     "kwargs",
-    *OPTION_KEYS,
 )
+"""Keys that this module turns into arguments of another form."""
 
 
-def require_fit(name: str, action_space: spaces.Space) -> None:
-    """Refuse an algorithm that cannot act in ``action_space``, naming those that can.
+def validate_actions(name: str, action_space: spaces.Space) -> None:
+    """Raise UserError if an algorithm does not support an action space.
 
-    :raises UserError: unknown algorithm, or one for the other kind of action.
+    :raises UserError: unknown algorithm, or one for the other kind of actions.
     """
     if name not in ALGORITHMS:
-        raise UserError(f"there is no algorithm {name!r}{did_you_mean(name, ALGORITHMS)}.")
+        raise UserError(f"algo={name} does not exist{did_you_mean(name, ALGORITHMS)}.")
     kind = {spaces.Discrete: "discrete", spaces.Box: "continuous"}.get(type(action_space))
     if ALGORITHMS[name].actions != kind:
-        fitting = [other for other, algorithm in ALGORITHMS.items() if algorithm.actions == kind]
-        advice = f"{', '.join(fitting)} can" if fitting else "no algorithm here can"
+        suitable = [other for other, algorithm in ALGORITHMS.items() if algorithm.actions == kind]
+        advice = f"use {', '.join(suitable)}" if suitable else "no algorithm supports these"
         raise UserError(
-            f"{name} needs {ALGORITHMS[name].actions} actions, but this environment's are {action_space}. "
-            f"{advice} act in it."
+            f"algo={name} needs {ALGORITHMS[name].actions} actions, but the environment has {action_space}; {advice}."
         )
 
 
@@ -77,16 +77,37 @@ def build_model(
 ) -> OffPolicyAlgorithm:
     """Build the model of a training run.
 
-    :param algo: its ``learning_starts`` and ``gradient_steps`` already resolved to numbers.
-    :param env: the environment's properties, already probed where the config left them open.
-    :param venv: where it acts; goal environments.
-    :param engine: whose update step, its ``compile`` already resolved; None: the defaults.
-    :raises UserError: a value the algorithm's constructor refuses, or something only our update step can do.
+    :param algo: with ``learning_starts`` and ``gradient_steps`` resolved to numbers.
+    :param env: with the properties that the config leaves open filled in by probing.
+    :param venv: vectorised goal environments.
+    :param engine: update step, with ``compile`` resolved to on or off; None: the defaults.
+    :raises UserError: the constructor refuses a value, or a value needs our update step and ``engine`` is another.
     """
     engine = engine or EngineConfig()
-    kind = ALGORITHMS[algo.name].load(engine.name)
-    bounds = target_bounds.resolve(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
-    buffer: dict[str, Any] = dict(
+    algorithm = ALGORITHMS[algo.name]
+    model_class = algorithm.load(engine.name)
+    bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
+    arguments: dict[str, Any] = dict(
+        replay_buffer_class=HerReplayBuffer,
+        replay_buffer_kwargs=_buffer_arguments(algo, her, env, seed),
+    )
+    if issubclass(model_class, FastUpdate):
+        arguments["options"] = _options(algo, engine, bounds)
+        return _construct(model_class, algo, venv, seed, device, **arguments)
+    _validate_sb3_engine(algo, her, engine)
+    model = _construct(model_class, algo, venv, seed, device, **arguments)
+    if bounds is not None and algorithm.target_network is not None:
+        clamp_outputs(getattr(model, algorithm.target_network), bounds)
+    return model
+
+
+def build_inference_model(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
+    """Build a model that selects actions only: its replay buffer holds a single transition."""
+    return _construct(ALGORITHMS[algo.name].load(), algo, venv, seed=0, device=device, buffer_size=1)
+
+
+def _buffer_arguments(algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, seed: int) -> dict[str, Any]:
+    return dict(
         n_sampled_goal=her.n_sampled_goal,
         goal_selection_strategy=her.goal_selection_strategy,
         goal_mix=her.goal_mix or None,
@@ -101,76 +122,65 @@ def build_model(
         seed=seed,
         goal_slot_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )
-    given: dict[str, Any] = dict(replay_buffer_class=HerReplayBuffer, replay_buffer_kwargs=buffer)
-    if issubclass(kind, OwnUpdate):
-        own = {name: getattr(algo, name) for name in OPTION_KEYS if hasattr(algo, name)}
-        given["options"] = Options(
-            target_bounds=bounds, compile=engine.compile == "on", precision=engine.precision, **own
-        )
-        return _construct(kind, algo, venv, seed, device, **given)
-    _require_nothing_own(algo, her, engine)
-    model = _construct(kind, algo, venv, seed, device, **given)
-    target = ALGORITHMS[algo.name].target
-    if bounds is not None and target is not None:
-        target_bounds.bound(getattr(model, target), bounds)
-    return model
 
 
-def _require_nothing_own(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig) -> None:
-    """Refuse what Stable-Baselines3's update step cannot do."""
-    wanted = {f"algo.{name}": getattr(algo, name) for name in OPTION_KEYS if getattr(algo, name, None)}
+def _options(algo: OffPolicyConfig, engine: EngineConfig, bounds: Bounds | None) -> Options:
+    from_algo = {name: getattr(algo, name) for name in OPTION_KEYS if hasattr(algo, name)}
+    return Options(target_bounds=bounds, compile=engine.compile == "on", precision=engine.precision, **from_algo)
+
+
+def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig) -> None:
+    """Raise UserError if a value needs our update step."""
+    values = {f"algo.{name}": getattr(algo, name) for name in OPTION_KEYS if getattr(algo, name, None)}
     if her.priority == "td_error":
-        wanted["her.priority"] = her.priority
+        values["her.priority"] = her.priority
     if engine.precision != "float32":
-        wanted["engine.precision"] = engine.precision
-    for name, value in wanted.items():
-        whose = "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
-        raise UserError(f"{name}={value} needs our own update step, which {whose} does not run.")
-
-
-def build_policy(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
-    """Build a model to act with, not to train: its replay buffer holds a single transition."""
-    return _construct(ALGORITHMS[algo.name].load(), algo, venv, seed=0, device=device, buffer_size=1)
+        values["engine.precision"] = engine.precision
+    for name, value in values.items():
+        used = "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
+        raise UserError(f"{name}={value} needs rlher's own update step, which {used} does not use; leave {name} out.")
 
 
 def _construct(
-    kind: type[OffPolicyAlgorithm], algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **given: Any
+    model_class: type[OffPolicyAlgorithm], algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **arguments: Any
 ) -> OffPolicyAlgorithm:
-    policy_class = kind.policy_aliases["MultiInputPolicy"]
+    policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
     try:
-        return kind(policy_class, venv, **arguments_of(algo, venv, seed=seed, device=device, **given))
+        return model_class(
+            policy_class, venv, **constructor_arguments(algo, venv, seed=seed, device=device, **arguments)
+        )
     except (TypeError, ValueError, AssertionError, RuntimeError, LookupError, AttributeError, MemoryError) as error:
-        raise UserError(f"{algo.name} cannot be built: {first_line(error)}") from error
+        raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
-def arguments_of(algo: OffPolicyConfig, venv: VecEnv, **given: Any) -> dict[str, Any]:
-    """Return the keyword arguments that a config is for the constructor of its Stable-Baselines3 class.
+def constructor_arguments(algo: OffPolicyConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
+    """Return the keyword arguments of the Stable-Baselines3 constructor that a config stands for.
 
-    :param venv: where it acts; asked for the shape of its actions, and how many environments there are.
-    :param given: further arguments, which ``algo.kwargs`` may still override.
-    :raises UserError: a value that makes no sense.
+    :param venv: for the shape of the actions and the number of environments.
+    :param arguments: further ones, which ``algo.kwargs`` may override.
+    :raises UserError: a value is invalid.
     """
-    options = {item.name: getattr(algo, item.name) for item in fields(algo)}
-    arguments = {name: value for name, value in options.items() if name not in POLICY_KEYS + OWN_KEYS}
-    policy = {name: options[name] for name in POLICY_KEYS if name in options}
+    values = {item.name: getattr(algo, item.name) for item in fields(algo)}
+    policy = {name: values[name] for name in POLICY_KEYS if name in values}
     policy["activation_fn"] = ACTIVATIONS[algo.activation]
+    own = {name: value for name, value in values.items() if name not in (*POLICY_KEYS, *OPTION_KEYS, *CONVERTED_KEYS)}
     for name in ("ent_coef", "target_entropy"):
-        if name in arguments:
-            arguments[name] = _auto_or_number(name, arguments[name])
+        if name in own:
+            own[name] = _auto_or_number(name, own[name])
     if algo.learning_rate_schedule == "linear":
-        arguments["learning_rate"] = LinearSchedule(algo.learning_rate, 0.0, 1.0)
+        own["learning_rate"] = LinearSchedule(algo.learning_rate, 0.0, 1.0)
     if getattr(algo, "action_noise", 0.0) > 0:
-        arguments["action_noise"] = _noise(algo.action_noise, venv)  # type: ignore[attr-defined]
+        own["action_noise"] = _action_noise(algo.action_noise, venv)  # type: ignore[attr-defined]
     extra = dict(algo.kwargs)
     if "n_steps" in extra:
-        raise UserError("n-step returns are the replay buffer's here: set her.n_steps, not algo.kwargs.n_steps.")
+        raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
     policy |= extra.pop("policy_kwargs", {})
-    return arguments | {"policy_kwargs": policy} | given | extra
+    return own | {"policy_kwargs": policy} | arguments | extra
 
 
-def _noise(scale: float, venv: VecEnv) -> NormalActionNoise | VectorizedActionNoise:
+def _action_noise(scale: float, venv: VecEnv) -> NormalActionNoise | VectorizedActionNoise:
     shape = venv.action_space.shape or ()
     noise = NormalActionNoise(np.zeros(shape), np.full(shape, scale))
     return VectorizedActionNoise(noise, venv.num_envs) if venv.num_envs > 1 else noise
@@ -182,7 +192,9 @@ def _auto_or_number(name: str, value: str) -> str | float:
     try:
         number = float(value)
     except ValueError:
-        raise UserError(f"algo.{name}={value!r} is neither auto nor a number.") from None
+        raise UserError(f"algo.{name}={value!r} is not valid; use auto or a number.") from None
     if not math.isfinite(number) or (name == "ent_coef" and number < 0):
-        raise UserError(f"algo.{name}={value} must be a finite number{', at least 0' if name == 'ent_coef' else ''}.")
+        raise UserError(
+            f"algo.{name}={value} is not valid; use a finite number{' of at least 0' if name == 'ent_coef' else ''}."
+        )
     return number

@@ -1,4 +1,4 @@
-"""The skeleton of the update step that our algorithms share."""
+"""The faster update step that the algorithms share."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -10,23 +10,24 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
 
-from rlher.algos.compilation import compiled, leave_compiler_alone
-from rlher.algos.features import features_of, is_plain, reader_of
-from rlher.algos.malloc import keep_freed
+from rlher.algos.compilation import compile_with_fallback
+from rlher.algos.features import has_batchable_layers, make_feature_fn, make_observation_fn
+from rlher.algos.lazy_compiler import skip_compiler_import
+from rlher.algos.malloc import keep_freed_memory
 from rlher.algos.options import Options
 
 Losses = dict[str, th.Tensor]
 
 
 class Batch(NamedTuple):
-    """What a loss reads.
+    """The transitions of one update, as tensors.
 
     :param obs: (batch, features).
-    :param actions: (batch, action_dim), or (batch, 1) numbers of discrete ones.
+    :param actions: (batch, action_dim), or (batch, 1) indices of discrete actions.
     :param next_obs: (batch, features).
     :param rewards: (batch, 1), of one step or several.
     :param discounts: (batch, 1) of the value of ``next_obs``; 0 where the episode ended.
-    :param weights: (batch, 1) importance weights, None where all count the same.
+    :param weights: (batch, 1) importance weights; None: all equal.
     """
 
     obs: th.Tensor
@@ -37,20 +38,20 @@ class Batch(NamedTuple):
     weights: th.Tensor | None
 
     def mean(self, losses: th.Tensor) -> th.Tensor:
-        """Average losses (…, batch, any) over everything, each transition by its importance weight."""
+        """Return the mean of losses (…, batch, any), each transition weighted by its importance."""
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class OwnUpdate(OffPolicyAlgorithm):
+class FastUpdate(OffPolicyAlgorithm):
     """Stable-Baselines3's algorithm with our own ``train``: same mathematics, same files, less work.
 
-    What it saves: observations are joined once, not once a network; networks of one shape are evaluated together;
-    gradients nobody reads are not computed; one fused optimiser call and one target update for all parameters.
+    Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
+    gradients are not computed; optimizer step and target update are one call each for all parameters.
 
-    Where a policy is not made of plain layers on plain observations (images, gSDE, a learnt or shared features
-    extractor), Stable-Baselines3's own ``train`` runs.
+    Policies with other than plain layers on plain observations (images, gSDE, a learnt or shared features extractor)
+    are trained by Stable-Baselines3's own ``train``.
 
-    :param options: what Stable-Baselines3 has not, see :class:`~rlher.algos.options.Options`.
+    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.Options`.
     """
 
     options: Options = Options()
@@ -58,28 +59,28 @@ class OwnUpdate(OffPolicyAlgorithm):
     def __init__(self, *args: Any, options: Options | None = None, **kwargs: Any) -> None:
         self.options = options or Options()
         if not self.options.compile:
-            leave_compiler_alone()
+            skip_compiler_import()
         super().__init__(*args, **kwargs)
 
-    # ------------------------------------------------------------------------------- what an algorithm says
+    # ------------------------------------------------------------------------- defined by each algorithm
 
     def networks(self) -> list[BaseModel]:
-        """List the networks that read observations; the first one acts."""
+        """Return the networks that read observations; the first one selects actions."""
         raise NotImplementedError
 
     def optimizers(self) -> list[th.optim.Optimizer]:
-        """List the optimisers."""
+        """Return the optimizers."""
         raise NotImplementedError
 
-    def prepare(self) -> None:
-        """Take over the networks that were just built."""
+    def setup_update(self) -> None:
+        """Set up what ``update`` needs, after the networks are built."""
         raise NotImplementedError
 
     def update(self, batch: Batch, step: int) -> tuple[Losses, th.Tensor]:
         """Do one update.
 
-        :param step: number of this update within its round.
-        :return: what to log by name, scalars, and the TD errors (…, batch, any).
+        :param step: index of this update among the gradient steps of a ``train`` call.
+        :return: scalars to log, by name, and the TD errors (…, batch, any).
         """
         raise NotImplementedError
 
@@ -87,26 +88,26 @@ class OwnUpdate(OffPolicyAlgorithm):
         """Return actions (batch, …) for (batch, features); continuous ones in [-1, 1]."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------------------------------------ the skeleton
+    # --------------------------------------------------------------------------------- the update step
 
     def _setup_model(self) -> None:
         super()._setup_model()
         saved = set(self.__dict__)
-        self._owned = not self.use_sde and all(is_plain(network) for network in self.networks())
-        if self._owned:
-            keep_freed()
-            acting = self.networks()[0]
-            self._features, self._read = features_of(acting), reader_of(acting)
-            # Every layer here does the same in training and in evaluation: no step needs to walk through all of them.
-            self.policy.set_training_mode = _stay  # type: ignore[method-assign]
-            self.prepare()
+        self._fast = not self.use_sde and all(has_batchable_layers(network) for network in self.networks())
+        if self._fast:
+            keep_freed_memory()
+            policy_network = self.networks()[0]
+            self._features, self._read = make_feature_fn(policy_network), make_observation_fn(policy_network)
+            # No batchable layer depends on the training mode, so setting it in every step would only cost time.
+            self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
+            self.setup_update()
         elif self.options != Options():
             raise ValueError("options need a policy of plain layers, without gSDE or a learnt features extractor.")
         self._unsaved = ["options", "_unsaved", *(set(self.__dict__) - saved)]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
-        if not self._owned:
+        if not self._fast:
             super().train(gradient_steps, batch_size)
             return
         self._update_learning_rate(self.optimizers())
@@ -118,7 +119,7 @@ class OwnUpdate(OffPolicyAlgorithm):
             for name, loss in losses.items():
                 history[name].append(loss)
             if getattr(samples, "indices", None) is not None:
-                self.replay_buffer.update_priorities(samples.indices, _per_transition(errors))  # type: ignore[union-attr]
+                self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))  # type: ignore[union-attr]
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(value.item() for value in values) / len(values))
@@ -134,22 +135,24 @@ class OwnUpdate(OffPolicyAlgorithm):
             getattr(samples, "weights", None),
         )
 
-    def bounded(self, values: th.Tensor) -> th.Tensor:
-        """Clamp values of the target network to the bounds there are."""
+    def clamp_target(self, values: th.Tensor) -> th.Tensor:
+        """Return values of the target network, clamped to ``options.target_bounds``."""
         bounds = self.options.target_bounds
         return values if bounds is None else values.clamp(*bounds)
 
-    def phase(self, function: Callable) -> Callable:
-        """Return a part of the update, compiled where the options say so; it must change nothing in place."""
-        return compiled(function, graph=self.device.type == "cuda") if self.options.compile else function
+    def compile_if_enabled(self, function: Callable) -> Callable:
+        """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""
+        if not self.options.compile:
+            return function
+        return compile_with_fallback(function, cuda_graph=self.device.type == "cuda")
 
-    def precision(self) -> AbstractContextManager:
-        """Return the context in which losses are computed."""
-        # Casts are not cached: the weights they are made from change between two updates.
+    def autocast(self) -> AbstractContextManager:
+        """Return the context in which losses are computed, see ``options.precision``."""
+        # Without the cache: the weights that it would keep in low precision change between two updates.
         low = self.options.precision == "bf16"
         return th.autocast(self.device.type, th.bfloat16, enabled=low, cache_enabled=False)
 
-    # --------------------------------------------------------------------------------------------- the rollout
+    # --------------------------------------------------------------------------------------- the rollout
 
     def predict(
         self,
@@ -158,8 +161,8 @@ class OwnUpdate(OffPolicyAlgorithm):
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
-        """Return actions as Stable-Baselines3 does, by a shorter way where observations are plain vectors."""
-        if not self._owned or self._read is None or not isinstance(observation, dict):
+        """Return the same actions as Stable-Baselines3, faster if observations are dictionaries of vectors."""
+        if not self._fast or self._read is None or not isinstance(observation, dict):
             return super().predict(observation, state, episode_start, deterministic)
         features = self._read(observation)
         with th.no_grad():
@@ -168,24 +171,27 @@ class OwnUpdate(OffPolicyAlgorithm):
             actions = self.policy.unscale_action(actions)
         shape: tuple[int, ...] = self.action_space.shape or ()
         key, space = next(iter(self.observation_space.spaces.items()))  # type: ignore[attr-defined]
-        stacked = observation[key].ndim > len(space.shape)
-        return actions.reshape((-1, *shape) if stacked else shape), state
+        is_batch = observation[key].ndim > len(space.shape)
+        return actions.reshape((-1, *shape) if is_batch else shape), state
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), *self._unsaved]
 
 
-def _stay(mode: bool) -> None:
-    """Leave the mode as it is."""
+def _keep_training_mode(mode: bool) -> None:
+    """Replace ``policy.set_training_mode`` by a function that does nothing."""
 
 
-def _per_transition(errors: th.Tensor) -> th.Tensor:
-    """Average absolute TD errors (…, batch, any) of several critics to (batch,)."""
+def _error_per_transition(errors: th.Tensor) -> th.Tensor:
+    """Return the mean absolute TD error (batch,) of several critics' errors (…, batch, any)."""
     flat = errors.detach().abs()
     return flat.reshape(-1, *flat.shape[-2:]).mean(dim=(0, 2))
 
 
-def follow(targets: list[th.Tensor], sources: list[th.Tensor], tau: float) -> None:
-    """Move every target network's tensors towards their source by the share ``tau``."""
+def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: float) -> None:
+    """Move each target parameter towards its source by the share ``tau``.
+
+    ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
+    """
     with th.no_grad():
-        th._foreach_lerp_(targets, sources, tau)
+        th._foreach_lerp_(target_params, params, tau)

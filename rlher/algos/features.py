@@ -1,4 +1,4 @@
-"""From an observation to the vector that every network reads."""
+"""Observations as the feature vectors that every network reads."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,15 +9,16 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 
-from rlher.algos.batched_mlp import can_stack
+from rlher.algos.batched_mlp import is_batchable
 
-Observation = Any  # a tensor, or a dictionary of them
+Observation = Any
+"""A tensor, or a dictionary of tensors."""
 
 
-def features_of(network: BaseModel) -> Callable[[Observation], th.Tensor]:
-    """Return the function from a batch of observations to (batch, features) of a network without learnt features.
+def make_feature_fn(network: BaseModel) -> Callable[[Observation], th.Tensor]:
+    """Return the function from a batch of observations to (batch, features), for a network without learnt features.
 
-    SB3 converts, flattens and joins the keys anew for each of its networks; without parameters the outcome is the same.
+    SB3 converts, flattens and concatenates the keys for each network; without parameters the result is the same.
     """
     keys = vector_keys(network)
     if keys is None:
@@ -25,22 +26,11 @@ def features_of(network: BaseModel) -> Callable[[Observation], th.Tensor]:
     return lambda obs: th.cat([obs[key] for key in keys], dim=1).float()
 
 
-def vector_keys(network: BaseModel) -> list[str] | None:
-    """Return the keys of a dictionary of plain vectors in the order the network joins them, None for other spaces."""
-    extractor, space = network.features_extractor, network.observation_space
-    if type(extractor) is not CombinedExtractor or not isinstance(space, spaces.Dict):
-        return None
-    keys = list(extractor.extractors)
-    plain = all(_is_vector(space[key]) for key in keys)
-    return keys if plain else None
+def make_observation_fn(network: BaseModel) -> Callable[[dict[str, np.ndarray]], np.ndarray] | None:
+    """Return the function from NumPy observations, single or batched, to (batch, features).
 
-
-def _is_vector(space: spaces.Space) -> bool:
-    return isinstance(space, spaces.Box | spaces.MultiBinary) and len(space.shape or ()) == 1
-
-
-def reader_of(network: BaseModel) -> Callable[[dict[str, np.ndarray]], np.ndarray] | None:
-    """Return the function from observations in NumPy, one or a batch, to (batch, features); None: no short way."""
+    None unless observations are dictionaries of vectors.
+    """
     keys = vector_keys(network)
     if keys is None:
         return None
@@ -52,11 +42,24 @@ def reader_of(network: BaseModel) -> Callable[[dict[str, np.ndarray]], np.ndarra
     return read
 
 
-def is_plain(network: BaseModel) -> bool:
-    """Tell whether a network learns no features and is made of layers that can be stacked."""
+def vector_keys(network: BaseModel) -> list[str] | None:
+    """Return the observation's keys in the order the network joins them; None unless all of them are vectors."""
+    extractor, space = network.features_extractor, network.observation_space
+    if type(extractor) is not CombinedExtractor or not isinstance(space, spaces.Dict):
+        return None
+    keys = list(extractor.extractors)
+    return keys if all(_is_vector(space[key]) for key in keys) else None
+
+
+def _is_vector(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Box | spaces.MultiBinary) and len(space.shape or ()) == 1
+
+
+def has_batchable_layers(network: BaseModel) -> bool:
+    """Return whether a network's features have no parameters and all its layers are batchable."""
     extractor = network.features_extractor
-    simple = isinstance(extractor, CombinedExtractor | FlattenExtractor) and not any(
+    fixed_features = isinstance(extractor, CombinedExtractor | FlattenExtractor) and not any(
         True for _ in extractor.parameters()
     )
     leaves = [module for module in network.modules() if not any(True for _ in module.children())]
-    return simple and all(can_stack(layer) for layer in leaves)
+    return fixed_features and all(is_batchable(layer) for layer in leaves)

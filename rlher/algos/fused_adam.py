@@ -1,17 +1,23 @@
-"""Steps of an optimiser, without what torch.optim does around them."""
+"""Adam's step as one fused call on the optimizer's own state.
+
+``torch.optim.Adam`` looks up parameters, groups and hooks in every step, which takes longer than the step itself for
+small networks (docs/update_step.md). ``th._fused_adam_`` is private: if a later torch changes it, set ``CAN_FUSE`` to
+False, which costs speed only; tests/algos/test_fused_adam.py compares every step with torch's.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch as th
 
-CAN_FUSE = tuple(int(part) for part in th.__version__.split(".")[:2]) >= (2, 4)  # on a CPU
+CAN_FUSE = tuple(int(part) for part in th.__version__.split(".")[:2]) >= (2, 4)
+"""Whether this torch has a fused Adam for the CPU."""
 
 
 class AdamState(NamedTuple):
-    """What Adam keeps, parameter by parameter.
+    """Adam's state, one tensor per parameter.
 
-    :param all_steps: ``steps`` in one tensor, which they are views of, so that one call counts them all.
+    :param all_steps: step counts in one tensor, of which ``steps`` are views, so that one call increments them.
     """
 
     all_steps: th.Tensor
@@ -20,15 +26,14 @@ class AdamState(NamedTuple):
     steps: list[th.Tensor]
 
 
-class Descent:
-    """Takes steps of an optimiser along gradients that are handed to it.
+class FusedAdam:
+    """Steps of an optimizer along given gradients; for plain Adam on the CPU, one fused call.
 
-    A step of Adam is one fused call on the optimiser's own state, so files and schedules stay as they are; looking for
-    parameters, groups and hooks anew each time takes longer than the step itself for small networks. Other optimisers,
-    and Adam's less usual options, go through their own ``step``.
+    The state stays in the optimizer, so saved files and learning-rate schedules are unaffected. Other optimizers, and
+    Adam with options such as ``amsgrad``, use their own ``step``.
 
     :param optimizer: of exactly these parameters.
-    :param parameters: in the order in which their gradients will come.
+    :param parameters: in the order in which ``step`` takes their gradients.
     """
 
     def __init__(self, optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor]) -> None:
@@ -41,10 +46,10 @@ class Descent:
 
     def step(self, gradients: Iterable[th.Tensor]) -> None:
         """Take one step."""
-        # The fused call walks through memory, so gradient and parameter must be laid out alike.
-        found = [gradient.contiguous() for gradient in gradients]
+        # The fused call requires gradient and parameter to have the same memory layout.
+        contiguous = [gradient.contiguous() for gradient in gradients]
         if not self.fused:
-            for parameter, gradient in zip(self.parameters, found, strict=True):
+            for parameter, gradient in zip(self.parameters, contiguous, strict=True):
                 parameter.grad = gradient
             self.optimizer.step()
             return
@@ -54,7 +59,7 @@ class Descent:
             state.all_steps.add_(1)
             th._fused_adam_(
                 self.parameters,
-                found,
+                contiguous,
                 state.averages,
                 state.squares,
                 [],
@@ -69,24 +74,24 @@ class Descent:
             )
 
     def _adam_state(self) -> AdamState:
-        """Return the optimiser's state: made where there is none yet, found anew where it is another one."""
-        of = self.optimizer.state
-        if self._state is None or self._state.averages[0] is not of[self.parameters[0]].get("exp_avg"):
+        """Return the optimizer's state: created if missing, read again after ``load_state_dict`` has replaced it."""
+        saved = self.optimizer.state
+        if self._state is None or self._state.averages[0] is not saved[self.parameters[0]].get("exp_avg"):
             for parameter in self.parameters:
-                if not of[parameter]:  # as Adam's own first step makes it
-                    of[parameter] = {
+                if not saved[parameter]:  # what Adam's first step creates
+                    saved[parameter] = {
                         "step": th.zeros(()),
                         "exp_avg": th.zeros_like(parameter),
                         "exp_avg_sq": th.zeros_like(parameter),
                     }
-            each = [of[parameter] for parameter in self.parameters]
-            all_steps = th.stack([own["step"] for own in each])
-            for own, view in zip(each, all_steps, strict=True):
-                own["step"] = view
+            entries = [saved[parameter] for parameter in self.parameters]
+            all_steps = th.stack([entry["step"] for entry in entries])
+            for entry, view in zip(entries, all_steps, strict=True):
+                entry["step"] = view
             self._state = AdamState(
                 all_steps,
-                averages=[own["exp_avg"] for own in each],
-                squares=[own["exp_avg_sq"] for own in each],
-                steps=[own["step"] for own in each],
+                averages=[entry["exp_avg"] for entry in entries],
+                squares=[entry["exp_avg_sq"] for entry in entries],
+                steps=[entry["step"] for entry in entries],
             )
         return self._state

@@ -1,4 +1,4 @@
-"""Policies with more than Stable-Baselines3's."""
+"""Policies with LayerNorm in their critics."""
 
 from functools import cache
 from typing import Any
@@ -9,18 +9,18 @@ from torch import nn
 
 @cache
 def with_layer_norm(policy: type[BasePolicy]) -> type[BasePolicy]:
-    """Return the policy with LayerNorm before each activation of its critics.
+    """Return a subclass of the policy with LayerNorm before each activation of its critics.
 
-    It lets a critic bear many updates a step (DroQ, Hiraoka et al. 2022, arXiv:2110.02034).
+    It keeps critics stable under many updates per step (DroQ, Hiraoka et al. 2022, arXiv:2110.02034).
 
-    :param policy: of an algorithm with continuous actions.
+    :param policy: policy class of an algorithm with continuous actions.
     """
 
     class LayerNormCritics(policy):  # type: ignore[misc, valid-type]
         def make_critic(self, *args: Any, **kwargs: Any) -> Any:
             critic = super().make_critic(*args, **kwargs)
             for index, network in enumerate(critic.q_networks):
-                critic.q_networks[index] = _normed(network).to(critic.device)
+                critic.q_networks[index] = _add_layer_norm(network).to(critic.device)
                 setattr(critic, f"qf{index}", critic.q_networks[index])
             return critic
 
@@ -28,7 +28,7 @@ def with_layer_norm(policy: type[BasePolicy]) -> type[BasePolicy]:
     return LayerNormCritics
 
 
-def _normed(network: nn.Sequential) -> nn.Sequential:
+def _add_layer_norm(network: nn.Sequential) -> nn.Sequential:
     *hidden, last = network
     layers: list[nn.Module] = []
     for layer in hidden:

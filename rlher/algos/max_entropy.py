@@ -1,4 +1,4 @@
-"""What the maximum-entropy algorithms share: a squashed Gaussian actor and the coefficient of its entropy."""
+"""The update step shared by SAC and TQC: a squashed Gaussian actor and a learnt entropy coefficient."""
 
 import math
 from typing import Any
@@ -7,10 +7,10 @@ import torch as th
 
 from rlher.algos.actor_critic import ActorCritic, Draws
 from rlher.algos.fast_update import Batch, Losses
-from rlher.algos.fused_adam import Descent
+from rlher.algos.fused_adam import FusedAdam
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
-SQUASH_EPSILON = 1e-6  # Stable-Baselines3's, keeps the logarithm of the squashing finite
+SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the squashing finite
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -24,53 +24,53 @@ class MaximumEntropy(ActorCritic):
     target_entropy: Any
 
     def optimizers(self) -> list[th.optim.Optimizer]:
-        """List the optimisers, the entropy coefficient's where it is learnt."""
+        """Return the optimizers, including the entropy coefficient's if it is learnt."""
         own = [self.ent_coef_optimizer] if self.ent_coef_optimizer is not None else []
         return [*super().optimizers(), *own]
 
-    def prepare(self) -> None:
-        """Lay the critics' weights side by side, and find the entropy coefficient's optimiser."""
-        super().prepare()
+    def setup_update(self) -> None:
+        """Batch the critics' weights and create the optimizer steps, including the entropy coefficient's."""
+        super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            self._entropy_descent = Descent(self.ent_coef_optimizer, [self.log_ent_coef])
+            self._ent_coef_step = FusedAdam(self.ent_coef_optimizer, [self.log_ent_coef])
 
     def draw(self, batch: Batch) -> Draws:
-        """Draw the noise of the actions, of the next actions, and the target's critics."""
-        now, after = th.randn_like(batch.actions), th.randn_like(batch.actions)
-        return now, after, self._entropy_coefficient(), *self.draw_subset()
+        """Return the noise of the actions and of the next actions, the entropy coefficient, and the target critics."""
+        noise, next_noise = th.randn_like(batch.actions), th.randn_like(batch.actions)
+        return noise, next_noise, self._entropy_coefficient(), *self.draw_target_critics()
 
     def _entropy_coefficient(self) -> th.Tensor:
         return self.ent_coef_tensor if self.log_ent_coef is None else self.log_ent_coef.detach().exp()
 
     def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
         """Update the actor, the entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        loss, log_prob = self.descend_actor(batch, draws)
+        loss, log_prob = self.step_actor(batch, draws)
         losses = {"actor_loss": loss, "ent_coef": draws[2]}
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            # The loss is -log_ent_coef * (log_prob + target_entropy), whose gradient needs no graph.
-            slope = -(log_prob + self.target_entropy)
-            losses["ent_coef_loss"] = self.log_ent_coef.detach() * slope
-            self._entropy_descent.step([slope.reshape(1)])
+            # The loss is -log_ent_coef * (log_prob + target_entropy); its gradient needs no autograd.
+            gradient = -(log_prob + self.target_entropy)
+            losses["ent_coef_loss"] = self.log_ent_coef.detach() * gradient
+            self._ent_coef_step.step([gradient.reshape(1)])
         if step % self.target_update_interval == 0:
-            self.follow_critics()
+            self.update_target_critics()
         return losses
 
     def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss, and the mean log-probability of its actions."""
         noise, _, ent_coef, *_ = draws
-        actions, log_prob = self.explore(batch.obs, noise)
-        value = self.actor_value(self.values_of(batch, actions))
+        actions, log_prob = self.action_and_log_prob(batch.obs, noise)
+        value = self.actor_value(self.q_values_of(batch, actions))
         return (ent_coef * log_prob - value).mean(), log_prob.mean()
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:
-        """Return (batch, 1), what the actor makes greatest, from critics' values (critics, batch, outputs)."""
+        """Return (batch, 1), the value that the actor maximises, from critics' values (critics, batch, outputs)."""
         raise NotImplementedError
 
-    def explore(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's actions under that noise, in (-1, 1), and their log-probabilities (batch, 1)."""
+    def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""
         mean, log_std = self._gaussian(obs)
         actions = th.tanh(mean + noise * log_std.exp())
-        # Of a Gaussian at mean + noise * std, and of the squashing.
+        # Log-density of a Gaussian at mean + noise * std, minus the log-determinant of the squashing.
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
         return actions, log_prob.sum(dim=1, keepdim=True)
 
@@ -80,6 +80,6 @@ class MaximumEntropy(ActorCritic):
         return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
-        """Return the mean action, or one drawn at random."""
+        """Return the mean action, or a sampled one."""
         mean, log_std = self._gaussian(obs)
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())

@@ -1,4 +1,4 @@
-"""What our algorithms can do beyond Stable-Baselines3's."""
+"""Options of the update step that Stable-Baselines3 does not have."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ PRECISIONS = ("float32", "bf16")
 class Options:
     """Options of the update step; the defaults are Stable-Baselines3's behaviour.
 
-    They are no part of a saved model: pass them to ``load(path, options=...)`` again.
+    They are not saved with a model: pass them to ``load(path, options=...)`` again.
 
     :param target_bounds: lowest and highest value of the target network, either may be None. OpenAI baselines' HER
-        clips so (``clip_return``); bounded Q in Hiraoka 2023 (arXiv:2312.05787).
-    :param target_critics: how many critics, drawn anew for each update, the target is the least of; the actor then
-        follows the mean of all critics. None: all of them, as SB3. (REDQ, Chen et al. 2021, arXiv:2101.05982)
-    :param random_action: share of exploring actions that are drawn uniformly, beside the action noise (OpenAI
-        baselines' ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
+        clips like this (``clip_return``); bounded Q in Hiraoka 2023 (arXiv:2312.05787).
+    :param target_critics: number of critics, drawn for each update, whose minimum is the target; the actor then
+        maximises the mean of all critics. None: all critics, as SB3. (REDQ, Chen et al. 2021, arXiv:2101.05982)
+    :param random_action: probability of a uniform exploration action, besides the action noise (OpenAI baselines'
+        ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param action_l2: weight of the mean squared action in the actor's loss (same source); actions span [-1, 1].
     :param compile: run the losses through ``torch.compile``.
     :param precision: ``bf16`` computes the losses under autocast, weights stay float32.
-    :raises ValueError: a value out of its range.
+    :raises ValueError: a value is out of its range.
     """
 
     target_bounds: tuple[float | None, float | None] | None = None

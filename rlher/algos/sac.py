@@ -12,26 +12,26 @@ class SAC(MaximumEntropy, stable_baselines3.SAC):
     """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905), as ``stable_baselines3.SAC`` with our update step."""
 
     def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Half the squared TD error, summed over the critics; the target is the least of the target critics."""
+        """Half the squared TD error, summed over the critics; the target is the minimum of the target critics."""
         _, noise, ent_coef, *subset = draws
         with th.no_grad():
-            actions, log_prob = self.explore(batch.next_obs, noise)
-            value = self.next_values(batch, actions, tuple(subset)).amin(dim=0) - ent_coef * log_prob
+            actions, log_prob = self.action_and_log_prob(batch.next_obs, noise)
+            value = self.target_q_values(batch, actions, tuple(subset)).amin(dim=0) - ent_coef * log_prob
             target = batch.rewards + batch.discounts * value
-        errors = self.values(batch) - target
+        errors = self.q_values(batch) - target
         return 0.5 * len(errors) * batch.mean(errors**2), errors
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:
-        """Return the least of the critics, or their mean where the target is the least of a few (REDQ)."""
-        return least(values) if self.options.target_critics is None else values.mean(dim=0)
+        """Return the minimum of the critics; with ``target_critics`` their mean (REDQ)."""
+        return minimum(values) if self.options.target_critics is None else values.mean(dim=0)
 
 
-def least(values: th.Tensor) -> th.Tensor:
-    """Return the least over the first dimension, the gradient going to the first of those that are equal.
+def minimum(values: th.Tensor) -> th.Tensor:
+    """Return the minimum over the first dimension; of equal values only the first gets a gradient.
 
-    That of ``amin`` is divided among them, which compiled code does anew for every weight of the last layer.
+    ``amin`` divides the gradient among equal values, which compiled code repeats for every weight of the last layer.
     """
-    found, *rest = values.unbind()
+    smallest, *rest = values.unbind()
     for value in rest:
-        found = th.where(value < found, value, found)
-    return found
+        smallest = th.where(value < smallest, value, smallest)
+    return smallest

@@ -1,7 +1,7 @@
-"""Bounded target values: no return can leave [low/(1-gamma), high/(1-gamma)], so no target should either.
+"""Bounds of target values: no return lies outside [low/(1-gamma), high/(1-gamma)], so no target should either.
 
-OpenAI baselines' HER clips its targets so (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q and
-finds it a large part of what makes sparse goal tasks learn fast.
+OpenAI baselines' HER clips its targets like this (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q
+and finds it important for learning sparse goal tasks fast.
 """
 
 import math
@@ -15,46 +15,49 @@ from rlher.core.errors import UserError
 Bounds = tuple[float | None, float | None]
 
 
-def resolve(wanted: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
-    """Turn the config key ``target_q_bounds`` into numbers.
+def resolve_target_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
+    """Return the bounds of target values that the config key ``target_q_bounds`` stands for.
 
-    :param wanted: ``"auto"``, None, or a pair of numbers, either of which may be None.
+    :param value: of the key: ``"auto"``, ``"off"``, None, or a pair of numbers, either of which may be None.
     :param reward_range: lowest and highest reward of one step, None where unknown.
     :param gamma: discount factor in [0, 1].
-    :return: lowest and highest possible target, or None where nothing is bounded. An episode may end at any step, so a
-        bound always includes 0.
-    :raises UserError: ``wanted`` is none of these.
+    :return: lowest and highest target, or None without bounds. They include 0, because an episode may end at any step.
+    :raises UserError: ``value`` is none of these.
     """
-    if wanted is None or wanted == "off":
+    if value is None or value == "off":
         return None
-    if wanted == "auto":
-        if reward_range is None or gamma == 1.0:
-            return None
-        if len(reward_range) != 2:
-            raise UserError(f"env.reward_range={reward_range} is not a pair such as [-1, 0].")
-        low, high = reward_range
-        bounds = (
-            None if low is None else min(low, 0.0) / (1.0 - gamma),
-            None if high is None else max(high, 0.0) / (1.0 - gamma),
-        )
-        return None if bounds == (None, None) else bounds
+    if value == "auto":
+        return _from_reward_range(reward_range, gamma)
     if (
-        isinstance(wanted, list | tuple)
-        and len(wanted) == 2
-        and all(bound is None or (isinstance(bound, int | float) and math.isfinite(bound)) for bound in wanted)
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(bound is None or (isinstance(bound, int | float) and math.isfinite(bound)) for bound in value)
     ):
-        low, high = wanted
+        low, high = value
         if low is not None and high is not None and low >= high:
-            raise UserError(f"algo.target_q_bounds={wanted}: the low bound must be below the high one.")
+            raise UserError(f"algo.target_q_bounds={value} has a low bound that is not below the high one; swap them.")
         return None if low is None and high is None else (low, high)
-    raise UserError(f"algo.target_q_bounds={wanted!r} is neither auto, null, nor a pair such as [-20, 0].")
+    raise UserError(f"algo.target_q_bounds={value!r} is not valid; use auto, null, or a pair such as [-20, 0].")
 
 
-def bound(network: nn.Module, bounds: Bounds) -> None:
-    """Clamp everything ``network`` returns, a tensor or a tuple of them, to ``bounds``.
+def _from_reward_range(reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
+    if reward_range is None or gamma == 1.0:
+        return None
+    if len(reward_range) != 2:
+        raise UserError(f"env.reward_range={reward_range} is not a pair; use one such as [-1, 0].")
+    low, high = reward_range
+    bounds = (
+        None if low is None else min(low, 0.0) / (1.0 - gamma),
+        None if high is None else max(high, 0.0) / (1.0 - gamma),
+    )
+    return None if bounds == (None, None) else bounds
 
-    For Stable-Baselines3's own update step: every algorithm there reads its target network through ``__call__``, so a
-    forward hook reaches all of them. Hooks are no part of a saved model.
+
+def clamp_outputs(network: nn.Module, bounds: Bounds) -> None:
+    """Clamp every tensor that ``network`` returns to ``bounds``.
+
+    For Stable-Baselines3's own update step, whose algorithms all call their target network, so that a forward hook
+    applies to each. Hooks are not saved with a model.
     """
     low, high = bounds
 

@@ -1,4 +1,4 @@
-"""Twin delayed DDPG, and DDPG, which is TD3 without its three additions."""
+"""Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
 import numpy as np
 import stable_baselines3
@@ -7,56 +7,56 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.actor_critic import ActorCritic, Draws
-from rlher.algos.fast_update import Batch, Losses, follow
+from rlher.algos.fast_update import Batch, Losses, polyak_update
 
 
 class TD3(ActorCritic, stable_baselines3.TD3):
     """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477), as ``stable_baselines3.TD3`` with our update step."""
 
     def networks(self) -> list[BaseModel]:
-        """List actors and critics."""
+        """Return actors and critics."""
         return [self.actor, self.actor_target, self.critic, self.critic_target]
 
-    def prepare(self) -> None:
-        """Lay the critics' weights side by side, and list the target actor's.
+    def setup_update(self) -> None:
+        """Batch the critics' weights, create the optimizer steps, and collect the target actor's parameters.
 
-        :raises ValueError: ``options.target_critics`` asks for more critics than there are.
+        :raises ValueError: ``options.target_critics`` is larger than the number of critics.
         """
-        super().prepare()
-        self._target_weights: list[th.Tensor] = list(self.actor_target.parameters())
+        super().setup_update()
+        self._actor_target_params: list[th.Tensor] = list(self.actor_target.parameters())
 
     def draw(self, batch: Batch) -> Draws:
-        """Draw the noise of the target's actions, and its critics."""
+        """Return the smoothing noise of the target actions, and the target critics."""
         noise = th.empty_like(batch.actions).normal_(0, self.target_policy_noise)
-        return noise.clamp_(-self.target_noise_clip, self.target_noise_clip), *self.draw_subset()
+        return noise.clamp_(-self.target_noise_clip, self.target_noise_clip), *self.draw_target_critics()
 
     def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Squared TD error, summed over the critics; the target is the least of the target critics."""
+        """Squared TD error, summed over the critics; the target is the minimum of the target critics."""
         noise, *subset = draws
         with th.no_grad():
             actions = (self.actor_target.mu(batch.next_obs).float() + noise).clamp(-1, 1)
-            value = self.next_values(batch, actions, tuple(subset)).amin(dim=0)
+            value = self.target_q_values(batch, actions, tuple(subset)).amin(dim=0)
             target = batch.rewards + batch.discounts * value
-        errors = self.values(batch) - target
+        errors = self.q_values(batch) - target
         return len(errors) * batch.mean(errors**2), errors
 
     def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Return the value of the actor's actions, negated, and the weighted mean of their squares.
+        """Return the negated value of the actor's actions plus the action penalty, and the penalty.
 
-        The first critic judges, or all of them where the target is the least of a few (REDQ).
+        The value is the first critic's; with ``target_critics`` the mean of all critics (REDQ).
         """
         actions = self.actor.mu(batch.obs).float()
-        judges = slice(0, 1) if self.options.target_critics is None else None
-        effort = self.options.action_l2 * (actions**2).mean()
-        return effort - self.values_of(batch, actions, judges).mean(), effort
+        critics = slice(0, 1) if self.options.target_critics is None else None
+        action_penalty = self.options.action_l2 * (actions**2).mean()
+        return action_penalty - self.q_values_of(batch, actions, critics).mean(), action_penalty
 
     def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
-        """Update the actor and all target networks, every ``policy_delay`` updates."""
+        """Update the actor and all target networks every ``policy_delay`` updates."""
         if self._n_updates % self.policy_delay:
             return {}
-        loss, _ = self.descend_actor(batch, draws)
-        self.follow_critics()
-        follow(self._target_weights, self._actor_weights, self.tau)
+        loss, _ = self.step_actor(batch, draws)
+        self.update_target_critics()
+        polyak_update(self._actor_params, self._actor_target_params, self.tau)
         return {"actor_loss": loss}
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
@@ -66,7 +66,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Add uniform actions to Stable-Baselines3's exploration, see ``options.random_action``."""
+        """Replace some of Stable-Baselines3's exploration actions by uniform ones, see ``options.random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
         if self.options.random_action == 0:
             return actions, stored

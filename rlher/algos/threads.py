@@ -1,4 +1,4 @@
-"""How many threads torch is to compute with."""
+"""Choosing the number of torch threads by a short measurement."""
 
 import time
 from statistics import median
@@ -6,32 +6,34 @@ from statistics import median
 import torch as th
 from torch import nn
 
-MOST = th.get_num_threads()  # what torch began with: a run of a sweep may have set another number since
-ENOUGH = 0.65
-"""Of one thread's time must more threads come down to: threads that wait for each other on a busy machine cost far more
-than they gain on an idle one, and the rest of a step has use for the other cores."""
+AVAILABLE = th.get_num_threads()
+"""Threads that torch starts with; an earlier run in this process may have set another number since."""
+
+MAX_TIME_RATIO = 0.65
+"""All threads must need at most this share of one thread's time: on a busy machine, threads that wait for each other
+cost far more than they gain on an idle one, and the rest of a step can use the other cores."""
 
 
-def fastest(batch_size: int, net_arch: list[int]) -> tuple[int, str]:
-    """Choose between one thread and all that torch may use, by timing a network forward and backward.
+def choose_threads(batch_size: int, net_arch: list[int]) -> tuple[int, str]:
+    """Choose between one thread and all available ones, by timing a network forward and backward.
 
-    It draws no random numbers, and leaves the number of threads as it was.
+    It draws no random numbers and leaves the number of threads unchanged.
 
-    :return: the number, and a sentence that says why.
+    :return: the number, and a line with the measurement.
     """
-    if MOST == 1:
+    if AVAILABLE == 1:
         return 1, "1 thread: all there is"
     before = th.get_num_threads()
-    one, many = _time(1, batch_size, net_arch), _time(MOST, batch_size, net_arch)
+    one, many = _time(1, batch_size, net_arch), _time(AVAILABLE, batch_size, net_arch)
     th.set_num_threads(before)
-    chosen = MOST if many < ENOUGH * one else 1
-    return chosen, f"threads {chosen}: a network took {1e3 * one:.2f} ms with 1 and {1e3 * many:.2f} with {MOST}"
+    chosen = AVAILABLE if many < MAX_TIME_RATIO * one else 1
+    return chosen, f"threads {chosen}: a network took {1e3 * one:.2f} ms with 1 and {1e3 * many:.2f} with {AVAILABLE}"
 
 
 def _time(threads: int, batch_size: int, net_arch: list[int]) -> float:
-    """Return the seconds of a forward and a backward pass, the median of several.
+    """Return the median seconds of a forward and a backward pass.
 
-    The least would overlook what else the machine is doing.
+    The minimum would ignore other load on the machine.
     """
     th.set_num_threads(threads)
     widths = [net_arch[0] if net_arch else 1, *net_arch]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.config.algorithms import ALGO_SCHEMAS, OffPolicyConfig
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.files import links_outside, read_json, read_text, read_yaml, require_regular_file
@@ -233,7 +233,8 @@ def _read_run(folder: Path) -> Curve:
 def _read_keys(values: dict[str, Any]) -> dict[str, Any]:
     given = dict(flatten(values))
     given.setdefault("engine.name", "sb3")  # older than the choice: that is what ran
-    defaults = TrainConfig(algo=ALGO_SCHEMAS.get(str(given.get("algo.name")), OffPolicyConfig)())
+    name = str(given.get("algo.name"))
+    defaults = TrainConfig(algo=ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig())
     return dict(flatten(asdict(defaults))) | given
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from rlher.cli.overrides import GROUPS, flags, options, positional
-from rlher.config.algorithms import ALGO_SCHEMAS, OffPolicyConfig
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal
@@ -59,7 +59,7 @@ def _keys_of_choice(group: str, name: str) -> list[tuple[str, Field, Any]]:
     """List the keys of an algorithm or environment: name, field, default in its YAML."""
     file = resources.files("rlher.conf") / group / f"{name}.yaml"
     values = yaml.safe_load(file.read_text()) if file.is_file() else {}
-    schema: type = ALGO_SCHEMAS.get(name, OffPolicyConfig)
+    schema: type = ALGORITHMS[name].config if name in ALGORITHMS else OffPolicyConfig
     if group == "env":
         schema = BitFlippingConfig if "n_bits" in values else EnvConfig
     return [

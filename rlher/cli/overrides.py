@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal, quote
@@ -231,8 +231,8 @@ def _known_keys() -> dict[str, Field]:
     found: dict[str, Field] = {}
     for each in VERB_SCHEMAS.values():
         found |= dotted_keys(each)
-    for each in ALGO_SCHEMAS.values():
-        found |= dotted_keys(each, "algo.")
+    for algorithm in ALGORITHMS.values():
+        found |= dotted_keys(algorithm.config, "algo.")
     return found | dotted_keys(BitFlippingConfig, "env.")
 
 

@@ -1,9 +1,80 @@
-"""Config keys of the algorithms, one dataclass each; names are those of the Stable-Baselines3 constructors."""
+"""The algorithms: one entry each, with its classes and its config keys.
 
+To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and an entry here, which is a config
+dataclass with ``@algorithm(...)``. Keys have the names of the Stable-Baselines3 constructor's arguments. Nothing here
+imports torch.
+"""
+
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlher.config.key import key
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+ConfigClass = TypeVar("ConfigClass", bound="type[OffPolicyConfig]")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An entry of ``ALGORITHMS``; see :func:`algorithm` for its other fields.
+
+    :param config: dataclass of its config keys.
+    :param description: one line for ``rlher list algos``: the first line of that dataclass's docstring.
+    """
+
+    config: "type[OffPolicyConfig]"
+    description: str
+    ours: str
+    sb3: str
+    actions: str
+    target_network: str | None
+    sb3_trains_on_dicts: bool
+
+    def load(self, engine: str = "rlher") -> "type[OffPolicyAlgorithm]":
+        """Import the class with the update step of ``"rlher"`` or ``"sb3"``."""
+        return import_class(self.sb3 if engine == "sb3" and self.sb3_trains_on_dicts else self.ours)
+
+
+def import_class(path: str) -> "type[OffPolicyAlgorithm]":
+    """Import a class from its path ``module:class``."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+ALGORITHMS: dict[str, Algorithm] = {}
+"""Every algorithm, by the name that ``algo=`` takes."""
+
+
+def algorithm(
+    name: str,
+    *,
+    ours: str,
+    sb3: str,
+    actions: str,
+    target_network: str | None = "critic_target",
+    sb3_trains_on_dicts: bool = True,
+) -> Callable[[ConfigClass], ConfigClass]:
+    """Register the decorated config dataclass, and with it an algorithm.
+
+    :param name: what ``algo=`` takes.
+    :param ours: ``module:class`` of the model, with our update step if there is one.
+    :param sb3: ``module:class`` in Stable-Baselines3 or sb3-contrib.
+    :param actions: kind of its action space, ``"discrete"`` or ``"continuous"``.
+    :param target_network: attribute of the model that holds the target network of Q; None: it has none.
+    :param sb3_trains_on_dicts: whether the ``sb3`` class trains on dictionary observations; if not, ``engine=sb3`` uses
+        ``ours``.
+    """
+
+    def register(config: ConfigClass) -> ConfigClass:
+        description = (config.__doc__ or "").splitlines()[0].rstrip(".")
+        ALGORITHMS[name] = Algorithm(config, description, ours, sb3, actions, target_network, sb3_trains_on_dicts)
+        return config
+
+    return register
 
 
 @dataclass
@@ -64,42 +135,9 @@ class EntropyConfig:
     target_entropy: str = key("auto", "target of the automatic coefficient: a number or auto")
 
 
-@dataclass
-class SACConfig(EntropyConfig, TargetConfig, EnsembleConfig):
-    """Soft actor-critic (Haarnoja et al. 2018)."""
-
-
-@dataclass
-class TQCConfig(SACConfig):
-    """Truncated quantile critics (Kuznetsov et al. 2020)."""
-
-    n_quantiles: int = key(25, "quantiles a critic", low=1)
-    top_quantiles_to_drop_per_net: int = key(2, "quantiles dropped from the target, per critic", low=0)
-
-
-@dataclass
-class CrossQConfig(EntropyConfig, ActorCriticConfig):
-    """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
-
-    policy_delay: int = key(3, "critic updates per actor update", low=1)
-
-
-@dataclass
-class TD3Config(TargetConfig, DeterministicConfig):
-    """Twin delayed DDPG (Fujimoto et al. 2018)."""
-
-    policy_delay: int = key(2, "critic updates per actor update", low=1)
-    target_policy_noise: float = key(0.2, "standard deviation of the target policy's smoothing noise", low=0)
-    target_noise_clip: float = key(0.5, "bound of that noise", low=0)
-
-
-@dataclass
-class DDPGConfig(TargetConfig, DeterministicConfig):
-    """Deep deterministic policy gradient (Lillicrap et al. 2016), the algorithm of the HER paper's robot tasks."""
-
-    n_critics: int = key(1, "Q networks", low=1)
-
-
+@algorithm(
+    "dqn", ours="rlher.algos.dqn:DQN", sb3="stable_baselines3:DQN", actions="discrete", target_network="q_net_target"
+)
 @dataclass
 class DQNConfig(TargetConfig, OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), the algorithm of the HER paper's bit flipping."""
@@ -111,6 +149,13 @@ class DQNConfig(TargetConfig, OffPolicyConfig):
     max_grad_norm: float = key(10.0, "gradient clipping", low=0)
 
 
+@algorithm(
+    "qrdqn",
+    ours="rlher.algos.qrdqn:QRDQN",
+    sb3="sb3_contrib:QRDQN",
+    actions="discrete",
+    target_network="quantile_net_target",
+)
 @dataclass
 class QRDQNConfig(DQNConfig):
     """DQN with quantile regression (Dabney et al. 2018)."""
@@ -118,12 +163,49 @@ class QRDQNConfig(DQNConfig):
     n_quantiles: int = key(50, "quantiles", low=1)
 
 
-ALGO_SCHEMAS: dict[str, type[OffPolicyConfig]] = {
-    "dqn": DQNConfig,
-    "qrdqn": QRDQNConfig,
-    "sac": SACConfig,
-    "td3": TD3Config,
-    "ddpg": DDPGConfig,
-    "tqc": TQCConfig,
-    "crossq": CrossQConfig,
-}
+@algorithm("sac", ours="rlher.algos.sac:SAC", sb3="stable_baselines3:SAC", actions="continuous")
+@dataclass
+class SACConfig(EntropyConfig, TargetConfig, EnsembleConfig):
+    """Soft actor-critic (Haarnoja et al. 2018)."""
+
+
+@algorithm("td3", ours="rlher.algos.td3:TD3", sb3="stable_baselines3:TD3", actions="continuous")
+@dataclass
+class TD3Config(TargetConfig, DeterministicConfig):
+    """Twin delayed DDPG (Fujimoto et al. 2018)."""
+
+    policy_delay: int = key(2, "critic updates per actor update", low=1)
+    target_policy_noise: float = key(0.2, "standard deviation of the target policy's smoothing noise", low=0)
+    target_noise_clip: float = key(0.5, "bound of that noise", low=0)
+
+
+@algorithm("ddpg", ours="rlher.algos.td3:DDPG", sb3="stable_baselines3:DDPG", actions="continuous")
+@dataclass
+class DDPGConfig(TargetConfig, DeterministicConfig):
+    """Deep deterministic policy gradient (Lillicrap et al. 2016), the algorithm of the HER paper's robot tasks."""
+
+    n_critics: int = key(1, "Q networks", low=1)
+
+
+@algorithm("tqc", ours="rlher.algos.tqc:TQC", sb3="sb3_contrib:TQC", actions="continuous")
+@dataclass
+class TQCConfig(SACConfig):
+    """Truncated quantile critics (Kuznetsov et al. 2020)."""
+
+    n_quantiles: int = key(25, "quantiles a critic", low=1)
+    top_quantiles_to_drop_per_net: int = key(2, "quantiles dropped from the target, per critic", low=0)
+
+
+@algorithm(
+    "crossq",
+    ours="rlher.algos.crossq:CrossQ",
+    sb3="sb3_contrib:CrossQ",
+    actions="continuous",
+    target_network=None,
+    sb3_trains_on_dicts=False,
+)
+@dataclass
+class CrossQConfig(EntropyConfig, ActorCriticConfig):
+    """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
+
+    policy_delay: int = key(3, "critic updates per actor update", low=1)

@@ -4,7 +4,7 @@ import functools
 
 from hydra.core.config_store import ConfigStore
 
-from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.check import CheckConfig
 from rlher.config.curves import CompareConfig, PlotConfig, ReportConfig
 from rlher.config.environment import ENV_SCHEMAS
@@ -34,7 +34,7 @@ def register() -> None:
     store = ConfigStore.instance().store
     for name, verb in VERB_SCHEMAS.items():
         store(group="schema", name=name, node=verb)
-    for name, algo in ALGO_SCHEMAS.items():
-        store(group="schema/algo", name=name, node=algo)
+    for name, algorithm in ALGORITHMS.items():
+        store(group="schema/algo", name=name, node=algorithm.config)
     for name, env in ENV_SCHEMAS.items():
         store(group="schema/env", name=name, node=env)

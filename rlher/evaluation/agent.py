@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.algos.factory import build_policy, require_fit
+from rlher.algos.factory import build_inference_model, validate_actions
 from rlher.config.environment import EnvConfig
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
@@ -35,10 +35,10 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     env = make_env(run.config.env, render_mode=render_mode)
     model_file.require_spaces(run.model(which), env)
     venv = DummyVecEnv([lambda: env])
-    require_fit(run.config.algo.name, env.action_space)
+    validate_actions(run.config.algo.name, env.action_space)
     normalizer = (
         GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
     )
-    model = build_policy(run.config.algo, normalizer or venv, device)
+    model = build_inference_model(run.config.algo, normalizer or venv, device)
     model_file.load_policy(run.model(which), model, normalizer)
     return Agent(make_policy(model, normalizer, deterministic), env, run.config.env)

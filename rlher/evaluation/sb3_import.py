@@ -14,7 +14,7 @@ from typing import Any
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
-from rlher.algos.registry import ALGORITHMS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control

@@ -27,7 +27,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
-from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig
@@ -316,7 +316,7 @@ def _read_config(path: Path) -> TrainConfig:
     try:
         values = read_yaml(path)
         require_resolved(values)
-        schema = TrainConfig(algo=ALGO_SCHEMAS[values["algo"]["name"]](), env=_env_schema(values["env"]))
+        schema = TrainConfig(algo=ALGORITHMS[values["algo"]["name"]].config(), env=_env_schema(values["env"]))
         config = to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         runs = sorted(path.parent.glob("*/config.yaml"), key=_modified)

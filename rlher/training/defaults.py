@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from rlher.algos.compilation import decide
-from rlher.algos.threads import fastest
+from rlher.algos.compilation import choose_compilation
+from rlher.algos.threads import choose_threads
 from rlher.config.training import TrainConfig
 
 DRY_RUN_STEPS = 400
@@ -41,7 +41,7 @@ def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         notes.append(sentence)
     threads = config.threads
     if threads is None:
-        threads, sentence = fastest(algo.batch_size, algo.net_arch)
+        threads, sentence = choose_threads(algo.batch_size, algo.net_arch)
         notes.append(sentence)
     checkpoint = config.checkpoint
     if config.her.copy_info_dict and checkpoint.every is not None:
@@ -63,7 +63,7 @@ def _compiling(config: TrainConfig, learning_starts: int, gradient_steps: int) -
     if config.engine.name == "sb3":
         return "off", "update step of Stable-Baselines3"
     rounds = (config.total_timesteps - learning_starts) // (config.algo.train_freq * config.n_envs)
-    compiling, sentence = decide(config.engine.compile, rounds * gradient_steps)
+    compiling, sentence = choose_compilation(config.engine.compile, rounds * gradient_steps)
     return "on" if compiling else "off", sentence
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-from rlher.algos import target_bounds
+from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import EnvironmentFault
@@ -15,7 +15,7 @@ from rlher.runs.run_folder import MODELS, Run
 
 def model_notes(config: TrainConfig, device: str) -> list[str]:
     """Say in a sentence each what the model runs on and what it is spared."""
-    bounds = target_bounds.resolve(
+    bounds = resolve_target_bounds(
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
     notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]

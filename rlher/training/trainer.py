@@ -10,8 +10,8 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher.algos import target_bounds
-from rlher.algos.factory import build_model, require_fit
+from rlher.algos.factory import build_model, validate_actions
+from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import EnvironmentFault, UserError, os_error_reason
@@ -88,7 +88,7 @@ def prepare(config: TrainConfig) -> Iterator[Ready]:
     th.set_num_threads(config.threads or 1)
     envs = Repeatable(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
     try:
-        require_fit(config.algo.name, envs.action_space)
+        validate_actions(config.algo.name, envs.action_space)
         room = require_room(config, envs)
         normalizer = GoalNormalize(envs, clip=config.normalize.clip) if config.normalize.enabled else None
         outer = normalizer or envs
@@ -111,7 +111,7 @@ def _require_sense(config: TrainConfig) -> None:
     """Refuse before anything is built what would be refused, or silently changed, later."""
     if config.device.startswith("cuda") and not th.cuda.is_available():
         raise UserError(f"device={config.device}: torch sees no CUDA device; device=auto takes what there is.")
-    target_bounds.resolve(
+    resolve_target_bounds(
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
     if config.init_from:

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 
-from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.nested import flatten, unflatten
@@ -63,7 +63,7 @@ def _differing(tree: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]
 
 def _defaults(config: TrainConfig) -> TrainConfig:
     """Return what `rlher train algo=... env=... ~tuned` would train with."""
-    algo = _from_file(ALGO_SCHEMAS[config.algo.name](), "algo", config.algo.name)
+    algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name)
     env: EnvConfig = _from_file(type(config.env)(id=config.env.id), "env", config.env.name or config.env.id)
     return TrainConfig(algo=algo, env=env)
 

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
@@ -167,7 +167,7 @@ def _require_key(key: str, config: TrainConfig, space: str) -> None:
     known += [MIX + name for name in (*KEY_TO_GOAL_STRATEGY, ORIGINAL) if name != "mix"]
     if key in known:
         return
-    elsewhere = [name for name, schema in ALGO_SCHEMAS.items() if key in dotted_keys(schema, "algo.")]
+    elsewhere = [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]
     if elsewhere:
         raise UserError(
             f"space {space!r} names {key}, which {config.algo.name} does not have; only: [{', '.join(elsewhere)}] "

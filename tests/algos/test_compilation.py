@@ -1,4 +1,4 @@
-"""Compiling: the same numbers, decided by what it pays, and no harm where it cannot be had."""
+"""Compiled losses give the same numbers, and fall back to uncompiled code."""
 
 import json
 import subprocess
@@ -12,14 +12,15 @@ from torch._inductor import config
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from rlher.algos import compilation
-from rlher.algos.fast_update import OwnUpdate
+from rlher.algos.compilation import choose_compilation, compile_with_fallback
+from rlher.algos.fast_update import FastUpdate
 from rlher.algos.options import Options
 from tests.algos.test_faithful import require_same
 from tests.conftest import TINY
 from tests.support.models import ours, theirs, train, weights
 
 
-def test_a_function_that_cannot_be_compiled_runs_as_it_is(monkeypatch, capsys) -> None:
+def test_a_failed_compilation_falls_back_to_the_function(monkeypatch, capsys) -> None:
     calls = []
 
     def compiler(function, **kwargs):
@@ -30,20 +31,20 @@ def test_a_function_that_cannot_be_compiled_runs_as_it_is(monkeypatch, capsys) -
         return fail
 
     monkeypatch.setattr(th, "compile", compiler)
-    double = compilation.compiled(lambda x: 2 * x)
+    double = compile_with_fallback(lambda x: 2 * x)
     assert [double(3), double(4)] == [6, 8]
-    assert calls == ["compiled"], "it is tried once"
+    assert calls == ["compiled"], "compiled only once"
     assert capsys.readouterr().err == "rlher: not compiled, RuntimeError: no compiler\n"
 
 
-def test_an_error_of_the_function_itself_goes_on_up(monkeypatch) -> None:
+def test_an_error_of_the_function_itself_is_raised(monkeypatch) -> None:
     monkeypatch.setattr(th, "compile", lambda function, **kwargs: function)
     with pytest.raises(ZeroDivisionError):
-        compilation.compiled(lambda x: 1 / x)(0)
+        compile_with_fallback(lambda x: 1 / x)(0)
 
 
 @pytest.mark.parametrize("name", ["sac", "dqn"])
-def test_without_a_compiler_the_update_is_sb3s_still(capsys, name) -> None:
+def test_updates_without_a_compiler_equal_sb3s(capsys, name) -> None:
     mine, other = ours(name, options=Options(compile=True)), theirs(name)
     with config.patch({"cpp.cxx": ("/nowhere/g++",), "force_disable_caches": True}):
         for model in (mine, other):
@@ -54,7 +55,7 @@ def test_without_a_compiler_the_update_is_sb3s_still(capsys, name) -> None:
 
 @pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("name", ["tqc", "dqn"])
-def test_compiled_updates_are_sb3s(capsys, name) -> None:
+def test_compiled_updates_equal_sb3s(capsys, name) -> None:
     mine, other = ours(name, options=Options(compile=True)), theirs(name)
     for model in (mine, other):
         train(model, 20)
@@ -62,8 +63,8 @@ def test_compiled_updates_are_sb3s(capsys, name) -> None:
     assert "not compiled" not in capsys.readouterr().err
 
 
-def as_a_graph(function, **kwargs):
-    """Return what replaying a CUDA graph is: outputs always in the same memory, which the next replay overwrites."""
+def simulated_cuda_graph(function, **kwargs):
+    """Stand in for `torch.compile` with CUDA graphs: each call overwrites the outputs of the previous one."""
     memory: list[th.Tensor] = []
 
     def replay(*args):
@@ -77,9 +78,11 @@ def as_a_graph(function, **kwargs):
 
 
 @pytest.mark.parametrize("name", ["sac", "tqc", "td3", "dqn"])
-def test_updates_from_a_graph_are_sb3s(monkeypatch, name) -> None:
-    monkeypatch.setattr(th, "compile", as_a_graph)
-    monkeypatch.setattr(OwnUpdate, "phase", lambda self, function: compilation.compiled(function, graph=True))
+def test_updates_from_cuda_graphs_equal_sb3s(monkeypatch, name) -> None:
+    monkeypatch.setattr(th, "compile", simulated_cuda_graph)
+    monkeypatch.setattr(
+        FastUpdate, "compile_if_enabled", lambda self, function: compile_with_fallback(function, cuda_graph=True)
+    )
     mine, other = ours(name), theirs(name)
     for model in (mine, other):
         train(model, 20)
@@ -88,23 +91,23 @@ def test_updates_from_a_graph_are_sb3s(monkeypatch, name) -> None:
     assert logged == pytest.approx({key: other.logger.name_to_value[key] for key in logged}, rel=1e-3)
 
 
-@pytest.mark.parametrize("graph", [False, True])
-def test_a_failure_after_many_calls_is_passed_over(monkeypatch, capsys, graph) -> None:
+@pytest.mark.parametrize("cuda_graph", [False, True])
+def test_a_failure_in_a_later_call_falls_back(monkeypatch, capsys, cuda_graph) -> None:
     def compiler(function, **kwargs):
-        def sometimes(x):
+        def fail_at_three(x):
             if x == 3:
                 raise RuntimeError("the graph's memory is gone")
             return function(x)
 
-        return sometimes
+        return fail_at_three
 
     monkeypatch.setattr(th, "compile", compiler)
-    double = compilation.compiled(lambda x: 2 * x, graph=graph)
+    double = compile_with_fallback(lambda x: 2 * x, cuda_graph=cuda_graph)
     assert [double(x) for x in (1, 2, 3, 4, 3)] == [2, 4, 6, 8, 6]
     assert capsys.readouterr().err == "rlher: not compiled, RuntimeError: the graph's memory is gone\n"
 
 
-def test_a_failed_calls_memory_is_free_for_the_next(monkeypatch) -> None:
+def test_the_memory_of_a_failed_call_is_freed_before_the_fallback(monkeypatch) -> None:
     alive = []
 
     def compiler(function, **kwargs):
@@ -116,40 +119,40 @@ def test_a_failed_calls_memory_is_free_for_the_next(monkeypatch) -> None:
         return fail
 
     monkeypatch.setattr(th, "compile", compiler)
-    assert compilation.compiled(lambda: [each() for each in alive])() == [None]
+    assert compile_with_fallback(lambda: [each() for each in alive])() == [None]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "updates", "compiler", "decision", "said"),
+    ("mode", "updates", "compiler", "decision", "reason"),
     [
         ("off", 10**9, "g++", False, "not compiled"),
-        ("auto", 10, "g++", False, "10 updates would not pay"),
+        ("auto", 10, "g++", False, "engine.compile=on"),
         ("auto", 10**9, "g++", True, "g++"),
         ("auto", 10**9, None, False, "no C++ compiler"),
         ("on", 10, "g++", True, "g++"),
         ("on", 10, None, False, "no C++ compiler"),
     ],
 )
-def test_decision(monkeypatch, wanted, updates, compiler, decision, said) -> None:
+def test_choose_compilation(monkeypatch, mode, updates, compiler, decision, reason) -> None:
     monkeypatch.setattr(compilation, "find_compiler", lambda: compiler)
-    found, sentence = compilation.decide(wanted, updates)
+    found, line = choose_compilation(mode, updates)
     assert found is decision
-    assert said in sentence
+    assert reason in line
 
 
-def test_low_precision_moves_the_weights_alike_and_keeps_them_float32() -> None:
-    exact, rough = (ours("sac", options=Options(precision=precision)) for precision in ("float32", "bf16"))
-    before = {key: value.clone() for key, value in weights(exact).items()}
-    for model in (exact, rough):
+def test_bf16_gives_similar_updates_and_float32_weights() -> None:
+    float32, bf16 = (ours("sac", options=Options(precision=precision)) for precision in ("float32", "bf16"))
+    before = {key: value.clone() for key, value in weights(float32).items()}
+    for model in (float32, bf16):
         train(model, 20)
-    moved = th.cat([(value - before[key]).flatten() for key, value in weights(exact).items()])
-    moved_roughly = th.cat([(value - before[key]).flatten() for key, value in weights(rough).items()])
-    assert moved_roughly.dtype == th.float32
-    assert not th.equal(moved, moved_roughly)
-    assert th.cosine_similarity(moved, moved_roughly, dim=0) > 0.9
+    moved = th.cat([(value - before[key]).flatten() for key, value in weights(float32).items()])
+    moved_bf16 = th.cat([(value - before[key]).flatten() for key, value in weights(bf16).items()])
+    assert moved_bf16.dtype == th.float32
+    assert not th.equal(moved, moved_bf16)
+    assert th.cosine_similarity(moved, moved_bf16, dim=0) > 0.9
 
 
-UNCOMPILED = """
+PROGRAM = """
 import sys
 from rlher.cli.main import main
 
@@ -158,8 +161,8 @@ assert "torch._dynamo" not in sys.modules
 """
 
 
-def test_a_run_that_compiles_nothing_does_not_import_the_compiler(tmp_path: Path) -> None:
+def test_a_run_without_compilation_does_not_import_the_compiler(tmp_path: Path) -> None:
     words = ["train", "algo=ddpg", "env=FetchReach-v4", "~tuned", *TINY, "total_timesteps=120"]
-    done = subprocess.run([sys.executable, "-c", UNCOMPILED, *words], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "logs/ddpg/FetchReach-v4_1/result.json").read_text())["status"] == "finished"

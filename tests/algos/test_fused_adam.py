@@ -1,13 +1,13 @@
-"""A step is the optimiser's own."""
+"""FusedAdam takes the same steps as the optimizer it wraps."""
 
 import copy
 
 import pytest
 import torch as th
 
-from rlher.algos.fused_adam import Descent
+from rlher.algos.fused_adam import FusedAdam
 
-KINDS = [
+OPTIMIZERS = [
     (th.optim.Adam, {"lr": 1e-2}),
     (th.optim.Adam, {"lr": 1e-2, "eps": 1e-3, "betas": (0.5, 0.9)}),
     (th.optim.Adam, {"lr": 1e-2, "amsgrad": True}),
@@ -16,28 +16,28 @@ KINDS = [
 ]
 
 
-def make(kind, options):
+def make(optimizer_class, options):
     th.manual_seed(0)
     parameters = [th.nn.Parameter(th.randn(4, 3)), th.nn.Parameter(th.randn(5))]
-    return parameters, kind(parameters, **options)
+    return parameters, optimizer_class(parameters, **options)
 
 
-@pytest.mark.parametrize(("kind", "options"), KINDS)
-def test_steps_are_the_optimisers(kind, options) -> None:
-    (mine, optimizer), (other, reference) = make(kind, options), make(kind, options)
-    descent = Descent(optimizer, mine)
-    for number in range(12):
-        if number == 4:
+@pytest.mark.parametrize(("optimizer_class", "options"), OPTIMIZERS)
+def test_steps_equal_the_optimizers(optimizer_class, options) -> None:
+    (ours, optimizer), (theirs, reference) = make(optimizer_class, options), make(optimizer_class, options)
+    fused = FusedAdam(optimizer, ours)
+    for step in range(12):
+        if step == 4:
             for each in (optimizer, reference):
                 each.param_groups[0]["lr"] = 5e-3
-        if number == 8:  # as after loading a file
+        if step == 8:  # as when a checkpoint is loaded
             optimizer.load_state_dict(copy.deepcopy(reference.state_dict()))
-        gradients = [th.randn(3, 4).mT, th.randn(5)]  # the first not laid out as its parameter is
-        descent.step(gradients)
-        for parameter, gradient in zip(other, gradients, strict=True):
+        gradients = [th.randn(3, 4).mT, th.randn(5)]  # the first has another memory layout than its parameter
+        fused.step(gradients)
+        for parameter, gradient in zip(theirs, gradients, strict=True):
             parameter.grad = gradient.clone()
         reference.step()
-    for found, expected in zip(mine, other, strict=True):
+    for found, expected in zip(ours, theirs, strict=True):
         assert th.allclose(found, expected, atol=1e-6)
     for key, expected in reference.state_dict()["state"].items():
         for name, value in expected.items():

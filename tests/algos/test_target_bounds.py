@@ -1,12 +1,11 @@
-"""Bounded target values, for every algorithm with a target network; ours are in tests/algos/test_faithful.py."""
+"""Bounds of target values, with SB3's update step; tests/algos/test_faithful.py covers ours."""
 
 import pytest
 import torch as th
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_model
-from rlher.algos.target_bounds import resolve
-from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.training import EngineConfig, HerConfig
 from rlher.core.errors import UserError
@@ -24,29 +23,29 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "rewards", "gamma", "expected"), CASES)
-def test_resolve(wanted, rewards, gamma, expected) -> None:
-    found = resolve(wanted, rewards, gamma)
+@pytest.mark.parametrize(("value", "rewards", "gamma", "expected"), CASES)
+def test_resolve(value, rewards, gamma, expected) -> None:
+    found = resolve_target_bounds(value, rewards, gamma)
     assert found == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize("wanted", ["much", 3, [1], [2, 1], ["a", "b"], {"low": 1}])
-def test_nonsense_is_told(wanted) -> None:
+@pytest.mark.parametrize("value", ["much", 3, [1], [2, 1], ["a", "b"], {"low": 1}])
+def test_invalid_bounds_name_the_key(value) -> None:
     with pytest.raises(UserError, match="target_q_bounds"):
-        resolve(wanted, [-1.0, 0.0], 0.9)
+        resolve_target_bounds(value, [-1.0, 0.0], 0.9)
 
 
-@pytest.mark.parametrize("name", [name for name, algorithm in ALGORITHMS.items() if algorithm.target])
-def test_every_target_network_of_sb3_is_bounded(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name, algorithm in ALGORITHMS.items() if algorithm.target_network])
+def test_the_target_network_of_every_sb3_algorithm_is_clamped(name: str) -> None:
     continuous = ALGORITHMS[name].actions == "continuous"
     env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=continuous, reward_range=[-1.0, 0.0])
-    algo = ALGO_SCHEMAS[name](
+    algo = ALGORITHMS[name].config(
         name=name, net_arch=[8], learning_starts=5, gradient_steps=1, target_q_bounds=[-0.01, 0.01]
     )  # type: ignore[call-arg]
     envs = make_goal_envs(env)
     model = build_model(algo, HerConfig(), env, envs, 0, "cpu", EngineConfig(name="sb3"))
     model.learn(20)
-    target = getattr(model, ALGORITHMS[name].target)
+    target = getattr(model, ALGORITHMS[name].target_network)
     for parameter in target.parameters():  # far outside the bounds, so that an unbounded output would show
         th.nn.init.constant_(parameter, 1.0)
     samples = model.replay_buffer.sample(8)

@@ -13,7 +13,7 @@ import torch as th
 from gymnasium.spaces import Box
 from stable_baselines3 import SAC
 
-from rlher.algos.factory import build_model, build_policy
+from rlher.algos.factory import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.training import HerConfig
@@ -41,7 +41,7 @@ def saved(tmp_path: Path):
 
 def fresh():
     normalizer = GoalNormalize(make_goal_envs(ENV), training=False)
-    return build_policy(ALGO, normalizer, "cpu"), normalizer
+    return build_inference_model(ALGO, normalizer, "cpu"), normalizer
 
 
 def test_a_policy_comes_back_whole(saved) -> None:
@@ -169,7 +169,7 @@ def test_other_mistakes_are_told(saved, tmp_path: Path) -> None:
     path, _, _ = saved
     with pytest.raises(UserError, match="no model file"):
         model_file.load_policy(tmp_path / "none.zip", *fresh())
-    wider = build_policy(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
+    wider = build_inference_model(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
     with pytest.raises(UserError, match="does not fit"):
         model_file.load_policy(path, wider, None)
     (tmp_path / "pipe.zip").symlink_to("/dev/zero")

@@ -1,25 +1,18 @@
-"""Pairs of models, ours and SB3's, with the same weights, the same buffer and the same random numbers."""
+"""Pairs of models, ours and SB3's, with equal weights, buffers and random numbers."""
 
-import sb3_contrib
-import stable_baselines3
 import torch as th
 
 from rlher.algos import ALGORITHMS
+from rlher.algos.fast_update import FastUpdate
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import HerReplayBuffer
 
-THEIRS = {
-    "sac": stable_baselines3.SAC,
-    "td3": stable_baselines3.TD3,
-    "ddpg": stable_baselines3.DDPG,
-    "dqn": stable_baselines3.DQN,
-    "tqc": sb3_contrib.TQC,
-    "qrdqn": sb3_contrib.QRDQN,
-}
+THEIRS = {name: each.load("sb3") for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
+"""SB3's class of every algorithm with our update step."""
 
 
 def build(cls, actions="continuous", buffer=None, policy="MultiInputPolicy", **kwargs):
-    """A model on five bits that has played 64 random steps and learnt nothing yet."""
+    """Return an untrained model on five bits, with 64 random steps in its buffer."""
     env = BitFlippingEnv(n_bits=5, continuous=actions == "continuous")
     networks = {"net_arch": [32, 24]} | kwargs.pop("policy_kwargs", {})
     model = cls(
@@ -49,8 +42,8 @@ def train(model, gradient_steps, rounds=1, batch_size=33):
 
 
 def weights(model):
-    """Everything that learns, by name."""
-    found = dict(model.policy.state_dict())
+    """Return all learnt tensors by name."""
+    tensors = dict(model.policy.state_dict())
     if getattr(model, "log_ent_coef", None) is not None:
-        found["log_ent_coef"] = model.log_ent_coef.detach()
-    return found
+        tensors["log_ent_coef"] = model.log_ent_coef.detach()
+    return tensors

@@ -24,7 +24,7 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.cli import overrides
-from rlher.config.algorithms import ALGO_SCHEMAS, DQNConfig
+from rlher.config.algorithms import ALGORITHMS, DQNConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
@@ -53,9 +53,9 @@ def dqn() -> TrainConfig:
     return TrainConfig(algo=DQNConfig(name="dqn"))
 
 
-@pytest.mark.parametrize(("name", "algo"), [*(("full", algo) for algo in ALGO_SCHEMAS), ("her+algo", "dqn")])
+@pytest.mark.parametrize(("name", "algo"), [*(("full", algo) for algo in ALGORITHMS), ("her+algo", "dqn")])
 def test_every_space_fits_every_algorithm(name: str, algo: str) -> None:
-    config = TrainConfig(algo=ALGO_SCHEMAS[algo](name=algo))
+    config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo))
     found = search_space.load(name, config)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.enqueue_trial(search_space.start(found, config))

@@ -16,7 +16,9 @@ Row = dict[str, Any]
 
 def algos() -> list[Row]:
     """One row an algorithm."""
-    return [{"algo": name, "actions": each.actions, "description": each.text} for name, each in ALGORITHMS.items()]
+    return [
+        {"algo": name, "actions": each.actions, "description": each.description} for name, each in ALGORITHMS.items()
+    ]
 
 
 def envs() -> list[Row]:

@@ -1,6 +1,5 @@
 """A run's model rebuilt from classes of Stable-Baselines3 and sb3-contrib alone."""
 
-import importlib
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +10,11 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher.algos.factory import arguments_of, build_policy
-from rlher.algos.registry import ALGORITHMS
-from rlher.config.algorithms import OffPolicyConfig
+from rlher.algos.factory import build_inference_model, constructor_arguments
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig, import_class
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs import model_file
 from rlher.runs.run_folder import Run
-
-CLASSES = {"crossq": "sb3_contrib:CrossQ"}
-"""Where the class is not the registry's ``plain`` one."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +44,13 @@ def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | 
     :raises UserError: no model, or a damaged one.
     """
     algo = run.config.algo
-    module, _, name = CLASSES.get(algo.name, ALGORITHMS[algo.name].plain).partition(":")
-    arguments = arguments_of(algo, venv, buffer_size=1, seed=run.config.seed)
+    arguments = constructor_arguments(algo, venv, buffer_size=1, seed=run.config.seed)
     policy: Any = "MultiInputPolicy"
     if algo.name == "crossq":  # sb3-contrib's has no policy of that name
         policy, arguments["policy_kwargs"]["features_extractor_class"] = CrossQPolicy, CombinedExtractor
-    model = getattr(importlib.import_module(module), name)(policy, venv, device="cpu", **deepcopy(arguments))
+    model = import_class(ALGORITHMS[algo.name].sb3)(policy, venv, device="cpu", **deepcopy(arguments))
     if getattr(algo, "layer_norm_critics", False):
-        ours = build_policy(algo, venv, "cpu")
+        ours = build_inference_model(algo, venv, "cpu")
         model_file.load_policy(run.model(which), ours, normalizer)
         model.policy.actor.load_state_dict(ours.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
