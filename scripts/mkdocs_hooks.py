@@ -2,17 +2,17 @@
 
 import os.path
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File
-
-sys.path.insert(0, str(Path(__file__).parent))
 from config_reference import reference
+from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
 FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+WIDE = ("index.md", "concepts.md", "benchmarks.md")
+"""Pages without others beside them in the navigation, whose room their tables need."""
+ROLE = re.compile(r":\w+:<code>(?:~[\w.]*?)?(\w+(?:\.\w+)*)</code>")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 
 
@@ -26,7 +26,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Rewrite links to the place of their page in the site; links to code become plain text."""
+    if page.file.src_uri in WIDE:
+        page.meta.setdefault("hide", ["navigation"])
     return LINK.sub(lambda link: rewrite(link, page.file.src_uri), markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Show the roles of docstrings, such as :class:`~rlher.her.HerReplayBuffer`, as code: ``HerReplayBuffer``."""
+    return ROLE.sub(r"<code>\1</code>", html)
 
 
 def rewrite(link: re.Match[str], page: str) -> str:

@@ -1,0 +1,81 @@
+"""The Python and shell blocks of the documentation work as they stand."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from rlher.her import HerReplayBuffer
+from tests.support.documents import NAMES, ROOT, blocks, commands
+
+PYTHON = [name for name in NAMES if blocks(name, "python")]
+COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for code in blocks(name, "python"):
+        short = code.replace("learn(5_000)", "learn(120)").replace("compile=True", "compile=False")
+        exec(short, names)
+    if model := names.get("model"):
+        assert isinstance(model.replay_buffer, HerReplayBuffer)
+        assert model.replay_buffer.n_transitions == 120
+
+
+def test_the_buffer_example_is_in_the_readme() -> None:
+    (code,) = blocks("README.md", "python")
+    assert code in blocks("docs/replay_buffer.md", "python")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make the files that the commands of the documentation name."""
+    (description,) = blocks("docs/guide/environments.md", "yaml")
+    (tmp_path / "my_conf/env").mkdir(parents=True)
+    (tmp_path / "my_conf/env/mine.yaml").write_text(description)
+    shutil.copy(ROOT / "hyperparams/sac-FetchReach-v4.yaml", tmp_path / "my_recipe.yaml")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=lambda value: value if isinstance(value, str) else "")
+def test_commands_are_valid(name: str, command: list[str], workspace: Path, rlher) -> None:
+    if "--resume" in command:
+        done = rlher(*command)
+        assert done.code == 2  # no such run, and nothing else wrong
+        assert "logs" in done.err
+        return
+    if command[0] in ("list", "--version") or "--help" in command:
+        assert rlher(*command).code == 0
+        return
+    once = [re.sub(r"^(\w+=\w+),[\w,]+$", r"\1", word) for word in command if word not in ("-m", "--cfg", "job")]
+    done = rlher(*once, "--cfg", "job")
+    if "algo.lr=3" in command:
+        assert done.code == 2
+    else:
+        assert done.code == 0, done.err
+        assert done.out
+
+
+def test_goal_wrapper_example_trains(workspace: Path, rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = blocks("docs/guide/environments.md", "python")
+    (workspace / "my_goals.py").write_text(code)
+    monkeypatch.syspath_prepend(str(workspace))
+    gym.registry.pop("CarToGoal-v0", None)
+    sys.modules.pop("my_goals", None)
+    done = rlher("check", "env=CarToGoal-v0", "env.modules=[my_goals]")
+    assert done.code == 0, done.out + done.err
+
+
+def test_benchmark_table_is_what_compare_prints(rlher) -> None:
+    rows = re.findall(r"^\| [\w-]+-v\d \|.*|^\| parking-classic \|.*", (ROOT / "docs/benchmarks.md").read_text(), re.M)
+    agents = {row.split(" | ")[1] for row in rows if row.count("|") == 10}
+    done = rlher("compare", *(str(ROOT / "logs/benchmark" / agent) for agent in sorted(agents)))
+    assert done.code == 0
+    assert len(agents) >= 10
+    assert [row for row in rows if row not in done.out] == []

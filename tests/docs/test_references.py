@@ -1,0 +1,97 @@
+"""Every file, module and config key that the documentation names exists, and every key is documented."""
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.environment import ENV_SCHEMAS
+from rlher.config.key import dotted_keys
+from rlher.config.store import VERB_SCHEMAS
+from tests.support.documents import NAMES, ROOT, prose
+
+FOLDERS = ("rlher", "conf", "hyperparams", "scripts", "tests", "docs", ".ci")
+SUFFIXES = (".py", ".sh", ".toml")
+NOT_HERE = {"play.py", "my_goals.py"}
+"""Files that rlher writes, or the reader."""
+REWRITTEN = {"docs/optimize.md", "docs/see_it.md", "docs/replay_buffer.md"}
+
+
+@pytest.fixture(scope="module")
+def files() -> set[str]:
+    """List the names of all files of the repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    return {Path(line).name for line in listed.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paths_exist(name: str, files: set[str]) -> None:
+    if name in REWRITTEN:
+        pytest.skip("its paths are being renamed")
+    missing = []
+    for span in re.findall(r"`([^`\n]+)`", prose(name)):
+        word = span.split()[0].rstrip("/")
+        if "<" in span or "*" in span or word in NOT_HERE or " " in span.strip():
+            continue
+        if word.split("/")[0] in FOLDERS and "/" in span:
+            found = (ROOT / word).exists()
+        elif word.endswith(SUFFIXES):
+            found = Path(word).name in files
+        else:
+            continue
+        if not found:
+            missing.append(span)
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_modules_exist(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert [found for found in re.findall(r"\brlher(?:\.\w+)+", text) if not importable(found)] == []
+
+
+def importable(dotted: str) -> bool:
+    """Return whether a dotted name is a module, or an attribute of one."""
+    try:
+        if importlib.util.find_spec(dotted):
+            return True
+    except ModuleNotFoundError:
+        pass
+    module, _, attribute = dotted.rpartition(".")
+    if module == "rlher" or not importlib.util.find_spec(module):
+        return False
+    return hasattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_to_files(name: str) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", prose(name))
+    assert [link for link in links if not (ROOT / name).parent.joinpath(link).exists()] == []
+
+
+def test_reference_has_every_key() -> None:
+    from config_reference import reference
+
+    page = reference()
+    for command, schema in VERB_SCHEMAS.items():
+        assert f"## rlher {command}\n" in page
+        assert [key for key in dotted_keys(schema) if key != "env" and f"| `{key}` |" not in page] == []
+    for schema in ALGO_SCHEMAS.values():
+        assert [key for key in dotted_keys(schema, "algo.") if f"| `{key}` |" not in page] == []
+    for schema in ENV_SCHEMAS.values():
+        assert [key for key in dotted_keys(schema, "env.") if f"| `{key}` |" not in page] == []
+
+
+def test_documented_keys_exist() -> None:
+    sections = "algo|env|her|engine|normalize|eval|checkpoint"
+    known = set(dotted_keys(VERB_SCHEMAS["optimize"]))
+    known |= {key for schema in ALGO_SCHEMAS.values() for key in dotted_keys(schema, "algo.")}
+    known |= {key for schema in ENV_SCHEMAS.values() for key in dotted_keys(schema, "env.")}
+    for name in NAMES:
+        named = re.findall(rf"`((?:{sections})\.\w+(?:\.\w+)*)\b(?!/)(?<!json)", prose(name))
+        assert [key for key in named if key not in known] == [], name
