@@ -111,11 +111,8 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
         extra = f"pip install 'rlher[{url.get_backend_name()}]'"
         raise UserError(f"the driver of {url.drivername} is not installed: {extra} brings one.") from error
     except (sqlalchemy.exc.SQLAlchemyError, RuntimeError, ValueError, TypeError) as error:
-        # Less its parameters, any of which may be a secret, and with each @ as it was typed: SQLAlchemy reads on after
-        # the first, and then hides no more of a password than it read.
-        address = redact(url.set(query={}).render_as_string(hide_password=False).replace("%40", "@"))
-        reason = first_line(getattr(error, "orig", None) or error).replace(str(url), address)
-        raise UserError(f"cannot use the storage {address}: {reason}.") from error
+        reason = first_line(getattr(error, "orig", None) or error)
+        raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
 
 
 class Journal(JournalFileBackend):
@@ -170,6 +167,6 @@ def _url(storage: str) -> URL:
         url = make_url(storage)
     except (sqlalchemy.exc.ArgumentError, ValueError):  # ValueError: its port is no number
         # It is not repeated: nobody knows which part of it is the password.
-        example = "sqlite:///study.db or postgresql://user@host/database"
+        example = "sqlite:///study.db or postgresql://host/database"
         raise UserError(f"storage= holds no database address, such as {example}.") from None
     return url.set(drivername=f"{url.drivername}+{DRIVERS[url.drivername]}") if url.drivername in DRIVERS else url

@@ -15,53 +15,65 @@ from tests.conftest import TINY
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=40", "eval.freq=40")
 
 SECRETS = [
-    ("postgresql://u:SEC RET@h/db", "postgresql://u:***@h/db"),
-    ("postgresql://u:SEC\tRET@h/db", "postgresql://u:***@h/db"),
-    ("postgresql://u:SEC'RET@h/db", "postgresql://u:***@h/db"),
-    ("postgresql://u:SEC@RET/SECRET@h/db", "postgresql://u:***@h/db"),
-    ("postgresql://u:SEC@RET SECRET@h/db", "postgresql://u:***@h/db"),
-    ("postgresql://u:5432/SECRET@h/db", "postgresql://u:***@h/db"),
-    ("postgresql://u v:SEC RET@h/db", "postgresql://u v:***@h/db"),
-    ("postgresql://u://SECRET@h/db", "postgresql://u:***@h/db"),
-    ("postgresql://u@server:SECRET@h/db", "postgresql://u@server:***@h/db"),
-    ("postgresql:///u:SECRET@h/db", "postgresql:///u:***@h/db"),
-    ("postgresql:/u:SECRET@h/db", "postgresql:/u:***@h/db"),
-    ("postgresql:u:SECRET@h/db", "postgresql:***@h/db"),
-    ("postgresql://u:***@RET/SECRET@h/db", "postgresql://u:***@h/db"),
-    ("u:SEC RET@h/db", "u:***@h/db"),
-    ("storage=u:SECRET@h/db", "storage=u:***@h/db"),
-    ("http://u:SECRET@h:80/a", "http://u:***@h:80/a"),
-    ("http://u:SEC/RET@h:80/a", "http://u:***@h:80/a"),
-    ("sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY", "sqlite:///s.db?sslpassword=***&password=***"),
-    ("sqlite:///s.db?password=SEC'RET&x=1", "sqlite:///s.db?password=***&x=1"),
-    ("sqlite:///s.db?password=SEC;RET", "sqlite:///s.db?password=***"),
-    ("sqlite:///s.db?password=***SECRET", "sqlite:///s.db?password=***"),
-    ("sqlite:///s.db?Password=SECRET", "sqlite:///s.db?Password=***"),
-    ("sqlite:///s.db?x=1;passwd=SECRET", "sqlite:///s.db?x=1;passwd=***"),
-    ("sqlite:///s.db?pass%77or%44=SECRET", "sqlite:///s.db?pass%77or%44=***"),
-    ("sqlite:///s.db?p%57d=SECRET", "sqlite:///s.db?p%57d=***"),
-    ("mssql:///?odbc_connect=UID%3Du%3BPWD%3DSECRET", "mssql:///?odbc_connect=***"),
-    ("https://h/a?access_token=SECRET", "https://h/a?access_token=***"),
+    "postgresql://u:SEC RET@h/db",
+    "postgresql://u:SEC\tRET@h/db",
+    "postgresql://u:SEC'RET@h/db",
+    "postgresql://u:SEC@RET/SECRET@h/db",
+    "postgresql://u:SEC@RET SECRET@h/db",
+    "postgresql://u:5432/SECRET@h/db",
+    "postgresql://u v:SEC RET@h/db",
+    "postgresql://u://SECRET@h/db",
+    "postgresql://u@server:SECRET@h/db",
+    "postgresql:///u:SECRET@h/db",
+    "postgresql:/u:SECRET@h/db",
+    "postgresql:u:SECRET@h/db",
+    "postgresql://***@RET/SECRET@h/db",
+    "u:SEC RET@h/db",
+    "storage=u:SECRET@h/db",
+    "http://u:SECRET@h:80/a",
+    "http://u:SEC/RET@h:80/a",
+    "sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY",
+    "sqlite:///s.db?password=SEC'RET&x=1",
+    "sqlite:///s.db?password=SEC;RET",
+    "sqlite:///s.db?password=***SECRET",
+    "sqlite:///s.db?Password=SECRET",
+    "sqlite:///s.db?x=1;passwd=SECRET",
+    "sqlite:///s.db?pass%77or%44=SECRET",
+    "sqlite:///s.db?p%57d=SECRET",
+    "mssql:///?odbc_connect=UID%3Du%3BPWD%3DSECRET",
+    "https://h/a?access_token=SECRET",
+    "postgresql://u:SEC?x=RET@h/db",
+    "sqlite:///s.db?password=SEC@RET",
 ]
 
 
-@pytest.mark.parametrize(("word", "shown"), SECRETS, ids=[word for word, _ in SECRETS])
-def test_a_command_line_is_kept_without_passwords(word: str, shown: str) -> None:
+@pytest.mark.parametrize("word", SECRETS)
+def test_a_command_line_is_kept_without_passwords(word: str) -> None:
     kept = command_line(["rlher", "optimize", "--storage", word, "seed=3"])
-    assert shlex.split(kept) == ["rlher", "optimize", "--storage", shown, "seed=3"]
-    assert redact(redact(word)) == shown
+    assert not [part for part in ("SEC", "RET") if part in kept]
+    *before, shown, after = shlex.split(kept)
+    assert (before, after) == (["rlher", "optimize", "--storage"], "seed=3")
+    assert "***" in shown
+    assert redact(word) == redact(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot use postgresql://u:SECRET@h/db: refused", "cannot use postgresql://***@h/db: refused"),
+        ("cannot use sqlite:///s.db?timeout=3", "cannot use sqlite:///s.db?***"),
+    ],
+)
+def test_the_rest_of_a_message_stays(text: str, shown: str) -> None:
+    assert redact(text) == shown
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "http://localhost:80/a@b",
-        "cannot reach http://localhost:80: ask me@home",
         "postgresql://host:5432/db",
-        "postgresql://host/db?application_name=me%40home",
-        "postgresql://u:***@h/db: no such role me@home",
-        "sqlite:///study.db?timeout=3",
-        "no address, such as sqlite:///study.db or postgresql://user@host/database.",
+        "postgresql://***@h/db?***: refused",
+        "no address, such as sqlite:///study.db or postgresql://host/database.",
         "logs/tqc/parking-v0_1: no run in it",
         "the key is=this; the password=that",
     ],
@@ -82,19 +94,22 @@ TYPED = [
     # words, what is told all the same
     (("--storage", "postgresql:/user:SECRET@h/db"), "no database address"),
     (("--storage", "user:SECRET@h/db"), "no database address"),
-    (("--storage", "SECRET"), "no database address, such as sqlite:///study.db or postgresql://user@host/database."),
+    (("--storage", "SECRET"), "no database address, such as sqlite:///study.db or postgresql://host/database."),
     (("--storage", "postgresql://user:SECRET@127.0.0.1:notaport/db"), "no database address"),
     (("--storage", "postgresql://h:SECRET/db"), "no database address"),
-    (("--storage", "sqlite://h/s.db?sslpassword=SECRET"), "cannot use the storage sqlite://h/s.db: Invalid SQLite URL"),
-    (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "cannot use the storage sqlite:////nowhere/s.db: "),
-    (("--storage", "sqlite:////nowhere/s.db?PASSWORD=SECRET"), "cannot use the storage sqlite:////nowhere/s.db: "),
-    (("--storage", "sqlite:///s.db?timeout=soon"), "cannot use the storage sqlite:///s.db: could not convert"),
-    (("--storage", "sqlite://u:SEC@RET/SECRET@h/s.db"), "cannot use the storage sqlite://u:***@h/s.db: "),
+    (
+        ("--storage", "sqlite://h/s.db?sslpassword=SECRET"),
+        "cannot use the storage sqlite://h/s.db?***: Invalid SQLite URL",
+    ),
+    (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "cannot use the storage sqlite:////nowhere/s.db?***: "),
+    (("--storage", "sqlite:////nowhere/s.db?PASSWORD=SECRET"), "cannot use the storage sqlite:////nowhere/s.db?***: "),
+    (("--storage", "sqlite:///s.db?timeout=soon"), "cannot use the storage sqlite:///s.db?***: could not convert"),
+    (("--storage", "sqlite://u:SEC@RET/SECRET@h/s.db"), "cannot use the storage sqlite://***@h/s.db"),
     (("storage='postgresql://user:SEC RET}@h/db",), "storage=... cannot be read"),
     (("storage=postgresql://user:SEC=RET}@h/db",), "storage=... cannot be read"),
-    (("storage.x=postgresql://user:SEC RET@h/db",), "storage.x=postgresql://user:***@h/db: "),
-    (("storage=postgresql://user:SEC,RET@h/db",), "storage=postgresql://user:***@h/db is several values"),
-    (("storage=[postgresql://user:SECRET@h/db]",), "postgresql://user:***@h/db"),
+    (("storage.x=postgresql://user:SEC RET@h/db",), "storage.x=postgresql://***@h/db: "),
+    (("storage=postgresql://user:SEC,RET@h/db",), "storage=postgresql://***@h/db"),
+    (("storage=[postgresql://user:SECRET@h/db]",), "postgresql://***@h/db"),
     (("storage='postgresql://user:SEC${x} RET@h/db'",), "Interpolation key 'x' not found"),
     (("postgresql://user:SEC RET@h/db",), "neither a flag nor key=value"),
 ]
@@ -124,7 +139,7 @@ def test_a_printed_config_holds_no_password(
     monkeypatch.setattr(logging.getLogger("hydra._internal.hydra"), "disabled", False)  # by another run in this process
     done = rlher("optimize", word.format(address), *flags)
     assert done.code == 0, done.err
-    assert "postgresql://user:***@host/db?sslpassword=***" in done.out
+    assert "postgresql://***@host/db?***" in done.out
     assert "n_trials: 100" in done.out
     assert not [part for part in ("SEC", "RET") if part in done.out + done.err]
 
@@ -136,7 +151,7 @@ def test_no_file_of_a_search_holds_a_password(rlher, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     commands = [path.read_text() for path in tmp_path.rglob("command.txt")]
     assert len(commands) >= 2
-    assert all("sqlite:///s.db?sslpassword=***&password=***" in command for command in commands)
+    assert all("sqlite:///s.db?***" in command for command in commands)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in files if b"SEC" in path.read_bytes() or b"RETY" in path.read_bytes()]
 
@@ -149,5 +164,5 @@ def test_a_service_that_fails_is_told_without_its_password(rlher, monkeypatch: p
     monkeypatch.setitem(services.SERVICES, "mlflow", fail)
     done = rlher("train", *BITS, "logger=mlflow")
     assert done.code == 0
-    assert "ConnectionError: API request to http://user:***@127.0.0.1:1/api failed with timeout." in done.err
+    assert "ConnectionError: API request to http://***@127.0.0.1:1/api failed with timeout." in done.err
     assert not [part for part in ("SEC", "RET") if part in done.out + done.err]

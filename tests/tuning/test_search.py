@@ -28,7 +28,6 @@ from rlher.config.algorithms import ALGORITHMS, DQNConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
-from rlher.core.console import redact
 from rlher.core.errors import UserError
 from rlher.tuning import scoring, search_space
 from rlher.tuning.launchers import Local
@@ -143,7 +142,7 @@ BAD = [
     (("space=hre",), "did you mean 'her'"),
     (("objective=return",), "success, auc, multi"),
     (("--storage", "nonsense"), "no database address"),
-    (("--storage", "postgresql://me:s3cret@127.0.0.1:1/db"), "postgresql+psycopg://me:***@127.0.0.1:1/db"),
+    (("--storage", "postgresql://me:s3cret@127.0.0.1:1/db"), "postgresql://***@127.0.0.1:1/db"),
     (("postgresql://me:s3cret@127.0.0.1:1/db",), "neither a flag"),
     (("--storage", "oracle://me:s3cret@127.0.0.1:1/db"), "rlher[oracle]"),
     (("--storage", "sqlite:////nowhere/study.db"), "unable to open"),
@@ -164,22 +163,9 @@ def test_a_mistake_gets_a_sentence(rlher, tmp_path: Path, words: tuple[str, ...]
     assert not list(tmp_path.rglob("config.yaml")), "a trial was run"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("postgresql://me:s3cret@host/db", "postgresql://me:***@host/db"),
-        ("mysql+pymysql://me:a@b:c@host:1/db?x=1", "mysql+pymysql://me:***@host:1/db?x=1"),
-        ("postgresql://host/db?user=me&password=s3cret&x=1", "postgresql://host/db?user=me&password=***&x=1"),
-        ("sqlite:///study.db", "sqlite:///study.db"),
-    ],
-)
-def test_passwords_are_taken_out(text: str, shown: str) -> None:
-    assert redact(f"cannot use {text} now") == f"cannot use {shown} now"
-
-
 def test_cfg_shows_no_password(rlher) -> None:
     done = rlher("optimize", "--storage", "postgresql://me:s3cret@host/db", "--cfg", "job")
-    assert "postgresql://me:***@host/db" in done.out
+    assert "postgresql://***@host/db" in done.out
     assert "s3cret" not in done.out + done.err
 
 
@@ -627,4 +613,4 @@ def test_postgresql_password_is_stored_nowhere(postgres, tmp_path: Path) -> None
     assert not kept
     commands = [path.read_text() for path in tmp_path.rglob("command.txt")]
     assert commands
-    assert all("rlher:***@" in words for words in commands)
+    assert all("***@" in words for words in commands)
