@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 import torch as th
+from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.batched_mlp import BatchedMLP
@@ -115,3 +117,17 @@ class ActorCritic(FastUpdate):
     def q_values_of(self, batch: Batch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
         return self.critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True).float()
+
+    # -------------------------------------------------------------------------------------- exploration
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Replace some of Stable-Baselines3's exploration actions by uniform ones, see ``options.random_action``."""
+        actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
+        if self.options.random_action == 0:
+            return actions, stored
+        for index in np.flatnonzero(np.random.random(n_envs) < self.options.random_action):
+            actions[index] = self.action_space.sample()
+            stored[index] = self.policy.scale_action(actions[index])
+        return actions, stored

@@ -1,9 +1,7 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
-import numpy as np
 import stable_baselines3
 import torch as th
-from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.actor_critic import ActorCritic, Draws
@@ -62,18 +60,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""
         return self.actor.mu(obs)
-
-    def _sample_action(
-        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Replace some of Stable-Baselines3's exploration actions by uniform ones, see ``options.random_action``."""
-        actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        if self.options.random_action == 0:
-            return actions, stored
-        for index in np.flatnonzero(np.random.random(n_envs) < self.options.random_action):
-            actions[index] = self.action_space.sample()
-            stored[index] = self.policy.scale_action(actions[index])
-        return actions, stored
 
 
 class DDPG(TD3, stable_baselines3.DDPG):

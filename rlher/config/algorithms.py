@@ -117,13 +117,13 @@ class EnsembleConfig(ActorCriticConfig):
 
     target_critics: int | None = key(None, "critics, drawn at random, a target is the least of; null: all", low=1)
     layer_norm_critics: bool = key(False, "normalise the critics' hidden layers")
+    random_action: float = key(0.0, "probability of a uniform action, beside the noise", low=0, high=1)
 
 
 @dataclass
 class DeterministicConfig(EnsembleConfig):
     """What our update step adds to the algorithms with a deterministic actor, after OpenAI baselines."""
 
-    random_action: float = key(0.0, "probability of a uniform action, beside the noise", low=0, high=1)
     action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
 
 

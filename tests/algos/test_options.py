@@ -5,7 +5,6 @@ import io
 import numpy as np
 import pytest
 import torch as th
-from stable_baselines3.common.noise import NormalActionNoise
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.batched_mlp import BatchedMLP
@@ -91,16 +90,17 @@ def test_action_l2_reduces_the_size_of_actions(name) -> None:
 
 
 @pytest.mark.parametrize("n_envs", [1, 2])
-def test_random_action_replaces_that_share_of_actions(n_envs) -> None:
-    model = ours("ddpg", options=Options(random_action=0.3), learning_starts=0)
+@pytest.mark.parametrize("name", ["ddpg", "td3", "sac", "tqc"])
+def test_random_action_replaces_that_share_of_actions(name, n_envs, monkeypatch) -> None:
+    model = ours(name, options=Options(random_action=0.3), learning_starts=0)
     model._last_obs = {key: np.repeat(value, n_envs, axis=0) for key, value in model._last_obs.items()}
-    greedy = model.predict(model._last_obs)[0]
-    no_noise = NormalActionNoise(np.zeros(5), np.zeros(5))
+    uniform = np.full(5, 0.123, np.float32)
+    monkeypatch.setattr(model.action_space, "sample", lambda: uniform)
     replaced = 0
     for _ in range(1000):
-        actions, stored = model._sample_action(0, no_noise, n_envs)
+        actions, stored = model._sample_action(0, None, n_envs)
         assert actions == pytest.approx(stored, abs=1e-6), "this space spans [-1, 1]"
-        replaced += int((np.abs(actions - greedy).max(axis=1) > 1e-6).sum())
+        replaced += int((actions == uniform).all(axis=1).sum())
     assert 0.25 < replaced / (1000 * n_envs) < 0.35
 
 
