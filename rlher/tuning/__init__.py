@@ -1,8 +1,8 @@
-"""Tuning: search spaces, studies that many workers share, and the verdict over what they found."""
+"""Hyperparameter search with Optuna: search spaces, shared studies, workers, and the comparison of the best trials."""
 
 import warnings
 
 from optuna.exceptions import ExperimentalWarning
 
-# Heartbeats and retries, which all of this stands on, are marked experimental since 2021; once is enough to know it.
+# Heartbeats and the retry of stale trials have been marked experimental since 2021; every worker would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)

@@ -1,4 +1,4 @@
-"""Where workers run: processes of this machine, or tasks of a Ray cluster."""
+"""Where workers run: in processes of this machine, or in tasks of a Ray cluster."""
 
 import os
 import signal
@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError
-from rlher.tuning import worker
-from rlher.tuning.worker import Order
+from rlher.tuning.worker import WorkerSpec, run_worker
 from rlher.tuning.worker_id import worker_id
 
 STOP_SECONDS = 15.0
@@ -21,65 +20,66 @@ class Worker(Protocol):
     """A worker that was started."""
 
     id: str | None
-    """As its trials name it, where that is known here."""
+    """Its id in the trials' attributes; None if unknown here."""
 
-    def alive(self) -> bool:
-        """Tell whether it still works."""
+    def is_alive(self) -> bool:
+        """Return whether it is running."""
 
-    def failed(self) -> bool:
-        """Tell, once it does not, whether it died instead of ending."""
+    def has_failed(self) -> bool:
+        """Return whether a worker that is not alive died instead of finishing."""
 
     def stop(self) -> None:
         """Ask it to stop."""
 
     def join(self) -> None:
-        """Wait until it has stopped, and see to it."""
+        """Wait until it has stopped."""
 
 
 class Launcher(Protocol):
     """Starts workers."""
 
-    def start(self, order: Order) -> Worker:
-        """Start one."""
+    def start(self, spec: WorkerSpec) -> Worker:
+        """Start a worker."""
 
 
 class LocalWorker:
-    """A process of this machine. It is spawned, because a fork of a process that ran torch may hang."""
+    """A process of this machine, spawned because a fork of a process that has used torch may hang."""
 
-    def __init__(self, order: Order) -> None:
-        self._process: BaseProcess = get_context("spawn").Process(target=_work, args=(order,))
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._process: BaseProcess = get_context("spawn").Process(target=_run_process, args=(spec,))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
 
-    def alive(self) -> bool:
-        """Tell whether it still works."""
+    def is_alive(self) -> bool:
+        """Return whether the process is running."""
         return self._process.is_alive()
 
-    def failed(self) -> bool:
-        """Tell whether it died instead of ending."""
+    def has_failed(self) -> bool:
+        """Return whether the process died instead of finishing."""
         return self._process.exitcode != 0
 
     def stop(self) -> None:
-        """Send SIGTERM, on which a run in training ends as with Ctrl-C and its trial is queued again."""
+        """Send SIGTERM, which ends a training run like Ctrl-C; its trial is queued again."""
         self._process.terminate()
 
     def join(self) -> None:
-        """Wait until it has stopped; send SIGKILL where it does not."""
+        """Wait until the process has stopped; kill it after :data:`STOP_SECONDS`."""
         self._process.join(STOP_SECONDS)
         self._process.kill()
+        self._process.join()
 
 
-def _work(order: Order) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which then stops its workers
-    _log_to(order.folder / "workers")
+def _run_process(spec: WorkerSpec) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
+    _redirect_output(spec.folder / "workers")
     try:
-        worker.run(order)
+        run_worker(spec)
     except KeyboardInterrupt:
         sys.exit(1)
 
 
-def _log_to(folder: Path) -> None:
-    """Send all that this process prints, C libraries included, to a file of its own."""
+def _redirect_output(folder: Path) -> None:
+    """Redirect stdout and stderr, of C libraries too, to a log file of this process."""
     folder.mkdir(parents=True, exist_ok=True)
     host, pid, _ = worker_id().rsplit(":", 2)
     with (folder / f"{host}-{pid}.log").open("a") as log:
@@ -88,29 +88,29 @@ def _log_to(folder: Path) -> None:
             os.dup2(log.fileno(), stream.fileno())
 
 
-class Local:
-    """Workers are processes of this machine."""
+class LocalLauncher:
+    """Starts workers as processes of this machine."""
 
-    def start(self, order: Order) -> Worker:
-        """Spawn one."""
-        return LocalWorker(order)
+    def start(self, spec: WorkerSpec) -> Worker:
+        """Spawn a worker."""
+        return LocalWorker(spec)
 
 
 class RayWorker:
-    """A task of a Ray cluster; Ray starts it again elsewhere where its node dies."""
+    """A task of a Ray cluster, which Ray restarts on another node if its node dies."""
 
-    def __init__(self, ray: Any, order: Order) -> None:
+    def __init__(self, ray: Any, spec: WorkerSpec) -> None:
         self._ray = ray
-        cores = order.config.threads or 1
-        self._task = ray.remote(num_cpus=cores, max_retries=-1)(worker.run).remote(order)
+        cores = spec.config.threads or 1
+        self._task = ray.remote(num_cpus=cores, max_retries=-1)(run_worker).remote(spec)
         self.id: str | None = None
 
-    def alive(self) -> bool:
-        """Tell whether it still works, or waits for a core."""
+    def is_alive(self) -> bool:
+        """Return whether the task is running or waiting for a core."""
         return not self._ray.wait([self._task], timeout=0)[0]
 
-    def failed(self) -> bool:
-        """Tell whether it died instead of ending."""
+    def has_failed(self) -> bool:
+        """Return whether the task raised; print the error."""
         try:
             self._ray.get(self._task)
         except self._ray.exceptions.RayError as error:
@@ -123,40 +123,39 @@ class RayWorker:
         self._ray.cancel(self._task, force=True)
 
     def join(self) -> None:
-        """Leave it to Ray."""
+        """Return at once; Ray ends cancelled tasks."""
 
 
-class Ray:
-    """Workers are tasks of a Ray cluster.
+class RayLauncher:
+    """Starts workers as tasks of a Ray cluster.
 
-    :raises UserError: Ray is not installed, its head cannot be reached, or a journal file is to serve several machines.
+    :raises UserError: Ray is not installed, its head cannot be reached, or several machines would share a journal file.
     """
 
     def __init__(self, config: OptimizeConfig) -> None:
         try:
             import ray
         except ImportError:
-            raise UserError("--launcher ray needs Ray: pip install 'rlher[ray]'.") from None
+            raise UserError("--launcher ray needs Ray; pip install 'rlher[ray]'.") from None
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        options: dict[str, Any] = {}
+        if not config.ray_address:
+            options = {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
         try:
-            options: dict[str, Any] = (
-                {}
-                if config.ray_address
-                else {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
-            )
             ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(f"cannot reach Ray at {config.ray_address}: {str(error).splitlines()[0]}") from error
+            reason = str(error).splitlines()[0]
+            raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {reason}") from error
         machines = {node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
         if config.storage is None and len(machines) > 1:
-            raise UserError("a cluster of several machines shares no journal file: give --storage postgresql://...")
+            raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
         self._ray = ray
 
-    def start(self, order: Order) -> Worker:
-        """Submit one."""
-        return RayWorker(self._ray, order)
+    def start(self, spec: WorkerSpec) -> Worker:
+        """Submit a worker."""
+        return RayWorker(self._ray, spec)
 
 
-def launcher(config: OptimizeConfig) -> Launcher:
-    """Make the launcher a config names."""
-    return Ray(config) if config.launcher == "ray" else Local()
+def make_launcher(config: OptimizeConfig) -> Launcher:
+    """Return the launcher of ``launcher=``."""
+    return RayLauncher(config) if config.launcher == "ray" else LocalLauncher()

@@ -1,4 +1,4 @@
-"""A study in pictures: history, importances, slice, and success over strategies and n_sampled_goal."""
+"""Plots of a study: history, parameter importances, slices, and success over strategy and n_sampled_goal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,60 +11,61 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import NullFormatter
 from optuna.study import Study
 from optuna.trial import FrozenTrial
-from optuna.visualization import matplotlib as draw
+from optuna.visualization import matplotlib as optuna_plots
 
 from rlher.core.files import atomic_write
-from rlher.tuning.significance import complete, score_of
+from rlher.tuning.scoring import score_of
+from rlher.tuning.significance import completed_trials
 
-STRATEGY, GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
+STRATEGY, N_GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
 
 
-def plots(study: Study, folder: Path) -> list[Path]:
-    """Write the pictures that the study's trials suffice for, and list them."""
-    trials = complete(study)
-    found: dict[str, Callable[[], None]] = {}
+def write_plots(study: Study, folder: Path) -> list[Path]:
+    """Write the plots that the study has enough trials for, and return their files."""
+    trials = completed_trials(study)
+    plots: dict[str, Callable[[], None]] = {}
     if len(trials) >= 2:
-        found["history"] = lambda: _optuna(draw.plot_optimization_history, study)
-        found["slice"] = lambda: _slice(study)
-        if len({_target(trial) for trial in trials}) > 1 and len(trials) > 3:
-            found["importances"] = lambda: _optuna(draw.plot_param_importances, study)
-    if any({STRATEGY, GOALS} <= set(trial.params) for trial in trials):
-        found["strategies"] = lambda: _heat_map(trials)
-    written = []
-    for name, paint in found.items():
+        plots["history"] = lambda: _draw(optuna_plots.plot_optimization_history, study)
+        plots["slice"] = lambda: _draw_slice(study)
+        if len({_first_value(trial) for trial in trials}) > 1 and len(trials) > 3:
+            plots["importances"] = lambda: _draw(optuna_plots.plot_param_importances, study)
+    if any({STRATEGY, N_GOALS} <= set(trial.params) for trial in trials):
+        plots["strategies"] = lambda: _draw_heat_map(trials)
+    files = []
+    for name, draw in plots.items():
         with plt.rc_context({"figure.dpi": 120}):
-            paint()
-            written.append(folder / f"{name}.png")
-            with atomic_write(written[-1]) as file:
+            draw()
+            files.append(folder / f"{name}.png")
+            with atomic_write(files[-1]) as file:
                 plt.savefig(file, bbox_inches="tight")
             plt.close("all")
-    return written
+    return files
 
 
-def _target(trial: FrozenTrial) -> float:
+def _first_value(trial: FrozenTrial) -> float:
     return trial.values[0]
 
 
-def _optuna(paint: Callable, study: Study) -> None:
-    paint(study, target=_target, target_name="success") if len(study.directions) > 1 else paint(study)
+def _draw(plot: Callable, study: Study) -> None:
+    plot(study, target=_first_value, target_name="success") if len(study.directions) > 1 else plot(study)
 
 
-def _slice(study: Study) -> None:
-    _optuna(draw.plot_slice, study)
+def _draw_slice(study: Study) -> None:
+    _draw(optuna_plots.plot_slice, study)
     figure = plt.gcf()
     figure.set_size_inches(max(2.5 * len(figure.axes), 6.4), 4.8)
     for axes in figure.axes:
         axes.tick_params(axis="x", labelrotation=45)
-        axes.xaxis.set_minor_formatter(NullFormatter())  # of a logarithmic axis: they would lie on each other
+        axes.xaxis.set_minor_formatter(NullFormatter())  # minor labels of a logarithmic axis overlap
 
 
-def _heat_map(trials: list[FrozenTrial]) -> None:
-    """Draw the mean success rate of each strategy and number of goals, and how many trials it is the mean of."""
+def _draw_heat_map(trials: list[FrozenTrial]) -> None:
+    """Draw the mean success rate by strategy and n_sampled_goal, with the number of trials in brackets."""
     table = pd.DataFrame(
         [
-            {"strategy": trial.params[STRATEGY], "k": trial.params[GOALS], "success": score_of(trial).success}
+            {"strategy": trial.params[STRATEGY], "k": trial.params[N_GOALS], "success": score_of(trial).success}
             for trial in trials
-            if {STRATEGY, GOALS} <= set(trial.params)
+            if {STRATEGY, N_GOALS} <= set(trial.params)
         ]
     ).pivot_table(index="strategy", columns="k", values="success", aggfunc=["mean", "count"])
     means, counts = table["mean"], table["count"]
@@ -73,10 +74,10 @@ def _heat_map(trials: list[FrozenTrial]) -> None:
     for row, strategy in enumerate(means.index):
         for column, k in enumerate(means.columns):
             if pd.notna(mean := means.loc[strategy, k]):
-                colour = "black" if mean > 0.6 else "white"
+                color = "black" if mean > 0.6 else "white"
                 label = f"{mean:.0%}\n({counts.loc[strategy, k]:.0f})"
-                axes.text(column, row, label, ha="center", va="center", color=colour, fontsize="small")
+                axes.text(column, row, label, ha="center", va="center", color=color, fontsize="small")
     axes.set_xticks(range(len(means.columns)), [str(k) for k in means.columns])
     axes.set_yticks(range(len(means)), list(means.index))
-    axes.set(xlabel="n_sampled_goal", title="mean success of complete trials (their number)")
+    axes.set(xlabel="n_sampled_goal", title="mean success of completed trials (number of trials)")
     figure.colorbar(image, format=lambda share, _: f"{share:.0%}")

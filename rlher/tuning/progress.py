@@ -1,22 +1,27 @@
-"""How far a study is, on stderr: a live table, or a line per finished trial where stderr is no terminal."""
+"""Progress of a study on stderr: a live table on a terminal, else one line per finished trial."""
 
 import sys
 import time
 from collections import Counter
 from datetime import datetime, timezone
 from types import TracebackType
+from typing import Any
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from rlher.core.console import escape_control
-from rlher.tuning.shared_study import counted
+from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
+from rlher.tuning.scoring import format_steps, has_score, score_of
+from rlher.tuning.shared_study import counted_trials
 from rlher.tuning.worker import REASON
 
-SHOWN = ("success", "90 % at", "return")
+COLUMNS = ("success", "90 % at", "return")
+MAX_BEST = 5
 STATES = {
     TrialState.COMPLETE: "done",
     TrialState.PRUNED: "pruned",
@@ -26,22 +31,27 @@ STATES = {
 }
 
 
-class Progress:
-    """Shows a study when called.
+class StudyProgress:
+    """Context manager that shows how far a study is.
 
-    :param title: what is going on.
-    :param total: trials of the study in all.
-    :param enabled: show anything at all.
+    :param title: heading of the table.
+    :param total: number of trials at which the study is complete.
+    :param enabled: False: show nothing.
+    :param runs_per_trial: training runs of a trial.
+    :param runs_after: training runs that follow the study, for the estimate of the time left.
     """
 
-    def __init__(self, study: Study, title: str, total: int, enabled: bool) -> None:
+    def __init__(
+        self, study: Study, title: str, total: int, enabled: bool, runs_per_trial: int = 1, runs_after: int = 0
+    ) -> None:
         self._study, self._title, self._total, self._enabled = study, title, total, enabled
-        self._console = Console(stderr=True)
-        self._live = Live(console=self._console, auto_refresh=False) if enabled and sys.stderr.isatty() else None
-        self._told = {trial.number for trial in counted(study) if trial.state.is_finished()}
-        self._begun, self._begun_with = time.monotonic(), len(self._told)
+        self._trials_after = runs_after / runs_per_trial
+        console = Console(stderr=True)
+        self._live = Live(console=console, auto_refresh=False) if enabled and sys.stderr.isatty() else None
+        self._printed = {trial.number for trial in counted_trials(study) if trial.state.is_finished()}
+        self._start_time, self._done_at_start = time.monotonic(), len(self._printed)
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "StudyProgress":
         if self._live:
             self._live.start()
         return self
@@ -52,87 +62,97 @@ class Progress:
         if self._live:
             self._live.stop()
 
-    def __call__(self) -> None:
-        """Show the study as it is now."""
-        trials = counted(self._study)
+    def update(self) -> None:
+        """Redraw the table, or print a line for each newly finished trial."""
+        trials = counted_trials(self._study)
         if self._live:
             self._live.update(self._table(trials), refresh=True)
         elif self._enabled:
             for trial in trials:
-                if trial.state.is_finished() and trial.number not in self._told:
-                    self._told.add(trial.number)
-                    said = f"{len(self._told):>4}/{self._total}  {line(trial)}{self._left(trials)}"
-                    print(escape_control(said), file=sys.stderr)
+                if trial.state.is_finished() and trial.number not in self._printed:
+                    self._printed.add(trial.number)
+                    line = f"{len(self._printed):>4}/{self._total}  {describe(trial)}{self._time_left(trials)}"
+                    print(escape_control(line), file=sys.stderr)
 
     def _table(self, trials: list[FrozenTrial]) -> Table:
         states = Counter(STATES[trial.state] for trial in trials)
         counts = ", ".join(f"{number} {state}" for state, number in states.items())
-        table = Table(title=f"{self._title}: {counts} of {self._total}{self._left(trials)}", title_justify="left")
-        for column in ("trial", "state", *SHOWN, "parameters"):
+        table = Table(
+            title=escape(f"{self._title}: {counts} of {self._total}{self._time_left(trials)}"), title_justify="left"
+        )
+        for column in ("trial", "state", *COLUMNS, "parameters"):
             table.add_column(column)
-        done = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-        best = sorted(done, key=_value, reverse=True)[:5]
+        completed = [trial for trial in trials if trial.state is TrialState.COMPLETE]
+        best = sorted(completed, key=lambda trial: trial.values[0], reverse=True)[:MAX_BEST]
         for trial in [*best, *(trial for trial in trials if trial.state is TrialState.RUNNING)]:
-            table.add_row(str(trial.number), STATES[trial.state], *_shown(trial), parameters(trial))
+            cells = [trial_name(trial), STATES[trial.state], *_cells(trial), format_parameters(trial)]
+            table.add_row(*(escape(escape_control(cell)) for cell in cells))
         return table
 
-    def _left(self, trials: list[FrozenTrial]) -> str:
-        """Estimate the time left from the trials done since this command began, whoever did them."""
+    def _time_left(self, trials: list[FrozenTrial]) -> str:
+        """Return the time left, estimated from the trials that finished since this command started."""
         done = sum(trial.state.is_finished() for trial in trials)
-        if done <= self._begun_with:
+        if done <= self._done_at_start:
             return ""
-        pace = (time.monotonic() - self._begun) / (done - self._begun_with)
-        return f"  ~{_clock(pace * max(self._total - done, 0))} left"
+        seconds_per_trial = (time.monotonic() - self._start_time) / (done - self._done_at_start)
+        return f"  ~{_format_seconds(seconds_per_trial * (max(self._total - done, 0) + self._trials_after))} left"
 
 
-def line(trial: FrozenTrial) -> str:
-    """Say a finished trial in a line."""
+def describe(trial: FrozenTrial) -> str:
+    """Return one line about a finished trial."""
     if trial.state is TrialState.FAIL:
-        return f"trial {trial.number} failed: {reason(trial)}"
-    values = "  ".join(f"{name} {value}" for name, value in zip(SHOWN, _shown(trial), strict=True))
-    return f"trial {trial.number} {STATES[trial.state]}  {values}  {parameters(trial)}"
+        return f"{trial_name(trial)} failed: {failure_reason(trial)}"
+    values = "  ".join(f"{name} {value}" for name, value in zip(COLUMNS, _cells(trial), strict=True))
+    return f"{trial_name(trial)} {STATES[trial.state]}  {values}  {format_parameters(trial)}"
 
 
-def reason(trial: FrozenTrial) -> str:
-    """Say why a trial failed."""
+def trial_name(trial: FrozenTrial) -> str:
+    """Return ``"trial 4"``; for a re-run the candidate that is trained again."""
+    candidate = _parameters(trial).get("candidate")
+    if candidate is None:
+        return f"trial {trial.number}"
+    return "re-run of the baseline" if candidate == BASELINE_NUMBER else f"re-run of trial {candidate}"
+
+
+def failure_reason(trial: FrozenTrial) -> str:
+    """Return why a trial failed."""
     return trial.user_attrs.get(REASON, "its workers died")
 
 
-def parameters(trial: FrozenTrial) -> str:
-    """Say a trial's parameters, each by the last part of its key."""
+def format_parameters(trial: FrozenTrial) -> str:
+    """Return a trial's parameters, each under the last part of its key; for a re-run its seed."""
+    parameters = _parameters(trial)
+    if "candidate" in parameters:
+        return f"seed={RERUN_SEEDS + parameters['seed']}"
     parts = []
-    for name, value in trial.params.items():
-        parts.append(
-            f"{name.rpartition('.')[2]}={value:.4g}"
-            if isinstance(value, float)
-            else f"{name.rpartition('.')[2]}={value}"
-        )
+    for key, value in parameters.items():
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        parts.append(f"{key.rpartition('.')[2]}={text}")
     return " ".join(parts)
 
 
-def seconds(trial: FrozenTrial) -> float | None:
-    """Return how long a trial took, or has taken so far."""
+def elapsed_seconds(trial: FrozenTrial) -> float | None:
+    """Return how long a trial took, or has taken so far; None if it has not started."""
     if trial.datetime_start is None:
         return None
     end = trial.datetime_complete or datetime.now(timezone.utc)
     return (end.astimezone(timezone.utc) - trial.datetime_start.astimezone(timezone.utc)).total_seconds()
 
 
-def _shown(trial: FrozenTrial) -> list[str]:
-    if "success" not in trial.user_attrs:
+def _parameters(trial: FrozenTrial) -> dict[str, Any]:
+    """Return a trial's parameters; those of a queued trial are stored one by one while it starts."""
+    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+
+
+def _cells(trial: FrozenTrial) -> list[str]:
+    """Return the values of :data:`COLUMNS`; "–" until the worker has stored the whole score."""
+    if not has_score(trial):
         reported = list(trial.intermediate_values.values())
         return [f"{reported[-1]:.0%} now" if reported else "–", "–", "–"]
-    return [
-        f"{trial.user_attrs['success']:.1%}",
-        f"{trial.user_attrs['steps']:,.0f}",
-        f"{trial.user_attrs['mean_reward']:.2f}",
-    ]
+    score = score_of(trial)
+    return [f"{score.success:.1%}", format_steps(score.steps, score.reached), f"{score.mean_reward:.2f}"]
 
 
-def _value(trial: FrozenTrial) -> float:
-    return trial.values[0]
-
-
-def _clock(left: float) -> str:
-    hours, minutes = divmod(round(left / 60), 60)
-    return f"{hours}:{minutes:02} h" if hours else f"{minutes} min" if left >= 60 else f"{left:.0f} s"
+def _format_seconds(seconds: float) -> str:
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours}:{minutes:02} h" if hours else f"{minutes} min" if seconds >= 60 else f"{seconds:.0f} s"

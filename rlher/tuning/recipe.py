@@ -1,19 +1,18 @@
-"""A trial's config as a recipe: a file that `rlher train tuned=<file>` uses as it is."""
+"""Writes a trial's config as a recipe: a YAML of tuned hyperparameters for `rlher train --recipe <file>`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib import resources
 from typing import Any
 
 import yaml
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.nested import flatten, unflatten
 
-# What a recipe leaves to whoever trains with it.
+# Keys that are left out of a recipe.
 NOT_RECIPE = (
     "seed",
     "vec_env",
@@ -33,45 +32,45 @@ NOT_RECIPE = (
 )
 
 
-def text(config: TrainConfig, comments: list[str]) -> str:
-    """Write what differs from the defaults of the algorithm and the environment as a recipe.
+def recipe_text(config: TrainConfig, comments: list[str]) -> str:
+    """Return a recipe with the values that differ from the defaults of the algorithm and the environment.
 
     :param comments: lines for its head.
     """
-    tree = unflatten(dict(flat(_differing(asdict(config), asdict(_defaults(config))))))
+    defaults = dict(flatten(_defaults(config)))
+    tuned = {key: value for key, value in recipe_items(asdict(config)) if key not in defaults or value != defaults[key]}
     head = "".join(f"# {line}\n" for line in ["@package _global_", *comments])
-    return head + (yaml.safe_dump(tree, sort_keys=False) if tree else "# the defaults as they are\n")
+    return head + (
+        yaml.safe_dump(unflatten(tuned), sort_keys=False) if tuned else "# no value differs from the defaults\n"
+    )
 
 
-def flat(tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """List a config's keys that belong to a recipe, dotted, with their values."""
-    for key, value in flatten(tree):
-        if not any(key == each or key.startswith(f"{each}.") for each in NOT_RECIPE):
+def recipe_items(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted keys of a config that belong in a recipe, with their values."""
+    for key, value in flatten(config):
+        if not any(key == excluded or key.startswith(f"{excluded}.") for excluded in NOT_RECIPE):
             yield key, value
 
 
-def _differing(tree: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in tree.items():
-        if isinstance(value, dict) and isinstance(defaults.get(name), dict):
-            if inner := _differing(value, defaults[name]):
-                found[name] = inner
-        elif name not in defaults or value != defaults[name]:
-            found[name] = value
-    return found
+def _defaults(config: TrainConfig) -> dict[str, Any]:
+    """Return the config that `rlher train algo=... env=... ~tuned` would compose."""
+    algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name, config.algo)
+    env = _from_file(type(config.env)(id=config.env.id), "env", config.env.name or config.env.id, config.env)
+    return asdict(TrainConfig()) | {"algo": algo, "env": env}
 
 
-def _defaults(config: TrainConfig) -> TrainConfig:
-    """Return what `rlher train algo=... env=... ~tuned` would train with."""
-    algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name)
-    env: EnvConfig = _from_file(type(config.env)(id=config.env.id), "env", config.env.name or config.env.id)
-    return TrainConfig(algo=algo, env=env)
+def _from_file(schema: Any, group: str, name: str, section: Any) -> dict[str, Any]:
+    """Return the defaults of ``conf/<group>/<name>.yaml``, or the schema's if there is no such file.
 
-
-def _from_file(schema: Any, group: str, name: str) -> Any:
+    :param section: the config's own section; values that the file derives from other keys are derived from it.
+    """
     file = resources.files("rlher.conf") / group / f"{name}.yaml"
     node = OmegaConf.structured(schema)
     if file.is_file():
-        values: dict[str, Any] = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # type: ignore[assignment]
-        node = OmegaConf.merge(node, {key: value for key, value in values.items() if key != "defaults"})
-    return OmegaConf.to_object(node)
+        values = OmegaConf.create(file.read_text())
+        assert isinstance(values, DictConfig)
+        values.pop("defaults", None)
+        node = OmegaConf.merge(node, values)
+    derived = [key for key in node if OmegaConf.is_interpolation(node, key)]
+    own = OmegaConf.merge(node, {key: value for key, value in asdict(section).items() if key not in derived})
+    return {**OmegaConf.to_container(node), **{key: own[key] for key in derived}}  # type: ignore[dict-item]

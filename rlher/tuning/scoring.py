@@ -1,72 +1,94 @@
-"""What a training run's evaluations are worth: success at the end, area under the curve, steps to 90 %."""
+"""Scores of a training run's evaluations: final success rate, area under the success curve, steps to 90 %."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from optuna.trial import FrozenTrial
 
-LAST = 0.2
-"""Share of a run's evaluations that count as its last."""
-GOOD = 0.9
+LAST_SHARE = 0.2
+"""Share of a run's evaluations that the final success rate is the mean of."""
+SUCCESS_THRESHOLD = 0.9
+SCORE_KEYS = ("success", "auc", "steps", "mean_reward", "seconds")
+"""User attributes that every scored trial has."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Score:
-    """A run's evaluations, or the mean over several runs'.
+    """Score of one run, or the mean over several runs.
 
     :param success: mean success rate of the last fifth of the evaluations.
     :param auc: mean success rate of all evaluations, the area under the success curve, in [0, 1].
-    :param steps: steps of the first evaluation at or above 90 %; the whole run where none was.
+    :param steps: steps of the first evaluation at or above 90 %; the whole run if there is none.
     :param mean_reward: mean return of the last fifth.
+    :param reached: share of the runs that reached 90 %; 1 in studies that did not record it.
     """
 
     success: float
     auc: float
     steps: float
     mean_reward: float
+    reached: float = 1.0
 
     @property
     def rank(self) -> tuple[float, float, float]:
-        """Order of two scores, the greater the better: success, ties by steps to 90 %, then by return."""
+        """Sort key, greater is better: success, then fewer steps to 90 %, then return."""
         return self.success, -self.steps, self.mean_reward
 
 
-def score(rows: list[Row]) -> Score:
-    """Score the rows of one run's ``evaluations.csv``, in order."""
-    last = rows[-last_of(len(rows)) :]
-    good = (row["timesteps"] for row in rows if row["success_rate"] >= GOOD)
+def score_run(rows: list[Row]) -> Score:
+    """Return the score of the rows of a run's ``evaluations.csv``."""
+    last = rows[-n_last_evaluations(len(rows)) :]
+    reached = [row["timesteps"] for row in rows if row["success_rate"] >= SUCCESS_THRESHOLD]
     return Score(
         success=_mean(last, "success_rate"),
         auc=_mean(rows, "success_rate"),
-        steps=float(next(good, rows[-1]["timesteps"])),
+        steps=float([*reached, rows[-1]["timesteps"]][0]),
         mean_reward=_mean(last, "mean_reward"),
+        reached=float(bool(reached)),
     )
 
 
-def last_of(evaluations: int) -> int:
-    """Return how many of so many evaluations count as the last."""
-    return max(round(LAST * evaluations), 1)
+def n_last_evaluations(evaluations: int) -> int:
+    """Return how many of a run's evaluations the final success rate is the mean of."""
+    return max(round(LAST_SHARE * evaluations), 1)
 
 
-def mean(scores: list[Score]) -> Score:
-    """Average the scores of a trial's seeds."""
-    table = np.array([(each.success, each.auc, each.steps, each.mean_reward) for each in scores])
+def mean_score(scores: list[Score]) -> Score:
+    """Return the mean of each entry over a trial's seeds."""
+    table = np.array([list(asdict(score).values()) for score in scores])
     return Score(*map(float, table.mean(axis=0)))
 
 
-def value(objective: str, result: Score, total_timesteps: int, episodes: int) -> float | tuple[float, float]:
-    """Return what Optuna maximises (of ``multi`` the second is minimised).
+def objective_value(objective: str, score: Score, total_timesteps: int, episodes: int) -> float | tuple[float, float]:
+    """Return the value that Optuna maximises; of ``multi`` it minimises the second.
 
-    Where success rates tie, the sampler should still learn from the steps to 90 %: they take off less than one of the
-    ``episodes`` that the success rate was measured on, so they never put a lower success rate before a higher one.
+    With ``success``, fewer steps to 90 % decide between equal success rates: they weigh less than one of the
+    ``episodes`` that the success rate was measured on.
     """
     if objective == "auc":
-        return result.auc
+        return score.auc
     if objective == "multi":
-        return result.success, result.steps
-    return result.success - 0.5 / episodes * result.steps / total_timesteps
+        return score.success, score.steps
+    return score.success - 0.5 / episodes * score.steps / total_timesteps
+
+
+def has_score(trial: FrozenTrial) -> bool:
+    """Return whether all of a trial's score is stored; a running trial may have stored a part of it."""
+    return trial.user_attrs.keys() >= set(SCORE_KEYS)
+
+
+def score_of(trial: FrozenTrial) -> Score:
+    """Return the score stored in a trial for which :func:`has_score` holds."""
+    names = [field.name for field in fields(Score)]
+    return Score(**{name: trial.user_attrs[name] for name in names if name in trial.user_attrs})
+
+
+def format_steps(steps: float, reached: float) -> str:
+    """Return the steps to 90 % for a table: "–" if no run got there, "≥" before the mean if some did not."""
+    return f"{'≥' if reached < 1 else ''}{steps:,.0f}" if reached else "–"
 
 
 def _mean(rows: list[Row], column: str) -> float:

@@ -1,11 +1,13 @@
-"""`rlher optimize`: search for a better recipe, and say how sure it is that it is better."""
+"""`rlher optimize`: search for better hyperparameters and test whether the best trials beat the baseline."""
 
 import re
 import secrets
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import optuna
 from optuna.storages import BaseStorage
@@ -17,68 +19,64 @@ from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import interrupt_on_sigterm
 from rlher.training.trainer import prepare
 from rlher.tuning import recipe, search_space
-from rlher.tuning.launchers import Launcher, launcher
-from rlher.tuning.objective import Rerun, Search, recipe_of
-from rlher.tuning.outputs import hand_back
-from rlher.tuning.progress import Progress, reason
-from rlher.tuning.shared_study import counted, open_study, queue_again
-from rlher.tuning.significance import candidates, complete, plan, verdict
+from rlher.tuning.launchers import Launcher, make_launcher
+from rlher.tuning.objective import RerunObjective, SearchObjective, train_config
+from rlher.tuning.outputs import write_results
+from rlher.tuning.progress import StudyProgress, failure_reason
+from rlher.tuning.shared_study import counted_trials, open_study, requeue
+from rlher.tuning.significance import compare_candidates, completed_trials, rerun_parameters, select_candidates
 from rlher.tuning.storage import open_storage
 from rlher.tuning.supervisor import supervise
-from rlher.tuning.worker import Order
+from rlher.tuning.worker import WorkerSpec
 
 INTERRUPTED = 130
 
 
 def optimize(config: OptimizeConfig) -> int:
-    """Search, run the best trials again, and hand the best recipe back.
+    """Search, train the best trials and the baseline again on fresh seeds, compare them and write the results.
 
-    Begun again with the same keys it goes on where it was; begun elsewhere on the same storage it joins.
+    The same command resumes a study; another command with the same storage and study name joins it.
 
     :return: exit code: 0, or 130 after Ctrl-C.
-    :raises UserError: the config asks for something that cannot be done; no trial was started.
-    :raises EnvironmentFault: no trial came to an end, or workers die as fast as they are started.
+    :raises UserError: the config is invalid; no trial has started.
+    :raises EnvironmentFault: every trial failed, or workers keep dying.
     """
-    _require_sense(config)
-    tuned = search_space.load(config.search_space, recipe_of(config))
-    with prepare(recipe_of(config)):  # what cannot be trained stops here
-        pass
-    name = config.study_name or _default_name(config)
-    folder = Path(config.logs) / "optuna" / name
-    here = folder.resolve()  # a Ray worker has another working folder
+    _validate(config)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    hands = launcher(config)
-    storage = open_storage(config.storage, folder, config.heartbeat, queue_again)
-    study, created = _open(storage, name, config, tuned)
-    order = Order(
-        config, name, config.n_trials, Search(config, tuned, here / "trials"), here, _entropy(config.seed, created)
-    )
+    space = search_space.load(config.search_space, train_config(config))
+    with prepare(train_config(config)):  # raises here, before the first trial, what every trial would raise
+        pass
+    launcher = make_launcher(config)
+    folder = Path(config.logs) / "optuna" / (config.study_name or _default_name(config))
+    storage = open_storage(config.storage, folder, config.heartbeat, requeue)
+    study, created = _open_search(storage, folder.name, config, space)
     try:
         with interrupt_on_sigterm():
-            _run(study, order, hands, f"{name}, search")
-            _require_success(study)
-            chosen = candidates(study, config)
-            reruns = _queue(storage, f"{name}-rerun", plan(chosen, config.rerun_seeds))
-            rerun = Rerun(config, chosen, here / "reruns")
-            again = replace(order, study_name=reruns.study_name, total=len(counted(reruns)), objective=rerun)
-            _run(reruns, again, hands, f"{name}, best trials again")
+            spec = _worker_spec(study, config, space, folder, created)
+            _run(study, spec, launcher, "search")
+            _require_completed_trial(study)
+            candidates = select_candidates(study, config)
+            reruns = _open_reruns(storage, folder.name, candidates, config)
+            _run(reruns, _rerun_spec(spec, reruns, candidates), launcher, "re-runs of the best trials")
     except KeyboardInterrupt:
-        done = sum(trial.state.is_finished() for trial in counted(study))
-        told = f"stopped with {done} of {config.n_trials} trials done. The same command goes on from there."
-        warn(told)
+        done = sum(trial.state.is_finished() for trial in counted_trials(study))
+        warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
         return INTERRUPTED
-    hand_back(study, verdict(reruns, chosen, config), chosen, config, folder)
+    write_results(study, compare_candidates(reruns, candidates, config), candidates, config, folder)
     return 0
 
 
-def _require_sense(config: OptimizeConfig) -> None:
+def _validate(config: OptimizeConfig) -> None:
+    """Raise UserError for keys that exclude each other, a missing package or an unusable study name."""
     if config.sampler == "cmaes" and config.objective == "multi":
-        raise UserError("sampler=cmaes maximises one objective only: take sampler=tpe with objective=multi.")
+        raise UserError("sampler=cmaes has one objective only, but objective=multi has two; use sampler=tpe.")
     if config.sampler == "cmaes" and find_spec("cmaes") is None:
-        raise UserError("sampler=cmaes needs a package of its own: pip install 'rlher[cmaes]'.")
+        raise UserError("sampler=cmaes needs the package cmaes; pip install 'rlher[cmaes]'.")
     if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
-        what = "letters, digits, _, . and - only, and no dot first"
-        raise UserError(f"study_name={config.study_name!r} is to name a folder: {what}.")
+        raise UserError(
+            f"study_name={config.study_name!r} cannot name a folder; "
+            "use letters, digits, '_', '.' and '-', and no '.' or '-' first."
+        )
 
 
 def _default_name(config: OptimizeConfig) -> str:
@@ -86,39 +84,69 @@ def _default_name(config: OptimizeConfig) -> str:
     return re.sub(r"[^\w.-]+", "-", "-".join(parts))
 
 
-def _open(storage: BaseStorage, name: str, config: OptimizeConfig, tuned: search_space.Space) -> tuple[Study, bool]:
-    """Create or join the study; the recipe is its trial 0."""
-    start = recipe_of(config)
+def _open_search(
+    storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.Space
+) -> tuple[Study, bool]:
+    """Create or join the study of the search; trial 0 is the baseline.
+
+    :return: the study, and whether it was created now.
+    """
+    base = train_config(config)
     identity = {
-        **dict(recipe.flat(asdict(start))),
+        **dict(recipe.recipe_items(asdict(base))),
         "objective": config.objective,
         "n_seeds": config.n_seeds,
-        "space": search_space.describe(tuned),
+        "space": search_space.describe(space),
     }
     multi = [StudyDirection.MINIMIZE] if config.objective == "multi" else []
-    return open_study(storage, name, [StudyDirection.MAXIMIZE, *multi], identity, [search_space.start(tuned, start)])
+    baseline = search_space.baseline_params(space, base)
+    return open_study(storage, name, [StudyDirection.MAXIMIZE, *multi], identity, [baseline])
 
 
-def _entropy(seed: int, created: bool) -> tuple[int, ...]:
-    """Return what the samplers' seeds are made of: who joins must not propose what the first proposed."""
-    return (seed, 0) if created else (seed, secrets.randbits(32))
-
-
-def _queue(storage: BaseStorage, name: str, runs: list[dict[str, int]]) -> Study:
-    """Open the study of the re-runs and queue those that are not in it yet."""
-    study, _ = open_study(storage, name, [StudyDirection.MAXIMIZE], {"reruns": True})
-    for params in runs:
+def _open_reruns(
+    storage: BaseStorage, name: str, candidates: Mapping[int, Mapping[str, Any]], config: OptimizeConfig
+) -> Study:
+    """Create or join the study of the re-runs and queue those that are missing."""
+    study, _ = open_study(storage, f"{name}-rerun", [StudyDirection.MAXIMIZE], {"reruns": True})
+    for params in rerun_parameters(candidates, config.rerun_seeds):
         study.enqueue_trial(params, skip_if_exists=True)
     return study
 
 
-def _run(study: Study, order: Order, hands: Launcher, title: str) -> None:
-    config = order.config
-    with Progress(study, title, order.total, config.progress) as progress:
-        supervise(study, order, config.workers, hands, progress)
+def _worker_spec(
+    study: Study, config: OptimizeConfig, space: search_space.Space, folder: Path, created: bool
+) -> WorkerSpec:
+    """Return what workers of the search need.
+
+    Joining commands add random entropy, so that their samplers do not propose the trials of the first one again.
+    """
+    entropy = (config.seed, 0) if created else (config.seed, secrets.randbits(32))
+    folder = folder.resolve()  # a Ray worker has another working directory
+    objective = SearchObjective(config, space, folder / "trials")
+    return WorkerSpec(config, study.study_name, config.n_trials, objective, folder, entropy)
 
 
-def _require_success(study: Study) -> None:
-    if not complete(study):
-        reasons = Counter(reason(trial) for trial in counted(study)).most_common(1)
-        raise EnvironmentFault(f"no trial came to an end; most often: {reasons[0][0]}")
+def _rerun_spec(spec: WorkerSpec, reruns: Study, candidates: Mapping[int, Mapping[str, Any]]) -> WorkerSpec:
+    objective = RerunObjective(spec.config, candidates, spec.folder / "reruns")
+    return replace(spec, study_name=reruns.study_name, total=len(counted_trials(reruns)), objective=objective)
+
+
+def _run(study: Study, spec: WorkerSpec, launcher: Launcher, phase: str) -> None:
+    """Run workers until the study has all its trials, and show the progress."""
+    config, is_search = spec.config, isinstance(spec.objective, SearchObjective)
+    with StudyProgress(
+        study,
+        title=f"{spec.folder.name}, {phase}",
+        total=spec.total,
+        enabled=config.progress,
+        runs_per_trial=config.n_seeds if is_search else 1,
+        runs_after=(config.rerun_best + 1) * config.rerun_seeds if is_search else 0,
+    ) as progress:
+        supervise(study, spec, config.workers, launcher, progress.update)
+
+
+def _require_completed_trial(study: Study) -> None:
+    """Raise EnvironmentFault if no trial completed, with the most frequent reason."""
+    if not completed_trials(study):
+        reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
+        raise EnvironmentFault(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")

@@ -1,7 +1,7 @@
-"""Search spaces: a YAML shaped like a recipe, with a range or choices where a recipe has a value.
+"""Search spaces: a YAML shaped like a recipe, with a range or choices in place of each value.
 
-``her: {n_sampled_goal: {low: 1, high: 8}}`` is a range, with ``log: true`` a logarithmic one; ``{choices: [a, b]}`` is
-a choice; ``only: [sac, td3]`` leaves a key to these algorithms; ``defaults: [her]`` takes in another space.
+``her: {n_sampled_goal: {low: 1, high: 8}}`` is a range, logarithmic with ``log: true``; ``{choices: [a, b]}`` is a
+choice; ``only: [sac, td3]`` restricts a key to these algorithms; ``defaults: [her]`` includes another space.
 """
 
 import json
@@ -22,6 +22,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.files import read_yaml
 from rlher.her.strategies import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
+from rlher.tuning.errors import SearchSpaceError
 
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
@@ -30,12 +31,12 @@ MIX = "her.goal_mix."
 
 
 def load(name: str, config: TrainConfig) -> Space:
-    """Read a space and hold it against the config it is to vary; the config's own values always belong to it.
+    """Return the search space, validated against the schema and widened to contain the config's own values.
 
-    :param name: files of ``conf/space`` joined by ``+``, or a path of a YAML file.
-    :param config: the recipe that trial 0 is.
+    :param name: files of ``conf/space`` joined by ``+``, or the path of a YAML file.
+    :param config: the baseline, which is trial 0.
     :return: dotted key → distribution.
-    :raises UserError: no such space, a key that does not exist, a value the key does not take.
+    :raises SearchSpaceError: no such space, an unknown key, or a value that the schema refuses.
     """
     space: Space = {}
     for part in name.split("+"):
@@ -43,19 +44,19 @@ def load(name: str, config: TrainConfig) -> Space:
             if config.algo.name in leaf.pop("only", [config.algo.name]):
                 space[key] = _distribution(key, leaf, config, part)
     if not space:
-        raise UserError(f"space {name!r} has nothing to tune for {config.algo.name}.")
+        raise SearchSpaceError(name, f"it has no key for algo={config.algo.name}; add one or choose another space")
     return space
 
 
-def start(space: Space, config: TrainConfig) -> dict[str, Any]:
-    """Return the config's own values of the space's keys, as Optuna holds them: the parameters of trial 0."""
+def baseline_params(space: Space, config: TrainConfig) -> dict[str, Any]:
+    """Return the config's own values of the space's keys, as Optuna stores them: the parameters of trial 0."""
     return {key: encode(_value(key, config)) for key in space}
 
 
-def merged(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
-    """Return the config with a trial's parameters in it, checked against the schema.
+def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
+    """Return the config with a trial's parameters, validated against the schema.
 
-    :raises UserError: a key or value the schema refuses.
+    :raises UserError: the schema refuses a key or value.
     """
     node = OmegaConf.structured(config)
     try:
@@ -67,98 +68,101 @@ def merged(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
 
 
 def encode(value: Any) -> Any:
-    """Write a value as the databases of Optuna can hold it: what is not plain as JSON."""
+    """Return a value as Optuna's databases can store it: lists and mappings as JSON."""
     return value if value is None or isinstance(value, str | int | float) else json.dumps(value)
 
 
 def decode(value: Any) -> Any:
-    """Undo :func:`encode`."""
+    """Return the value that :func:`encode` was given."""
     return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
 
 
 def describe(space: Space) -> dict[str, str]:
-    """Say each distribution in a word, for people and for telling two spaces apart."""
+    """Return each distribution as text, to compare two spaces and to show to the user."""
     return {key: str(distribution) for key, distribution in sorted(space.items())}
 
 
-def _read(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read one space with the ones it builds on, its own keys last.
+def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read a space with those that it includes; its own keys override theirs.
 
-    :param within: spaces that build on it.
+    :param included_by: the spaces that include this one, to detect a cycle.
     """
-    shelf = resources.files("rlher.conf") / "space"
-    own = name.endswith((".yaml", ".yml"))
-    file = Path(name) if own else shelf / f"{name}.yaml"
+    folder = resources.files("rlher.conf") / "space"
+    is_path = name.endswith((".yaml", ".yml"))
+    file = Path(name) if is_path else folder / f"{name}.yaml"
     if not file.is_file():
-        known = sorted(entry.name[:-5] for entry in shelf.iterdir())
-        raise UserError(
-            f"there is no space {name!r}{did_you_mean(name, known)}. There are: {', '.join(known)}, or a file."
+        known = sorted(entry.name[:-5] for entry in folder.iterdir())
+        raise SearchSpaceError(
+            name, f"there is no such space{did_you_mean(name, known)}; use {', '.join(known)} or a YAML file"
         )
     try:
         if not isinstance(read_yaml(Path(str(file))), dict):
-            raise UserError(f"{name} is not a space: it must be a mapping of keys to ranges.")
-        tree = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # plain YAML takes 1e-4 for a word
+            raise SearchSpaceError(name, "the file is not a mapping; write key: {low: ..., high: ...}")
+        tree = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # PyYAML reads 1e-4 as a string
     except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise UserError(f"cannot read the space {name}: {' '.join(str(error).split())}") from error
+        raise SearchSpaceError(name, f"the file cannot be read: {' '.join(str(error).split())}") from error
     assert isinstance(tree, dict)
     bases = tree.pop("defaults", None) or []
-    if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in within:
-        raise UserError(f"space {name}: its defaults must be a list of other spaces.")
-    parents = [_read(base, (*within, name)) for base in bases]
+    if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
+        raise SearchSpaceError(name, "its defaults must be a list of other spaces", "defaults")
+    parents = [_read(base, (*included_by, name)) for base in bases]
     return OmegaConf.to_container(OmegaConf.merge(*parents, tree))  # type: ignore[return-value]
 
 
 def _leaves(tree: dict[str, Any], space: str, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the dotted key and the mapping of each range or choice."""
     for name, value in tree.items():
         key = prefix + str(name)
         if not isinstance(value, dict):
-            raise UserError(
-                f"space {space!r}: {key}={value} is no range; write {{low: ..., high: ...}} or {{choices: [...]}}."
+            raise SearchSpaceError(
+                space, f"{key}={value} is not a range; write {{low: ..., high: ...}} or {{choices: [...]}}", key
             )
         if "choices" not in value and "low" not in value and "high" not in value:
             yield from _leaves(value, space, f"{key}.")
             continue
         if unknown := [str(word) for word in value if word not in LEAF_KEYS]:
-            raise UserError(f"space {space!r}: {key} has no {unknown[0]!r}{did_you_mean(unknown[0], LEAF_KEYS)}.")
+            raise SearchSpaceError(space, f"{key} has no {unknown[0]!r}{did_you_mean(unknown[0], LEAF_KEYS)}", key)
         yield key, value
 
 
 def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig, space: str) -> BaseDistribution:
-    """Make a leaf's distribution, wide enough for the config's own value, every end of it accepted by the schema."""
-    _require_key(key, config, space)
+    """Return a leaf's distribution, widened to contain the config's own value; the schema must accept its ends."""
+    _require_tunable(key, config, space)
     own = _value(key, config)
     if "choices" in leaf:
         ends = leaf["choices"] + ([] if own in leaf["choices"] else [own])
-        made: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
+        distribution: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
     else:
-        made, ends = _range(key, leaf, own, config, space)
+        distribution, ends = _range(key, leaf, own, config, space)
     for end in ends:
         try:
-            merged(config, {key: encode(end)})
+            apply_params(config, {key: encode(end)})
         except UserError as error:
-            raise UserError(f"space {space!r}: {error}") from error
-    return made
+            raise SearchSpaceError(space, str(error).rstrip("."), key) from error
+    return distribution
 
 
 def _range(
     key: str, leaf: dict[str, Any], own: Any, config: TrainConfig, space: str
 ) -> tuple[BaseDistribution, list[Any]]:
+    """Return the distribution of a range, and its two ends."""
     kind = _type(key, config)
     numbers = [leaf.get("low"), leaf.get("high"), own]
     if kind not in (int, float) or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers[:2]):
-        raise UserError(f"space {space!r}: {key} needs choices, or low and high as numbers of its type.")
+        raise SearchSpaceError(space, f"{key} needs choices, or low and high as numbers of its type", key)
     if not isinstance(own, int | float):
-        raise UserError(f"space {space!r}: {key} is {own!r} in the recipe: give it a number to start from, {key}=...")
+        raise SearchSpaceError(space, f"{key} is {own!r} in the baseline; set a number to start from, {key}=...", key)
     low, high = min(numbers), max(numbers)
-    if leaf["low"] >= leaf["high"] or (leaf.get("log") and low <= 0):
-        raise UserError(f"space {space!r}: {key} needs low < high{', and both above 0' if leaf.get('log') else ''}.")
     log = bool(leaf.get("log"))
+    if leaf["low"] >= leaf["high"] or (log and low <= 0):
+        raise SearchSpaceError(space, f"{key} needs low < high{', and both above 0' if log else ''}", key)
     if kind is int:
         return IntDistribution(int(low), int(high), log), [int(low), int(high)]
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]
 
 
-def _require_key(key: str, config: TrainConfig, space: str) -> None:
+def _require_tunable(key: str, config: TrainConfig, space: str) -> None:
+    """Raise SearchSpaceError if the algorithm has no such key, or the key cannot be tuned."""
     known = [
         name
         for name in [*dotted_keys(TrainConfig), *dotted_keys(type(config.algo), "algo.")]
@@ -167,16 +171,15 @@ def _require_key(key: str, config: TrainConfig, space: str) -> None:
     known += [MIX + name for name in (*KEY_TO_GOAL_STRATEGY, ORIGINAL) if name != "mix"]
     if key in known:
         return
-    elsewhere = [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]
-    if elsewhere:
-        raise UserError(
-            f"space {space!r} names {key}, which {config.algo.name} does not have; only: [{', '.join(elsewhere)}] "
-            "leaves it to those that do."
-        )
-    raise UserError(f"space {space!r} names {key}, which is no key to tune{did_you_mean(key, known)}.")
+    having = [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]
+    if having:
+        problem = f"algo={config.algo.name} has no {key}; add only: [{', '.join(having)}] to it"
+        raise SearchSpaceError(space, problem, key)
+    raise SearchSpaceError(space, f"{key} is not a key that can be tuned{did_you_mean(key, known)}", key)
 
 
 def _value(key: str, config: TrainConfig) -> Any:
+    """Return the config's value of a dotted key."""
     if key.startswith(MIX):
         return (config.her.goal_mix or DEFAULT_MIX).get(key.removeprefix(MIX), 0.0)
     value: Any = asdict(config)
@@ -186,7 +189,7 @@ def _value(key: str, config: TrainConfig) -> Any:
 
 
 def _type(key: str, config: TrainConfig) -> type | None:
-    """Return the type of a key's value, less its None."""
+    """Return the type of a key's value without its None; None for lists, mappings and unions."""
     if key.startswith(MIX):
         return float
     section, _, name = key.partition(".")

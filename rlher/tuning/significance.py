@@ -1,117 +1,117 @@
-"""The verdict: the best trials and the recipe they started from, run again on fresh seeds and compared."""
+"""Whether the best trials beat the baseline: all are trained again on fresh seeds and compared with intervals."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
-from rlher.tuning.objective import RECIPE
-from rlher.tuning.scoring import Score, mean
-from rlher.tuning.shared_study import BASELINE, counted
+from rlher.tuning.objective import BASELINE_NUMBER
+from rlher.tuning.scoring import mean_score, score_of
+from rlher.tuning.shared_study import BASELINE, counted_trials
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A trial run again, beside the recipe.
+    """The re-runs of a trial, or of the baseline.
 
-    :param number: of its trial; :data:`RECIPE` for the recipe itself.
-    :param success: success rate of the last model, a value a seed.
-    :param auc: area under the success curve, a value a seed.
+    :param number: the trial's number; :data:`BASELINE_NUMBER` for the baseline.
+    :param success: success rate of the last model, one entry a seed.
+    :param auc: area under the success curve, one entry a seed.
     :param steps: steps to 90 %, mean over the seeds.
-    :param gain: difference to the recipe in what the study maximises, and the ends of its interval.
+    :param reached: share of the seeds that reached 90 %.
+    :param gain: difference to the baseline in what the study maximises, and the ends of its interval.
     """
 
     number: int
     success: list[float]
     auc: list[float]
     steps: float
+    reached: float
     gain: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property
     def is_better(self) -> bool:
-        """The whole interval lies above zero."""
+        """Whether the whole interval lies above zero."""
         return self.gain[1] > 0
 
 
-def score_of(trial: FrozenTrial) -> Score:
-    """Return the score a complete trial was given."""
-    return Score(**{name: trial.user_attrs[name] for name in Score.__dataclass_fields__})
+def completed_trials(study: Study) -> list[FrozenTrial]:
+    """Return the trials that count and were neither pruned nor failed."""
+    return [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE]
 
 
-def complete(study: Study) -> list[FrozenTrial]:
-    """List the study's complete trials."""
-    return [trial for trial in counted(study) if trial.state is TrialState.COMPLETE]
+def rank_trials(study: Study, objective: str) -> list[FrozenTrial]:
+    """Return the completed trials, best first: by area if ``objective`` is ``auc``, else by success, steps and return.
 
-
-def best_first(study: Study, objective: str) -> list[FrozenTrial]:
-    """Sort what was tried: by area where that is what was maximised, else by success, ties by steps and return.
-
-    Trials with the same parameters, which had different seeds, count as one: the first, with the mean of their scores.
+    Trials with the same parameters, which had different seeds, are one entry: the first, ranked by their mean score.
     """
-    same: dict[str, list[FrozenTrial]] = {}
-    for trial in complete(study):
-        same.setdefault(json.dumps(trial.params, sort_keys=True), []).append(trial)
+    groups: dict[str, list[FrozenTrial]] = {}
+    for trial in completed_trials(study):
+        groups.setdefault(json.dumps(trial.params, sort_keys=True), []).append(trial)
 
     def rank(trials: list[FrozenTrial]) -> tuple[float, ...]:
-        together = mean([score_of(trial) for trial in trials])
-        return (together.auc, *together.rank) if objective == "auc" else together.rank
+        score = mean_score([score_of(trial) for trial in trials])
+        return (score.auc, *score.rank) if objective == "auc" else score.rank
 
-    return [trials[0] for trials in sorted(same.values(), key=rank, reverse=True)]
-
-
-def candidates(study: Study, config: OptimizeConfig) -> dict[int, dict[str, Any]]:
-    """Choose what is run again: the best trials, and the recipe."""
-    recipe = [trial.params for trial in counted(study) if BASELINE in trial.user_attrs]
-    better = [trial for trial in best_first(study, config.objective) if trial.params not in recipe]
-    return {RECIPE: {}, **{trial.number: trial.params for trial in better[: config.rerun_best]}}
+    return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
 
 
-def plan(chosen: Mapping[int, Any], seeds: int) -> list[dict[str, int]]:
-    """List the re-runs as parameters, seed by seed, so that all candidates are equally far at any time."""
-    return [{"candidate": number, "seed": seed} for seed in range(seeds) for number in chosen]
+def select_candidates(study: Study, config: OptimizeConfig) -> dict[int, dict[str, Any]]:
+    """Return the parameters of the baseline and of the best trials, by number."""
+    baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
+    best = [trial for trial in rank_trials(study, config.objective) if trial.params not in baseline]
+    return {BASELINE_NUMBER: {}, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
 
 
-def verdict(reruns: Study, chosen: Mapping[int, Any], config: OptimizeConfig) -> list[Candidate]:
-    """Compare the candidates, best first; the recipe is among them. Those none of whose seeds ended are left out.
+def rerun_parameters(candidates: Mapping[int, Any], n_seeds: int) -> list[dict[str, int]]:
+    """Return the parameters of the re-runs, seed by seed, so that all candidates advance together."""
+    return [{"candidate": number, "seed": seed} for seed in range(n_seeds) for number in candidates]
 
-    The intervals hold together: each is Bonferroni's share wider than 95 %.
+
+def compare_candidates(reruns: Study, candidates: Mapping[int, Any], config: OptimizeConfig) -> list[Candidate]:
+    """Return the candidates, the baseline among them, best first; without those with fewer than two completed seeds.
+
+    The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).
+
+    :return: empty if the baseline has no interval.
     """
-    found = {number: _collect(reruns, number, config.rerun_seeds) for number in chosen}
-    usable = {number: each for number, each in found.items() if each and len(each.success) >= 2}
-    recipe = usable.get(RECIPE)
-    if recipe is None:
+    loaded = [_load_candidate(reruns, number, config.rerun_seeds) for number in candidates]
+    usable = {candidate.number: candidate for candidate in loaded if candidate}
+    if BASELINE_NUMBER not in usable:
         return []
     confidence = 1 - (1 - CONFIDENCE) / max(len(usable) - 1, 1)
-    judged = [_against(each, recipe, config, confidence) for each in usable.values()]
-    return sorted(judged, key=lambda each: (each.gain[0], -each.steps, each.number == RECIPE), reverse=True)
+    compared = [_compare(each, usable[BASELINE_NUMBER], config, confidence) for each in usable.values()]
+    return sorted(compared, key=lambda each: (each.gain[0], -each.steps, each.number == BASELINE_NUMBER), reverse=True)
 
 
-def _collect(reruns: Study, number: int, seeds: int) -> Candidate | None:
+def _load_candidate(reruns: Study, number: int, n_seeds: int) -> Candidate | None:
+    """Return a candidate's completed re-runs; None if there are fewer than two."""
     runs = {
         trial.params["seed"]: trial
-        for trial in complete(reruns)
-        if trial.params["candidate"] == number and trial.params["seed"] < seeds
+        for trial in completed_trials(reruns)
+        if trial.params["candidate"] == number and trial.params["seed"] < n_seeds
     }
-    if not runs:
+    if len(runs) < 2:
         return None
     scores = [score_of(trial) for trial in runs.values()]
+    mean = mean_score(scores)
     success = [float(trial.values[0]) for trial in runs.values()]
-    return Candidate(number, success, [each.auc for each in scores], float(np.mean([each.steps for each in scores])))
+    return Candidate(number, success, [score.auc for score in scores], mean.steps, mean.reached)
 
 
-def _against(candidate: Candidate, recipe: Candidate, config: OptimizeConfig, confidence: float) -> Candidate:
-    if candidate.number == RECIPE:
+def _compare(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float) -> Candidate:
+    """Return the candidate with its difference to the baseline."""
+    if candidate is baseline:
         return candidate
     if config.objective == "auc":
-        gain = stats.difference_interval(candidate.auc, recipe.auc, None, confidence)
+        gain = stats.difference_interval(candidate.auc, baseline.auc, None, confidence)
     else:
-        gain = stats.difference_interval(candidate.success, recipe.success, config.eval.final_episodes, confidence)
-    return Candidate(candidate.number, candidate.success, candidate.auc, candidate.steps, gain)
+        gain = stats.difference_interval(candidate.success, baseline.success, config.eval.final_episodes, confidence)
+    return replace(candidate, gain=gain)

@@ -1,4 +1,4 @@
-"""The command's own part while workers work: start them, replace the dead, free their trials, show a table."""
+"""The main process while workers run: starts them, replaces dead ones, requeues their trials, updates the progress."""
 
 import time
 from collections.abc import Callable
@@ -8,56 +8,61 @@ from optuna.study import Study
 
 from rlher.core.errors import EnvironmentFault
 from rlher.tuning.launchers import Launcher, Worker
-from rlher.tuning.shared_study import counted, free_dead, unclaimed
-from rlher.tuning.worker import Order
-from rlher.tuning.worker_id import is_gone
+from rlher.tuning.shared_study import IsDead, count_unstarted, counted_trials, requeue_trials_of_dead_workers
+from rlher.tuning.worker import WorkerSpec
+from rlher.tuning.worker_id import is_dead_here
 
 POLL_SECONDS = 1.0
-MAX_DEATHS = 10  # workers that die in a row without a trial done between: something is wrong with all of them
+MAX_DEATHS = 10  # deaths of workers without a finished trial in between, after which the study ends
 
 
-def supervise(study: Study, order: Order, workers: int, launcher: Launcher, show: Callable[[], None]) -> None:
-    """Keep workers at it until every trial of the order is done, here or by whoever else joined the study.
+def supervise(
+    study: Study, spec: WorkerSpec, n_workers: int, launcher: Launcher, show_progress: Callable[[], None]
+) -> None:
+    """Keep workers running until every trial is finished, by this command or others that joined the study.
 
-    :param show: called once a second, to show how far the study is.
-    :raises EnvironmentFault: workers die as fast as they are started.
+    :param show_progress: called once a second.
+    :raises EnvironmentFault: :data:`MAX_DEATHS` workers died without a finished trial in between.
     """
-    team: list[Worker] = []
+    workers: list[Worker] = []
     dead: set[str] = set()
-    started = deaths = done = 0
-    is_dead = _judge(order, dead)
+    n_started = n_deaths = n_done = 0
+    is_dead = _make_is_dead(spec, dead)
     try:
         while True:
-            for worker in [each for each in team if not each.alive()]:
-                team.remove(worker)
-                deaths += worker.failed()
+            for worker in [worker for worker in workers if not worker.is_alive()]:
+                workers.remove(worker)
+                n_deaths += worker.has_failed()
                 dead |= {worker.id} if worker.id else set()
-            free_dead(study, is_dead)
-            done, before = _done(study), done
-            deaths = 0 if done > before else deaths
-            if deaths > MAX_DEATHS:
-                raise EnvironmentFault(f"workers die as fast as they are started; {order.folder}/workers says why.")
-            show()
-            open_trials = unclaimed(study, order.total)
-            if not open_trials and done >= len(counted(study)):
+            requeue_trials_of_dead_workers(study, is_dead)
+            n_done, n_done_before = _count_done(study), n_done
+            n_deaths = 0 if n_done > n_done_before else n_deaths
+            if n_deaths > MAX_DEATHS:
+                raise EnvironmentFault(f"{n_deaths} workers died in a row; see the logs in {spec.folder}/workers")
+            show_progress()
+            n_unstarted = count_unstarted(study, spec.total)
+            if not n_unstarted and n_done >= len(counted_trials(study)):
                 return
-            for _ in range(min(workers - len(team), open_trials)):
-                team.append(launcher.start(replace(order, entropy=(*order.entropy, started))))
-                started += 1
+            for _ in range(min(n_workers - len(workers), n_unstarted)):
+                workers.append(launcher.start(replace(spec, entropy=(*spec.entropy, n_started))))
+                n_started += 1
             time.sleep(POLL_SECONDS)
     finally:
-        for worker in team:
+        for worker in workers:
             worker.stop()
-        for worker in team:
+        for worker in workers:
             worker.join()
+            dead |= {worker.id} if worker.id else set()
+        requeue_trials_of_dead_workers(study, is_dead)  # of workers that had to be killed
 
 
-def _judge(order: Order, dead: set[str]) -> Callable[[str], bool]:
-    """Tell the dead by process id where a journal says that all are of this machine; else own children only."""
-    if order.config.storage is None:
-        return is_gone
-    return lambda worker: worker in dead
+def _make_is_dead(spec: WorkerSpec, dead: set[str]) -> IsDead:
+    """Return how dead workers are recognised.
+
+    All workers of a journal are on this machine, so process ids tell; of a database, only those started here do.
+    """
+    return is_dead_here if spec.config.storage is None else lambda worker: worker in dead
 
 
-def _done(study: Study) -> int:
-    return sum(trial.state.is_finished() for trial in counted(study))
+def _count_done(study: Study) -> int:
+    return sum(trial.state.is_finished() for trial in counted_trials(study))

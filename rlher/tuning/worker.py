@@ -1,4 +1,4 @@
-"""One worker: takes trial after trial of a study until its total is begun. Ten of them are ten of these, anywhere."""
+"""A worker: runs trial after trial of a study until its total is reached, on any machine that reaches the storage."""
 
 import multiprocessing
 import traceback
@@ -16,29 +16,30 @@ from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.shared_study import SURPLUS, WORKER, is_surplus, queue_again, unclaimed
+from rlher.tuning.shared_study import SURPLUS, WORKER, count_unstarted, is_surplus, requeue
 from rlher.tuning.storage import open_storage
 from rlher.tuning.worker_id import worker_id
 
 Objective = Callable[[Trial], float | Sequence[float]]
 REASON = "reason"
-EVALUATIONS = 20  # of a run, where eval.freq is left open
+"""User attribute of a failed trial."""
+DEFAULT_EVALUATIONS = 20  # evaluations of a run if eval.freq is null
 STARTUP_TRIALS = 5
 
 
-class Surplus(Exception):
-    """Two workers began the study's last trial at once; this one steps back."""
+class SurplusTrial(Exception):
+    """Another worker started the study's last trial at the same time."""
 
 
 @dataclass(frozen=True)
-class Order:
-    """All that a worker must know, sent to it as it is.
+class WorkerSpec:
+    """Everything a worker needs; it is pickled and sent to the worker's process.
 
-    :param study_name: which study of the storage.
-    :param total: trials at which it is over.
+    :param study_name: name of the study in the storage.
+    :param total: number of trials at which the study is complete.
     :param objective: what a trial does.
-    :param folder: of the study; holds the journal where there is no database, and the workers' logs.
-    :param entropy: of the sampler's seed; no two workers have the same.
+    :param folder: the study's folder, with the journal, unless there is a database, and the workers' logs.
+    :param entropy: seed of the sampler, different for each worker.
     """
 
     config: OptimizeConfig
@@ -49,36 +50,38 @@ class Order:
     entropy: tuple[int, ...]
 
 
-def run(order: Order) -> None:
-    """Work until nothing is left to begin."""
+def run_worker(spec: WorkerSpec) -> None:
+    """Run trials until every trial of the total is started."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = load(order)
-    while unclaimed(study, order.total) and not _orphaned():
-        _next_trial(study, order)
+    study = load_study(spec)
+    while count_unstarted(study, spec.total) and not _is_orphan():
+        _run_trial(study, spec)
 
 
-def load(order: Order) -> Study:
-    """Open the order's study, with a sampler and a pruner of this worker's own."""
-    config = order.config
-    storage = open_storage(config.storage, order.folder, config.heartbeat, queue_again)
-    seed = int(np.random.SeedSequence(order.entropy).generate_state(1)[0])
+def load_study(spec: WorkerSpec) -> Study:
+    """Open the study with a sampler and a pruner for this worker."""
+    config = spec.config
+    seed = int(np.random.SeedSequence(spec.entropy).generate_state(1)[0])
     return optuna.load_study(
-        storage=storage, study_name=order.study_name, sampler=sampler(config.sampler, seed), pruner=pruner(config)
+        storage=open_storage(config.storage, spec.folder, config.heartbeat, requeue),
+        study_name=spec.study_name,
+        sampler=make_sampler(config.sampler, seed),
+        pruner=make_pruner(config),
     )
 
 
-def sampler(name: str, seed: int) -> BaseSampler:
-    """Make the sampler that proposes trials."""
+def make_sampler(name: str, seed: int) -> BaseSampler:
+    """Return the sampler that proposes parameters."""
     if name == "random":
         return RandomSampler(seed=seed)
-    if name == "cmaes":  # it proposes numbers; choices are drawn at random
+    if name == "cmaes":  # proposes numbers; choices are drawn at random
         return CmaEsSampler(seed=seed, warn_independent_sampling=False)
     return TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
-def pruner(config: OptimizeConfig) -> BasePruner:
-    """Make the pruner that cuts trials short."""
-    evaluations = config.total_timesteps // config.eval.freq if config.eval.freq else EVALUATIONS
+def make_pruner(config: OptimizeConfig) -> BasePruner:
+    """Return the pruner that ends trials early."""
+    evaluations = config.total_timesteps // config.eval.freq if config.eval.freq else DEFAULT_EVALUATIONS
     if config.pruner == "median":
         return MedianPruner(n_startup_trials=STARTUP_TRIALS, n_warmup_steps=evaluations // 3)
     if config.pruner == "hyperband":
@@ -87,51 +90,56 @@ def pruner(config: OptimizeConfig) -> BasePruner:
     return NopPruner()
 
 
-def _next_trial(study: Study, order: Order) -> None:
-    taken: list[Trial] = []
+def _run_trial(study: Study, spec: WorkerSpec) -> None:
+    """Run one trial; on Ctrl-C or SIGTERM, queue it again."""
+    started: list[Trial] = []
 
     def objective(trial: Trial) -> float | Sequence[float]:
-        taken.append(trial)
-        _give_sign_of_life(study, trial)
-        trial.set_user_attr(WORKER, worker_id())
-        if is_surplus(study, trial.number, order.total):
-            trial.set_user_attr(SURPLUS, True)
-            raise Surplus
-        try:
-            return order.objective(trial)
-        except (optuna.TrialPruned, UpdateFinishedTrialError):
-            raise
-        except Exception as error:  # whatever it is, the study goes on; the log has the traceback
-            traceback.print_exc()
-            trial.set_user_attr(REASON, f"{type(error).__name__}: {error}")
-            raise
+        started.append(trial)
+        return _evaluate(study, trial, spec)
 
     try:
         study.optimize(objective, n_trials=1, catch=(Exception,))
     except KeyboardInterrupt:
-        for trial in taken:
+        for trial in started:
             frozen = study.get_trials(deepcopy=True)[trial.number]
             if frozen.state is TrialState.FAIL:
-                queue_again(study, frozen, max_retry=None)
+                requeue(study, frozen, max_retry=None)
         raise
     except (UpdateFinishedTrialError, ValueError):
-        # Another worker took this one for dead (the machine slept, say) and its trial with it.
-        state = study.get_trials(deepcopy=False)[taken[0].number].state if taken else TrialState.RUNNING
-        if not state.is_finished():
+        # Raised if another process took this worker for dead, after a suspend for example, and failed the trial.
+        if not started or not study.get_trials(deepcopy=False)[started[0].number].state.is_finished():
             raise
 
 
-def _give_sign_of_life(study: Study, trial: Trial) -> None:
-    """Record the first heartbeat before the trial bears the worker's name.
+def _evaluate(study: Study, trial: Trial, spec: WorkerSpec) -> float | Sequence[float]:
+    """Return the objective of a trial; if it raises, log the traceback and store the reason."""
+    _record_first_heartbeat(study, trial)
+    trial.set_user_attr(WORKER, worker_id())
+    if is_surplus(study, trial.number, spec.total):
+        trial.set_user_attr(SURPLUS, True)
+        raise SurplusTrial
+    try:
+        return spec.objective(trial)
+    except (optuna.TrialPruned, UpdateFinishedTrialError):
+        raise
+    except Exception as error:  # a failed trial does not end the study
+        traceback.print_exc()
+        trial.set_user_attr(REASON, f"{type(error).__name__}: {error}")
+        raise
 
-    Optuna's own comes from a thread that starts with the trial. A worker that dies before that thread has run leaves a
-    trial that has a name, so that nobody waits for one, and no heartbeat, so that none is ever overdue.
+
+def _record_first_heartbeat(study: Study, trial: Trial) -> None:
+    """Record a heartbeat before the trial has the worker's id.
+
+    Optuna's first heartbeat comes from a thread. A worker that dies before that thread runs would leave a trial with an
+    id but without a heartbeat, which is never found to be stale.
     """
     if isinstance(study._storage, BaseHeartbeat):
         study._storage.record_heartbeat(trial._trial_id)
 
 
-def _orphaned() -> bool:
-    """Tell whether the command that started this worker is dead."""
+def _is_orphan() -> bool:
+    """Return whether the command that started this worker is dead."""
     parent = multiprocessing.parent_process()
     return parent is not None and not parent.is_alive()

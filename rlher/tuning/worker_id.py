@@ -1,4 +1,4 @@
-"""Who works on a trial, so that a journal, which has no heartbeat, can tell whether it still lives."""
+"""Ids of worker processes, by which others on the same machine see whether the worker of a trial is alive."""
 
 import os
 import socket
@@ -6,21 +6,24 @@ from pathlib import Path
 
 
 def worker_id(pid: int | None = None) -> str:
-    """Name a process of this machine: ``host:pid:start``, the start in clock ticks, for a pid is given out again."""
+    """Return ``host:pid:start`` of a process; the start time tells processes apart that had the same pid.
+
+    :param pid: None: this process.
+    """
     pid = os.getpid() if pid is None else pid
-    return f"{socket.gethostname()}:{pid}:{_started(pid)}"
+    return f"{socket.gethostname()}:{pid}:{_start_time(pid)}"
 
 
-def is_gone(worker: str) -> bool:
-    """Tell whether a worker was a process of this machine and is no more."""
+def is_dead_here(worker: str) -> bool:
+    """Return whether a worker ran on this machine and is dead."""
     host, pid, started = worker.rsplit(":", 2)
-    return host == socket.gethostname() and _started(int(pid)) != started
+    return host == socket.gethostname() and _start_time(int(pid)) != started
 
 
-def _started(pid: int) -> str | None:
-    """Return when a process began, in clock ticks since the machine did, or None where it is dead."""
+def _start_time(pid: int) -> str | None:
+    """Return when a process started, in clock ticks since boot; None if it is dead."""
     try:
-        # Behind the name, which is in brackets and may hold anything: state, then eighteen more, then the start.
+        # proc(5): after the name in brackets come the state (3rd field), 18 more, and the start time (22nd).
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None

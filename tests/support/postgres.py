@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster of a test's own, on a free loopback port and in a temporary folder."""
+"""A temporary PostgreSQL server for one test, on a free loopback port."""
 
 import os
 import shutil
@@ -10,13 +10,13 @@ BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: in
 
 
 def binaries() -> Path | None:
-    """Return where initdb and pg_ctl are, or None where there is no server."""
+    """Return the folder of initdb and pg_ctl, None if PostgreSQL is not installed."""
     found = shutil.which("pg_ctl")
     return BINARIES[-1] if BINARIES else Path(found).resolve().parent if found else None
 
 
 class Postgres:
-    """A running server with a database and a user ``rlher``; root runs it as the user ``postgres``."""
+    """A running server with a database and a user ``rlher``; if the tests run as root it runs as ``postgres``."""
 
     def __init__(self, folder: Path, binaries: Path) -> None:
         self._folder, self._binaries = folder, binaries
@@ -32,12 +32,12 @@ class Postgres:
         self.url = f"postgresql://rlher@127.0.0.1:{port}/rlher"
 
     def restart(self) -> None:
-        """Stop the server without waiting for its clients, and start it again."""
+        """Stop the server without waiting for its clients and start it again."""
         self._ctl("stop", "-m", "immediate")
         self._ctl("start")
 
     def stop(self) -> None:
-        """Stop it for good."""
+        """Stop the server."""
         self._ctl("stop", "-m", "immediate")
 
     def _ctl(self, *words: str) -> None:
@@ -46,7 +46,7 @@ class Postgres:
 
     def _call(self, program: str, *words: str) -> None:
         user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
-        # A server that pg_ctl starts keeps its output open, so there is no waiting for the end of that.
+        # The server keeps pg_ctl's output open, so a pipe would never end.
         pipe = subprocess.DEVNULL if program == "pg_ctl" else subprocess.PIPE
         words = (*user, str(self._binaries / program), *words)
         done = subprocess.run(words, cwd="/", stdout=pipe, stderr=pipe, text=True, timeout=60)

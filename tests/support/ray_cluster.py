@@ -1,8 +1,8 @@
-"""A search on a Ray cluster of two nodes, one of which is killed in mid-trial.
+"""A search on a Ray cluster of two nodes, one of which is killed during a trial.
 
 Usage: `python -m tests.support.ray_cluster <folder>`.
 
-Run by test_optimize.py in network and process namespaces of its own, so it may leave everything running.
+test_cluster.py runs it in separate network and process namespaces, which end the servers that it leaves running.
 """
 
 import os
@@ -16,16 +16,16 @@ from pathlib import Path
 
 from optuna.trial import TrialState
 
-from rlher.tuning.launchers import Ray
+from rlher.tuning.launchers import RayLauncher
 from rlher.tuning.supervisor import supervise
 from tests.support.postgres import Postgres, binaries
-from tests.support.workers import STUCK, new_study, quietly, require_total, wait_for
+from tests.support.workers import BLOCK, new_study, no_progress, require_complete, wait_for
 
 HEAD = "127.0.0.1:6399"
 
 
 def start_node(*words: str, **environment: str) -> None:
-    """Start a node with a single core."""
+    """Start a node with one core."""
     common = ["--node-ip-address=127.0.0.1", "--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
     ray = Path(sys.executable).parent / "ray"
     where = {**os.environ, "PYTHONPATH": os.getcwd(), **environment}
@@ -34,7 +34,7 @@ def start_node(*words: str, **environment: str) -> None:
 
 
 def parent(pid: int) -> int | None:
-    """Return a process's parent, or None where it is gone."""
+    """Return the pid of a process's parent, None if the process is dead."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
@@ -42,24 +42,25 @@ def parent(pid: int) -> int | None:
 
 
 def main(folder: Path) -> None:
-    """Start both nodes, kill the second while it works on a trial, and see the study through."""
+    """Start both nodes, kill the second one during a trial, and check that the study completes."""
     found = binaries()
     assert found is not None
     postgres = Postgres(Path(tempfile.mkdtemp(prefix="rlher-pg-")), found)
     start_node("--head", "--port=6399", "--include-dashboard=false", f"--temp-dir={tempfile.mkdtemp(prefix='ray-')}")
-    start_node(f"--address={HEAD}", **{STUCK: "1"})  # what runs on this node gets stuck
-    study, order = new_study(folder, postgres.url, heartbeat=1, seconds=0.3)
-    order = replace(order, config=replace(order.config, launcher="ray", ray_address=HEAD, workers=2))
-    search = threading.Thread(target=supervise, args=(study, order, 2, Ray(order.config), quietly), daemon=True)
+    start_node(f"--address={HEAD}", **{BLOCK: "1"})  # trials on this node block
+    study, spec = new_study(folder, postgres.url, heartbeat=1, seconds=0.3)
+    spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD, workers=2))
+    launcher = RayLauncher(spec.config)
+    search = threading.Thread(target=supervise, args=(study, spec, 2, launcher, no_progress), daemon=True)
     search.start()
-    wait_for((folder / "stuck").exists, 120)
-    raylet = parent(int((folder / "stuck").read_text()))
+    wait_for((folder / "blocked").exists, 120)
+    raylet = parent(int((folder / "blocked").read_text()))
     assert raylet is not None
     workers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    for pid in [raylet, *(pid for pid in workers if parent(pid) == raylet)]:  # all that a dead machine takes with it
+    for pid in [raylet, *(pid for pid in workers if parent(pid) == raylet)]:  # as if the machine had died
         os.kill(pid, signal.SIGKILL)
     search.join(120)
-    require_total(study, 8)
+    require_complete(study)
     lost = sum(trial.state is TrialState.FAIL for trial in study.trials)
     print(f"8 trials done, {lost} lost on the dead node")
 

@@ -1,4 +1,4 @@
-"""Studies whose trials cost nothing, for workers in processes of their own."""
+"""Studies with trials of no cost, for workers in separate processes."""
 
 import os
 import time
@@ -10,23 +10,26 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.shared_study import BASELINE, counted, open_study, queue_again
+from rlher.tuning.scoring import SCORE_KEYS
+from rlher.tuning.shared_study import BASELINE, counted_trials, open_study, requeue
 from rlher.tuning.storage import open_storage
-from rlher.tuning.worker import Order
+from rlher.tuning.worker import WorkerSpec
 
-STUCK = "RLHER_TEST_STUCK"
+BLOCK = "RLHER_TEST_BLOCK"
+"""Environment variable that makes every trial of a process block."""
+TOTAL = 8
 
 
 @dataclass(frozen=True)
 class Quadratic:
-    """A trial that takes ``seconds`` and waits until ``together`` workers are at it.
+    """A trial that lasts ``seconds`` and starts once ``together`` workers have started one.
 
-    The one numbered ``stuck`` says who runs it and waits to be killed; the one numbered ``fails`` raises.
+    Trial ``blocks`` writes its process id to the file ``blocked`` and waits to be killed; trial ``fails`` raises.
     """
 
     folder: Path
     seconds: float = 0.05
-    stuck: int = -1
+    blocks: int = -1
     fails: int = -1
     together: int = 1
 
@@ -35,40 +38,45 @@ class Quadratic:
         while len(list(self.folder.glob("*.pid"))) < self.together:
             time.sleep(0.05)
         x = trial.suggest_float("x", -10, 10)
-        if trial.number == self.stuck or STUCK in os.environ:
-            (self.folder / "stuck").write_text(str(os.getpid()))
+        if trial.number == self.blocks or BLOCK in os.environ:
+            (self.folder / "blocked").write_text(str(os.getpid()))
             time.sleep(600)
         if trial.number == self.fails:
-            raise ZeroDivisionError("a bug of ours")
+            raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
         trial.report(x, 0)
-        for name in ("success", "auc", "steps", "mean_reward"):
+        for name in SCORE_KEYS:
             trial.set_user_attr(name, -x * x)
         return -x * x
 
 
-def new_study(folder: Path, storage: str | None = None, heartbeat: int = 60, **options: object) -> tuple[Study, Order]:
+def new_study(
+    folder: Path, storage: str | None = None, heartbeat: int = 60, **options: object
+) -> tuple[Study, WorkerSpec]:
+    """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its workers need."""
     config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
-    opened = open_storage(storage, folder, heartbeat, queue_again)
+    opened = open_storage(storage, folder, heartbeat, requeue)
     study, _ = open_study(opened, "quadratic", [StudyDirection.MAXIMIZE], {"n": 1}, [{"x": 3.0}])
-    return study, Order(config, "quadratic", 8, Quadratic(folder, **options), folder, (0,))  # type: ignore[arg-type]
+    objective = Quadratic(folder, **options)  # type: ignore[arg-type]
+    return study, WorkerSpec(config, "quadratic", TOTAL, objective, folder, (0,))
 
 
-def quietly() -> None:
+def no_progress() -> None:
     pass
 
 
-def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
+    while not condition():
+        assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
         time.sleep(0.05)
 
 
-def require_total(study: Study, total: int) -> None:
-    trials = counted(study)
+def require_complete(study: Study) -> None:
+    """Assert that all trials of the total completed, the baseline once."""
+    trials = counted_trials(study)
     states = [(trial.number, trial.state.name, trial.user_attrs) for trial in study.get_trials(deepcopy=False)]
-    assert len(trials) == total, states
+    assert len(trials) == TOTAL, states
     assert all(trial.state is TrialState.COMPLETE for trial in trials), states
-    # Trial 0, or what took its place where its worker was killed.
-    assert sum(trial.params == {"x": 3.0} and BASELINE in trial.user_attrs for trial in trials) == 1, "the recipe"
+    # Trial 0, or its retry if its worker was killed.
+    assert sum(trial.params == {"x": 3.0} and BASELINE in trial.user_attrs for trial in trials) == 1

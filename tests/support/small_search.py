@@ -1,0 +1,48 @@
+"""A search that takes seconds, as a command and as an objective in this process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from rlher.config.algorithms import DQNConfig
+from rlher.config.environment import BitFlippingConfig
+from rlher.config.training import EvalConfig
+from rlher.config.tuning import OptimizeConfig
+from rlher.tuning import search_space
+from rlher.tuning.objective import SearchObjective, train_config
+from tests.conftest import TINY, Outcome
+
+ROOT = Path(__file__).parents[2]
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=120", "eval.freq=40")
+SMALL = (*BITS, "n_seeds=1", "rerun_best=1", "rerun_seeds=2")
+STUDY = "logs/optuna/dqn-BitFlipping-v0-her"
+"""Folder of the study of :data:`SMALL`."""
+OPTIMIZE = (sys.executable, "-m", "rlher.cli.main", "optimize")
+
+
+def run_optimize(folder: Path, *words: str) -> Outcome:
+    """Run a small search in a folder."""
+    done = subprocess.run([*OPTIMIZE, *SMALL, *words], cwd=folder, capture_output=True, text=True)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def bit_flipping(n_bits: int = 4) -> BitFlippingConfig:
+    values = OmegaConf.load(ROOT / "conf/env/BitFlipping-v0.yaml")
+    del values["defaults"]
+    schema = OmegaConf.structured(BitFlippingConfig)
+    return OmegaConf.to_object(OmegaConf.merge(schema, values, {"n_bits": n_bits}))
+
+
+def small_objective(folder: Path, n_seeds: int) -> tuple[SearchObjective, dict]:
+    """Return the objective of a tiny search in this process, and the parameters of the baseline."""
+    config = OptimizeConfig(
+        algo=DQNConfig(name="dqn", batch_size=16, net_arch=[16], learning_starts=40),
+        env=bit_flipping(),
+        total_timesteps=120,
+        n_seeds=n_seeds,
+        eval=EvalConfig(freq=40, episodes=2),
+    )
+    space = search_space.load("her", train_config(config))
+    return SearchObjective(config, space, folder), search_space.baseline_params(space, train_config(config))

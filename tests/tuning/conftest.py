@@ -1,0 +1,32 @@
+"""Fixtures of the tuning tests: a finished search, and a PostgreSQL server."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgres import Postgres, binaries
+from tests.support.small_search import run_optimize
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the working folder of a small search that was run to its end; stdout and stderr are files in it."""
+    folder = tmp_path_factory.mktemp("optimize")
+    done = run_optimize(folder, "--n-trials", "3", "--workers", "2")
+    (folder / "stdout").write_text(done.out)
+    (folder / "stderr").write_text(done.err)
+    assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture
+def postgres() -> Iterator[Postgres]:
+    if (found := binaries()) is None:
+        assert "CI" not in os.environ, "CI installs PostgreSQL"
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    server = Postgres(Path(tempfile.mkdtemp(prefix="rlher-pg-")), found)
+    yield server
+    server.stop()

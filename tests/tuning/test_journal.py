@@ -1,0 +1,36 @@
+"""The journal file: incomplete records are dropped, damaged files are refused."""
+
+from pathlib import Path
+
+import optuna
+import pytest
+
+from rlher.tuning.errors import StorageError
+from rlher.tuning.storage import open_storage
+
+
+@pytest.mark.parametrize("rest", ['{"op_code":6,"worker', '{"op_c\\0de":6,"wor\n', "\0" * 100_000])
+def test_incomplete_record_does_not_damage_the_next_one(tmp_path: Path, rest: str) -> None:
+    """As after a full disk; Optuna's own backend would append to the record and lose both."""
+
+    def study() -> optuna.Study:
+        storage = open_storage(None, tmp_path, 60, print)
+        return optuna.create_study(storage=storage, study_name="mine", load_if_exists=True)
+
+    study().optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    running = study()
+    with (tmp_path / "journal.log").open("a") as file:
+        file.write(rest)
+    assert len(study().trials) == 2
+    running.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    assert len(study().trials) == len(running.trials) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["[]\n", "nonsense\nnonsense\n", '{"op_code": 99}\n', "\0\n\0\n", "[" * 9000 + "\n[\n"]
+)
+def test_damaged_journal_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "journal.log").write_text(text)
+    with pytest.raises(StorageError) as caught:
+        open_storage(None, tmp_path, 60, print)
+    assert caught.value.storage == str(tmp_path / "journal.log")

@@ -1,0 +1,44 @@
+"""Trials in this process: pruning, seeds of repeated proposals, two objectives."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import yaml
+from optuna.trial import TrialState
+
+from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
+from rlher.tuning.significance import rank_trials
+from tests.support.small_search import small_objective
+
+
+def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
+    objective, baseline = small_objective(tmp_path, n_seeds=2)
+    study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=2.0))
+    study.enqueue_trial(baseline, user_attrs={"baseline": True})
+    study.optimize(objective, n_trials=2)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE, TrialState.PRUNED]
+    first, second = study.trials
+    assert (len(first.intermediate_values), len(second.intermediate_values)) == (6, 1)
+    assert set(SCORE_KEYS) <= set(first.user_attrs)
+    assert (has_score(first), has_score(second)) == (True, False)
+
+
+def test_repeated_proposal_trains_other_seeds(tmp_path: Path) -> None:
+    objective, baseline = small_objective(tmp_path, n_seeds=2)
+    study = optuna.create_study(direction="maximize")
+    study.enqueue_trial(baseline, user_attrs={"baseline": True})
+    study.enqueue_trial(baseline)
+    study.optimize(objective, n_trials=2)
+    seeds = [yaml.safe_load(path.read_text())["seed"] for path in tmp_path.rglob("config.yaml")]
+    assert sorted(seeds) == [0, 1, 2, 3]
+    assert [trial.number for trial in rank_trials(study, "success")] == [0], "both are one entry"
+
+
+def test_two_objectives(tmp_path: Path) -> None:
+    objective, _ = small_objective(tmp_path, n_seeds=1)
+    objective = replace(objective, config=replace(objective.config, objective="multi"))
+    study = optuna.create_study(directions=["maximize", "minimize"])
+    study.optimize(objective, n_trials=1)
+    score = score_of(study.trials[0])
+    assert study.trials[0].values == [score.success, score.steps]

@@ -1,0 +1,89 @@
+"""What a finished search leaves: files, recipe, table, and the conclusion about the baseline."""
+
+import json
+from pathlib import Path
+
+import optuna
+import pandas as pd
+import pytest
+import yaml
+
+from rlher.config.tuning import OptimizeConfig
+from rlher.tuning.objective import BASELINE_NUMBER
+from rlher.tuning.outputs import write_results
+from rlher.tuning.significance import Candidate
+from tests.support.small_search import STUDY, run_optimize, small_objective
+
+
+def candidates(gain: tuple[float, float, float]) -> list[Candidate]:
+    """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
+    trial = Candidate(3, [1.0, 0.9], [0.5, 0.5], 80, 1.0, gain)
+    baseline = Candidate(BASELINE_NUMBER, [0.5, 0.5], [0.2, 0.2], 120, 0.0)
+    return sorted([trial, baseline], key=lambda each: each.gain[0], reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("gain", "is_better"), [((0.4, 0.1, 0.7), True), ((0.4, -0.1, 0.9), False), ((-0.4, -0.7, -0.1), False)]
+)
+def test_recipe_is_recommended_only_if_it_is_better(
+    capsys: pytest.CaptureFixture, tmp_path: Path, gain: tuple[float, float, float], is_better: bool
+) -> None:
+    config: OptimizeConfig = small_objective(tmp_path, n_seeds=1)[0].config
+    params = {BASELINE_NUMBER: {}, 3: {"her.n_sampled_goal": 7}}
+    write_results(optuna.create_study(), candidates(gain), params, config, tmp_path)
+    printed = capsys.readouterr()
+    assert (f"--recipe {tmp_path / 'best.yaml'}" in printed.err) == is_better
+    best = yaml.safe_load((tmp_path / "best.yaml").read_text())
+    assert ("her" in best) == (gain[0] > 0), "the best one, better or not"
+    assert "max_episode_steps" not in best["env"]
+    rows = {row.split()[0]: row.split() for row in printed.out.splitlines() if row.startswith(("trial 3", "baseline"))}
+    assert (rows["trial"][4], rows["baseline"][3]) == ("80", "–"), "steps to 90 %"
+
+
+def test_failed_reruns_leave_no_recipe(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    config = small_objective(tmp_path, n_seeds=1)[0].config
+    write_results(optuna.create_study(), [], {BASELINE_NUMBER: {}}, config, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["trials.csv"]
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_files_of_a_finished_search(finished: Path) -> None:
+    study = finished / STUDY
+    trials = pd.read_csv(study / "trials.csv")
+    assert list(trials.trial) == [0, 1, 2]
+    assert set(trials.state) <= {"done", "pruned"}
+    assert trials.loc[0, ["her.n_sampled_goal", "her.goal_selection_strategy"]].tolist() == [4, "future"]
+    assert (finished / "stdout").read_text().startswith("3 trials: ")
+    assert "  3/3  trial" in (finished / "stderr").read_text()
+    assert "candidate" not in (finished / "stderr").read_text()
+    for name in ("history", "slice", "strategies"):
+        assert (study / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+    runs = [yaml.safe_load(path.read_text()) for path in study.glob("trials/*/dqn/*/config.yaml")]
+    assert len(runs) == 3
+    assert {run["seed"] for run in runs} == {0}
+    seeds = {yaml.safe_load(path.read_text())["seed"] for path in study.glob("reruns/*/dqn/*/config.yaml")}
+    assert seeds == {1000, 1001}, "not those of the search"
+    assert len(list(study.glob("reruns/*/dqn/*/last_model.zip"))) == 4
+    assert not list(study.glob("trials/*/dqn/*/*.zip"))
+
+
+@pytest.mark.slow
+def test_best_yaml_is_a_recipe(rlher, finished: Path) -> None:
+    best = finished / STUDY / "best.yaml"
+    config = yaml.safe_load(rlher("train", "algo=dqn", "env=BitFlipping-v0", "--recipe", str(best), "--cfg", "job").out)
+    comparison = json.loads((finished / STUDY / "verdict.json").read_text())
+    params = comparison["candidates"][0]["params"]
+    her = {f"her.{key}": value for key, value in config["her"].items()}
+    baseline = {"her.n_sampled_goal": 4, "her.goal_selection_strategy": "future"}
+    assert {key: her[key] for key in baseline} == (params or baseline)
+    assert (config["env"]["n_bits"], config["total_timesteps"], config["algo"]["net_arch"]) == (4, 120, [16])
+
+
+@pytest.mark.slow
+def test_the_same_command_again_adds_nothing(finished: Path) -> None:
+    before = (finished / STUDY / "trials.csv").read_text()
+    again = run_optimize(finished, "--n-trials", "3")
+    assert again.code == 0, again.err
+    assert (finished / STUDY / "trials.csv").read_text() == before
+    assert again.out == (finished / "stdout").read_text()

@@ -1,0 +1,103 @@
+"""Progress of a study: lines without a terminal, a live table on one."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.study import Study
+
+from rlher.tuning.progress import StudyProgress
+from rlher.tuning.scoring import SCORE_KEYS
+from tests.support.small_search import OPTIMIZE, SMALL
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def completed_study(steps: float = 80, reached: float = 1.0) -> Study:
+    study = optuna.create_study(direction="maximize")
+    trial = study.ask()
+    trial.suggest_float("algo.gamma", 0.9, 0.95)
+    for name in SCORE_KEYS:
+        trial.set_user_attr(name, 1.0)
+    trial.set_user_attr("steps", steps)
+    trial.set_user_attr("reached", reached)
+    study.tell(trial, 1.0)
+    return study
+
+
+@pytest.mark.parametrize("n_stored", range(len(SCORE_KEYS) + 1))
+def test_table_shows_a_trial_whose_score_is_partly_stored(monkeypatch: pytest.MonkeyPatch, n_stored: int) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    study = completed_study()
+    running = study.ask()
+    for name in SCORE_KEYS[:n_stored]:
+        running.set_user_attr(name, 0.25)
+    with StudyProgress(study, "search", total=2, enabled=True) as progress:
+        progress.update()
+    assert ("25.0%" in terminal.getvalue()) == (n_stored == len(SCORE_KEYS))
+
+
+@pytest.mark.parametrize(("reached", "shown"), [(1.0, "80"), (0.5, "≥80"), (0.0, "–")])
+def test_steps_to_90_percent_of_trials_that_did_not_get_there(
+    capsys: pytest.CaptureFixture, reached: float, shown: str
+) -> None:
+    study = optuna.create_study(direction="maximize")
+    progress = StudyProgress(study, "search", total=1, enabled=True)
+    study.add_trials(completed_study(80, reached).trials)
+    progress.update()
+    assert f"90 % at {shown} " in capsys.readouterr().err
+
+
+def test_reruns_are_named_by_the_trial_they_repeat(capsys: pytest.CaptureFixture) -> None:
+    study = optuna.create_study(direction="maximize")
+    progress = StudyProgress(study, "re-runs", total=2, enabled=True)
+    for candidate in (-1, 4):
+        study.enqueue_trial({"candidate": candidate, "seed": 2})
+        study.tell(study.ask(), 1.0)
+    progress.update()
+    lines = capsys.readouterr().err.splitlines()
+    assert ["baseline" in line for line in lines] == [True, False]
+    assert ["re-run of trial 4" in line for line in lines] == [False, True]
+    assert all("seed=1002" in line and "candidate" not in line for line in lines)
+
+
+def test_time_left_includes_the_reruns(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = optuna.create_study(direction="maximize")
+    progress = StudyProgress(study, "search", total=1, enabled=True, runs_per_trial=2, runs_after=20)
+    monkeypatch.setattr("time.monotonic", lambda: progress._start_time + 4)
+    study.add_trials(completed_study().trials)
+    progress.update()
+    assert "~40 s left" in capsys.readouterr().err, "20 runs of 2 s"
+
+
+@pytest.mark.slow
+def test_searches_on_a_terminal(tmp_path: Path) -> None:
+    for number in range(3):
+        code, shown = run_on_terminal(tmp_path, "--n-trials", "3", "--workers", "2", "--study-name", f"s{number}")
+        assert code == 0, shown
+        assert "Traceback" not in shown
+        assert re.search(r"3\s+(done|running)", shown), "the live table"
+
+
+def run_on_terminal(folder: Path, *words: str) -> tuple[int, str]:
+    """Run a small search whose stderr is a pseudo-terminal; return its exit code and what it shows."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([*OPTIMIZE, *SMALL, *words], cwd=folder, stdout=slave, stderr=slave)
+    os.close(slave)
+    shown = b""
+    try:
+        while chunk := os.read(master, 65536):
+            shown += chunk
+    except OSError:  # Linux: the other end is closed
+        pass
+    os.close(master)
+    return process.wait(), shown.decode()

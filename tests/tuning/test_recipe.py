@@ -1,0 +1,35 @@
+"""Recipes: only what differs from the defaults, without derived values."""
+
+from dataclasses import replace
+
+import yaml
+
+from rlher.config.algorithms import DQNConfig
+from rlher.config.training import HerConfig, TrainConfig
+from rlher.tuning.recipe import recipe_text
+from tests.support.small_search import bit_flipping
+
+
+def dqn(n_bits: int) -> TrainConfig:
+    return TrainConfig(algo=DQNConfig(name="dqn"), env=bit_flipping(n_bits), her=HerConfig(n_sampled_goal=7))
+
+
+def written(config: TrainConfig) -> dict:
+    recipe = yaml.safe_load(recipe_text(config, ["a comment"]))
+    recipe.pop("algo", None)  # what conf/algo/dqn.yaml sets differs from the schema's defaults
+    return recipe
+
+
+def test_values_derived_from_others_are_left_out() -> None:
+    assert written(dqn(n_bits=8)) == {"env": {"n_bits": 8}, "her": {"n_sampled_goal": 7}}
+    assert written(dqn(n_bits=15)) == {"her": {"n_sampled_goal": 7}}
+
+
+def test_typed_value_of_a_derived_key_is_kept() -> None:
+    config = dqn(n_bits=8)
+    config = replace(config, env=replace(config.env, max_episode_steps=20))
+    assert written(config)["env"] == {"n_bits": 8, "max_episode_steps": 20}
+
+
+def test_head_is_a_hydra_package_and_comments() -> None:
+    assert recipe_text(dqn(n_bits=8), ["a comment"]).splitlines()[:2] == ["# @package _global_", "# a comment"]

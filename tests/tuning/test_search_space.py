@@ -1,0 +1,76 @@
+"""Search spaces: every algorithm's, the widening to the baseline, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+
+from rlher.config.algorithms import ALGORITHMS, DQNConfig
+from rlher.config.training import TrainConfig
+from rlher.tuning import search_space
+from rlher.tuning.errors import SearchSpaceError
+from rlher.tuning.objective import suggest
+
+
+def dqn() -> TrainConfig:
+    return TrainConfig(algo=DQNConfig(name="dqn"))
+
+
+@pytest.mark.parametrize(("name", "algo"), [*(("full", algo) for algo in ALGORITHMS), ("her+algo", "dqn")])
+def test_every_space_fits_every_algorithm(name: str, algo: str) -> None:
+    config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo))
+    space = search_space.load(name, config)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.enqueue_trial(search_space.baseline_params(space, config))
+    first, second = study.ask(), study.ask()
+    baseline = search_space.apply_params(config, {key: suggest(first, key, each) for key, each in space.items()})
+    assert replace(baseline, her=replace(baseline.her, goal_mix={})) == config
+    drawn = {key: suggest(second, key, each) for key, each in space.items()}
+    assert search_space.apply_params(config, drawn) != config
+
+
+def test_space_is_widened_to_the_values_of_the_baseline(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("algo: {gamma: {low: 0.9, high: 0.92}, net_arch: {choices: [[8], [16, 16]]}}\n")
+    space = search_space.load(str(file), replace(dqn(), algo=DQNConfig(name="dqn", gamma=0.97, net_arch=[64])))
+    assert (space["algo.gamma"].low, space["algo.gamma"].high) == (0.9, 0.97)
+    assert [search_space.decode(choice) for choice in space["algo.net_arch"].choices] == [[8], [16, 16], [64]]
+
+
+INVALID = [  # a space, the key of its error, what the message names: the suggested spelling, limit or word
+    ("her: {n_sampled_gaol: {low: 1, high: 2}}", "her.n_sampled_gaol", "'her.n_sampled_goal'"),
+    ("algo: {ent_coef: {choices: [auto]}}", "algo.ent_coef", "only: [sac, tqc, crossq]"),
+    ("her: {n_sampled_goal: 3}", "her.n_sampled_goal", "low: ..."),
+    ("her: {n_sampled_goal: {low: 1, hihg: 2}}", "her.n_sampled_goal", "'high'"),
+    ("her: {n_sampled_goal: {low: 1, 3: 2}}", "her.n_sampled_goal", "'3'"),
+    ("her: {n_sampled_goal: {low: 1}}", "her.n_sampled_goal", "low and high"),
+    ("her: {n_sampled_goal: {low: -3, high: 2}}", "her.n_sampled_goal", "-3"),
+    ("her: {goal_selection_strategy: {choices: [future, fianl]}}", "her.goal_selection_strategy", "'final'"),
+    ("her: {goal_selection_strategy: {low: 1, high: 2}}", "her.goal_selection_strategy", "choices"),
+    ("algo: {gamma: {low: 0.9, high: 1.5}}", "algo.gamma", "1.5"),
+    ("algo: {learning_rate: {low: 0, high: 1, log: true}}", "algo.learning_rate", "above 0"),
+    ("algo: {gradient_steps: {low: 1, high: 2}}", "algo.gradient_steps", "algo.gradient_steps=..."),
+    ("total_timesteps: {low: 10, high: 20}", "total_timesteps", "tuned"),
+    ("her: {goal_mix: {fuure: {low: 0, high: 1}}}", "her.goal_mix.fuure", "'her.goal_mix.future'"),
+    ("defaults: [hers]", None, "'her'"),
+    ("defaults: 3", "defaults", "list"),
+    ("defaults: [mine.yaml]", "defaults", "list"),
+    ("[1, 2]", None, "mapping"),
+    ("a: b: c", None, "read"),
+    ("{}", None, "algo=dqn"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "named"), INVALID, ids=[text for text, _, _ in INVALID])
+def test_invalid_space_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, key: str | None, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(text + "\n")
+    with pytest.raises(SearchSpaceError) as caught:
+        search_space.load("mine.yaml", dqn())
+    assert caught.value.key == key
+    assert caught.value.space == ("hers" if "hers" in text else "mine.yaml")
+    assert named in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,0 +1,48 @@
+"""A study that several workers share: which trials count, and who may join."""
+
+from pathlib import Path
+
+import pytest
+from optuna.study import StudyDirection
+
+from rlher.tuning.errors import StudyMismatch
+from rlher.tuning.shared_study import (
+    count_unstarted,
+    counted_trials,
+    fail_and_requeue,
+    is_surplus,
+    open_study,
+    requeue,
+)
+from rlher.tuning.storage import open_storage
+from tests.support.workers import new_study
+
+
+def test_the_later_of_two_workers_on_the_last_trial_is_surplus(tmp_path: Path) -> None:
+    study, _ = new_study(tmp_path)
+    numbers = [study.ask().number for _ in range(4)]
+    assert [is_surplus(study, number, 3) for number in numbers] == [False, False, False, True]
+    fail_and_requeue(study, numbers[1])
+    assert count_unstarted(study, 3) == 1, "the requeued trial"
+    retry = study.ask().number
+    assert not is_surplus(study, retry, 3)
+    assert is_surplus(study, numbers[3], 3)
+
+
+def test_study_with_another_identity_is_refused(tmp_path: Path) -> None:
+    storage = open_storage(None, tmp_path, 60, requeue)
+    open_study(storage, "mine", [StudyDirection.MAXIMIZE], {"objective": "success"})
+    with pytest.raises(StudyMismatch) as caught:
+        open_study(storage, "mine", [StudyDirection.MAXIMIZE], {"objective": "auc"})
+    error = caught.value
+    assert (error.study, error.key, error.stored, error.requested) == ("mine", "objective", "success", "auc")
+
+
+def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
+    study, _ = new_study(tmp_path)
+    numbers = []
+    for _ in range(3):
+        numbers.append(study.ask().number)
+        fail_and_requeue(study, numbers[-1])
+    assert [trial.number for trial in counted_trials(study)] == [numbers[-1]]
+    assert count_unstarted(study, 1) == 0
