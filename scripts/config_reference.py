@@ -1,4 +1,4 @@
-"""Write the reference of all config keys, as Markdown, from the schema in rlher/config/py."""
+"""Write the reference of all config keys, as Markdown, from the schema in rlher/config/."""
 
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass

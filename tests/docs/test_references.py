@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.config.algorithms import ALGO_SCHEMAS
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS
 from rlher.config.key import dotted_keys
 from rlher.config.store import VERB_SCHEMAS
@@ -81,8 +81,8 @@ def test_reference_has_every_key() -> None:
     for command, schema in VERB_SCHEMAS.items():
         assert f"## rlher {command}\n" in page
         assert [key for key in dotted_keys(schema) if key != "env" and f"| `{key}` |" not in page] == []
-    for schema in ALGO_SCHEMAS.values():
-        assert [key for key in dotted_keys(schema, "algo.") if f"| `{key}` |" not in page] == []
+    for algorithm in ALGORITHMS.values():
+        assert [key for key in dotted_keys(algorithm.config, "algo.") if f"| `{key}` |" not in page] == []
     for schema in ENV_SCHEMAS.values():
         assert [key for key in dotted_keys(schema, "env.") if f"| `{key}` |" not in page] == []
 
@@ -90,7 +90,7 @@ def test_reference_has_every_key() -> None:
 def test_documented_keys_exist() -> None:
     sections = "algo|env|her|engine|normalize|eval|checkpoint"
     known = set(dotted_keys(VERB_SCHEMAS["optimize"]))
-    known |= {key for schema in ALGO_SCHEMAS.values() for key in dotted_keys(schema, "algo.")}
+    known |= {key for algorithm in ALGORITHMS.values() for key in dotted_keys(algorithm.config, "algo.")}
     known |= {key for schema in ENV_SCHEMAS.values() for key in dotted_keys(schema, "env.")}
     for name in NAMES:
         named = re.findall(rf"`((?:{sections})\.\w+(?:\.\w+)*)\b(?!/)(?<!json)", prose(name))
