@@ -19,8 +19,8 @@ class EnvironmentFault(Exception):
 
 
 def os_error_reason(error: OSError) -> str:
-    """Return why a file cannot be read or written, as the system puts it: ``"No space left on device"``."""
-    return error.strerror or str(error)
+    """Return why a file cannot be read or written, for example ``"No space left on device"``."""
+    return error.strerror or first_line(error)
 
 
 def first_line(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from rlher.analysis import loading, plotting
 from rlher.analysis.html import media
-from rlher.evaluation.video.writer import video
+from rlher.evaluation.video.writer import open_video
 from tests.conftest import Make
 from tests.support.browser import chromium, complaints, is_installed, requests, switches
 
@@ -28,7 +28,7 @@ NASTY = "</script><script>hacked = 1</script><img src=x onerror='hacked = 2'>\"'
 
 
 def film(path: Path, frames: list[np.ndarray], fps: int) -> None:
-    with video(path, frames[0].shape[1::-1], fps) as add:
+    with open_video(path, frames[0].shape[1::-1], fps) as add:
         for frame in frames:
             add(frame)
 

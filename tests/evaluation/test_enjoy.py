@@ -17,12 +17,12 @@ from rlher.cli.main import main
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.evaluation.rollout import Episode, play_episodes
 from rlher.evaluation.video import captions, tiling
-from rlher.evaluation.video.recorder import Look, filming
-from rlher.evaluation.video.tiling import Grid, Reel
+from rlher.evaluation.video.recorder import VideoOptions, record_video
+from rlher.evaluation.video.tiling import EpisodeFrames, Grid
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=6", "~tuned", *TINY)
-INK, CAPTION = np.array(captions.INK), captions.HEIGHT
+INK, CAPTION = np.array(captions.FOREGROUND), captions.HEIGHT
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def ink(strip: np.ndarray) -> np.ndarray:
 def caption(width: int, over: bool = False, **outcome: bool) -> np.ndarray:
     episode = Episode(0, length=17, **outcome)
     picture = np.full((30, width, 3), 77, dtype=np.uint8)
-    whole = captions.captioned(picture, 3, episode, over, ["distance 0.034", "goal 1.34 0.75 0.53"])
+    whole = captions.add_caption(picture, 3, episode, over, ["distance 0.034", "goal 1.34 0.75 0.53"])
     assert (whole[:30] == 77).all(), "a caption hides nothing"
     assert whole.shape == (30 + CAPTION, width, 3)
     return whole[30:]
@@ -85,8 +85,8 @@ def test_the_outcome_shows_in_colour_and_words() -> None:
         "missed": caption(300, over=True),
     }
     for outcome, strip in ends.items():
-        assert tuple(strip[0, 0]) == captions.PAPER_OF_OUTCOME[outcome]
-    assert tuple(caption(300, success=True)[0, 0]) == captions.PAPER, "not before the end"
+        assert tuple(strip[0, 0]) == captions.OUTCOME_COLORS[outcome]
+    assert tuple(caption(300, success=True)[0, 0]) == captions.BACKGROUND, "not before the end"
     assert len({ink(strip).tobytes() for strip in ends.values()}) == 4
 
 
@@ -114,23 +114,23 @@ def test_the_goal_is_told_in_a_measure_that_means_something() -> None:
 
 
 def test_a_grid_is_read_and_chosen() -> None:
-    assert tiling.parse("auto") is None
-    assert tiling.parse("3x2") == tiling.parse("3×2") == Grid(3, 2)
-    assert tiling.best(6, 480, 520) == Grid(3, 2)
-    assert tiling.best(1, 480, 520) == Grid(1, 1)
-    assert tiling.best(5, 3000, 100) == Grid(1, 5)
-    assert tiling.best(3, 600, 340) == Grid(3, 1), "no cell left empty for tiles larger than they are drawn"
-    assert tiling.best(500, 480, 520) == tiling.best(tiling.MOST, 480, 520) == Grid(5, 2)
+    assert tiling.parse_grid("auto") is None
+    assert tiling.parse_grid("3x2") == tiling.parse_grid("3×2") == Grid(3, 2)
+    assert tiling.best_grid(6, 480, 520) == Grid(3, 2)
+    assert tiling.best_grid(1, 480, 520) == Grid(1, 1)
+    assert tiling.best_grid(5, 3000, 100) == Grid(1, 5)
+    assert tiling.best_grid(3, 600, 340) == Grid(3, 1), "no cell left empty for tiles larger than they are drawn"
+    assert tiling.best_grid(500, 480, 520) == tiling.best_grid(tiling.MAX_TILES, 480, 520) == Grid(5, 2)
 
 
 def test_tiles_lie_in_their_places_and_keep_their_last_picture() -> None:
     reels = []
     for colour, length in ((60, 2), (120, 4), (180, 1)):
-        reel = Reel()
+        reel = EpisodeFrames()
         for step in range(length):
             reel.append(np.full((5, 7, 3), colour + step, dtype=np.uint8))
         reels.append(reel)
-    made = list(tiling.frames(reels, Grid(2, 2)))
+    made = list(tiling.tiled(reels, Grid(2, 2)))
     assert len(made) == 4
     gap = tiling.GAP
     assert made[0].shape == (10 + gap, 14 + gap, 3)
@@ -169,8 +169,8 @@ class Blinking:
 @pytest.mark.parametrize("kind", [".mp4", ".gif"])
 def test_a_film_has_pages_and_its_width(tmp_path: Path, kind: str) -> None:
     path, env = tmp_path / f"film{kind}", Blinking()
-    look = Look(Grid(2, 1), width=305, captions=False)
-    with filming(path, env, EnvConfig(), 3, look) as filmed:
+    look = VideoOptions(Grid(2, 1), width=305, captions=False)
+    with record_video(path, env, EnvConfig(), 3, look) as filmed:
         assert len(list(play_episodes(env, lambda seen: np.zeros(1), 3, seed=1, on_step=filmed))) == 3
     made = film(path)
     assert len(made) == 2 * (4 + 15), "two pages of four frames and a second and a half"
@@ -185,9 +185,9 @@ def test_a_film_has_pages_and_its_width(tmp_path: Path, kind: str) -> None:
 def test_a_film_that_fails_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     env = Blinking()
     env.render = lambda: 1 / 0
-    with filming(tmp_path / "film.mp4", env, EnvConfig(), 2) as filmed:
+    with record_video(tmp_path / "film.mp4", env, EnvConfig(), 2) as filmed:
         assert len(list(play_episodes(env, lambda seen: np.zeros(1), 2, seed=1, on_step=filmed))) == 2
-    assert capsys.readouterr().err.count("no video: drawing failed with ZeroDivisionError") == 1
+    assert capsys.readouterr().err.count("no video: rendering failed with ZeroDivisionError") == 1
     assert not list(tmp_path.iterdir())
 
 
@@ -307,7 +307,7 @@ def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.Mon
     before_building()
     config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
     env = make_env(config, render_mode="rgb_array")
-    with filming(tmp_path / "film.mp4", env, config, 1, Look(captions=False)) as filmed:
+    with record_video(tmp_path / "film.mp4", env, config, 1, VideoOptions(captions=False)) as filmed:
         list(play_episodes(env, lambda seen: np.zeros(2), 1, seed=0, on_step=filmed))
     env.close()
     assert all(frame.std() > 10 for frame in film(tmp_path / "film.mp4")), "a blank frame"
@@ -350,7 +350,7 @@ def test_enjoy_of_what_cannot_be_drawn_says_so(rlher, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.err.count("no render_mode 'rgb_array'") == 1, "and the run goes on"
     seen, filmed = rlher("enjoy", "--episodes", "1"), rlher("enjoy", "--episodes", "1", "--video", "a.gif")
-    assert "there is nothing to see" in seen.err
+    assert "no render_mode 'rgb_array'" in seen.err
     assert "Warning" not in seen.err
     assert seen.out.startswith("episode 1:")
     assert (seen.code, filmed.code) == (0, 1)
@@ -472,5 +472,5 @@ def test_a_renderer_that_fails_ends_the_clips_and_not_the_run(rlher, monkeypatch
     monkeypatch.setattr(BitFlippingEnv, "render", lambda self: 1 / 0)
     done = rlher("train", *BITS, "total_timesteps=120", "eval.freq=20", "record=true")
     assert done.code == 0, done.err
-    assert done.err.count("no video: drawing failed with ZeroDivisionError") == 1
+    assert done.err.count("no video: rendering failed with ZeroDivisionError") == 1
     assert not list(Path("logs/dqn/BitFlipping-v0_1").glob("clips/*"))

@@ -13,8 +13,8 @@ from rlher.envs.rendering import before_building, has_display
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.source import find_source
 from rlher.evaluation.video import tiling
-from rlher.evaluation.video.recorder import Look, filming
-from rlher.evaluation.video.writer import require_video_name
+from rlher.evaluation.video.recorder import VideoOptions, record_video
+from rlher.evaluation.video.writer import require_video_suffix
 
 EPISODES = 6
 
@@ -26,8 +26,8 @@ def enjoy(config: EnjoyConfig) -> int:
     :raises UserError: no such run, no readable model, a grid that is none, or a video file name of an unknown kind.
     """
     if config.video:
-        require_video_name(Path(config.video))
-    layout = tiling.parse(config.grid)
+        require_video_suffix(Path(config.video))
+    layout = tiling.parse_grid(config.grid)
     source = find_source(config, ("best", "last"))
     window = config.video is None and layout is None and has_display() and "human" in render_modes(source.env)
     if not window:
@@ -36,9 +36,9 @@ def enjoy(config: EnjoyConfig) -> int:
     print(escape_control(source.name), file=sys.stderr)
     episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else EPISODES)
     path = Path(config.video) if config.video else source.folder / "enjoy.mp4"
-    look = Look(layout, config.width, config.captions, config.fps)
+    look = VideoOptions(layout, config.width, config.captions, config.fps)
     outcomes = []
-    filmed = filming(path, agent.env, agent.config, episodes, look) if not window else nullcontext()
+    filmed = record_video(path, agent.env, agent.config, episodes, look) if not window else nullcontext()
     with closing(agent.env), filmed as film:
         for episode in play_episodes(agent.env, agent.policy, episodes, config.seed, film):
             outcomes.append(episode)
@@ -46,7 +46,7 @@ def enjoy(config: EnjoyConfig) -> int:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
     if config.json:
         print(json.dumps({**source.keys, "episodes": [asdict(each) for each in outcomes]}))
-    if film and not film.broken:
+    if film and not film.failed:
         print(f"video: {path}", file=sys.stderr)
         return 0
     return 1 if config.video else 0

@@ -1,1 +1,1 @@
-"""Episodes as video: recording, tiling, captions, writing the file."""
+"""Videos of episodes, several side by side, with captions."""

@@ -1,4 +1,4 @@
-"""What is written under a picture: episode, step, how far the goal is, and how it ended."""
+"""Captions under a tile of a video: episode, step, distance to the goal, and outcome."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,48 +11,52 @@ from PIL import Image, ImageDraw, ImageFont
 from rlher.config.environment import EnvConfig
 from rlher.evaluation.rollout import Episode, Observation
 
-FONT_SIZE, LINE, MARGIN = 13, 17, 6
-HEIGHT = 2 * LINE + MARGIN
-PAPER, INK = (38, 42, 46), (236, 236, 236)
-PAPER_OF_OUTCOME = {
+FONT_SIZE, LINE_HEIGHT, MARGIN = 13, 17, 6
+HEIGHT = 2 * LINE_HEIGHT + MARGIN
+BACKGROUND, FOREGROUND = (38, 42, 46), (236, 236, 236)
+OUTCOME_COLORS = {
     "success": (30, 132, 73),
     "crashed": (176, 58, 46),
     "reached, then left": (154, 102, 18),
     "missed": (98, 104, 110),
 }
-MOST_NUMBERS = 3  # of a goal that can be read at a glance
+MAX_GOAL_SIZE = 3
+"""Goals with more numbers are not written out."""
 
 GoalText = Callable[[Observation], list[str]]
+"""Returns texts about the goal of an observation, the most important first."""
 
 
-def captioned(picture: np.ndarray, number: int, episode: Episode, over: bool, goal: list[str]) -> np.ndarray:
-    """Return a picture with a strip of two lines under it, whose colour tells the outcome.
+def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool, goal: list[str]) -> np.ndarray:
+    """Return an image with a caption of two lines below it; the colour shows the outcome.
 
-    :param picture: (height, width, 3), uint8.
-    :param number: of the episode, as people count.
-    :param episode: so far.
-    :param over: whether it has ended.
-    :param goal: what to say of the goal, the most important first.
+    :param image: (height, width, 3), uint8.
+    :param number: number of the episode, from 1.
+    :param episode: the episode so far.
+    :param is_over: whether it has ended.
+    :param goal: texts about the goal, the most important first.
     :return: (height + :data:`HEIGHT`, width, 3), uint8.
     """
-    paper = PAPER_OF_OUTCOME[episode.outcome] if over else PAPER
-    strip = Image.new("RGB", (picture.shape[1], HEIGHT), paper)
+    strip = Image.new("RGB", (image.shape[1], HEIGHT), OUTCOME_COLORS[episode.outcome] if is_over else BACKGROUND)
     steps = f"{episode.length} step{'s' if episode.length != 1 else ''}"
-    now = [f"{episode.outcome}, {steps}", episode.outcome] if over else [f"step {episode.length}", str(episode.length)]
-    _line(strip, 0, [f"episode {number}", f"#{number}", ""], now)
-    _line(strip, 1, goal[:1], [*goal[1:], ""])
-    return np.concatenate([picture, np.asarray(strip)])
+    if is_over:
+        status = [f"{episode.outcome}, {steps}", episode.outcome]
+    else:
+        status = [f"step {episode.length}", str(episode.length)]
+    _draw_line(strip, 0, [f"episode {number}", f"#{number}", ""], status)
+    _draw_line(strip, 1, goal[:1], [*goal[1:], ""])
+    return np.concatenate([image, np.asarray(strip)])
 
 
-def _line(strip: Image.Image, number: int, left: list[str], right: list[str]) -> None:
-    """Write the longest of the texts that fit side by side, those on the right before those on the left."""
-    pen, font, room = ImageDraw.Draw(strip), _font(), strip.width - 2 * MARGIN
+def _draw_line(strip: Image.Image, line: int, left: list[str], right: list[str]) -> None:
+    """Draw the first pair of texts, one on each side, that fits the width; ``right`` takes precedence."""
+    pen, font, width = ImageDraw.Draw(strip), _font(), strip.width - 2 * MARGIN
     pairs = [(one, two) for two in right for one in left]
-    fits = (pair for pair in pairs if sum(map(font.getlength, pair)) + 2 * MARGIN * all(pair) <= room)
+    fits = (pair for pair in pairs if sum(map(font.getlength, pair)) + 2 * MARGIN * all(pair) <= width)
     one, two = next(fits, pairs[-1])
-    top = MARGIN // 2 + number * LINE
-    pen.text((MARGIN, top), one, INK, font)
-    pen.text((strip.width - MARGIN - font.getlength(two), top), two, INK, font)
+    top = MARGIN // 2 + line * LINE_HEIGHT
+    pen.text((MARGIN, top), one, FOREGROUND, font)
+    pen.text((strip.width - MARGIN - font.getlength(two), top), two, FOREGROUND, font)
 
 
 @cache
@@ -61,38 +65,38 @@ def _font() -> Any:
 
 
 def goal_text(config: EnvConfig, env: gym.Env) -> GoalText:
-    """Return what to say of the goal of an observation, in the measure that means something in this environment.
+    """Return a function that describes the goal of an observation.
 
-    Where the reward is a distance, as parking's, it is that; of bits it is how many are wrong; else it is the distance
-    between the goals, and the goal itself where it is a few numbers.
+    It gives the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if goals
+    are bits, else the Euclidean distance between achieved and desired goal, and the goal itself if it is small.
 
     :param config: its ``reward_range`` and ``success_reward`` are used.
-    :param env: asked for ``compute_reward``.
+    :param env: its ``compute_reward`` is called.
     """
     space: Any = env.observation_space
     desired = space["desired_goal"]
     low, high = config.reward_range or (0.0, 0.0)
     if low is None and config.success_reward != high:
-        return lambda seen: _reward_text(config, env, seen)
+        return lambda observation: _reward_text(config, env, observation)
     if isinstance(desired, gym.spaces.Box) and (desired.low == 0).all() and (desired.high == 1).all():
         return _bits_text
     return _distance_text
 
 
-def _reward_text(config: EnvConfig, env: gym.Env, seen: Observation) -> list[str]:
-    reward = env.get_wrapper_attr("compute_reward")(seen["achieved_goal"], seen["desired_goal"], {})
+def _reward_text(config: EnvConfig, env: gym.Env, observation: Observation) -> list[str]:
+    reward = env.get_wrapper_attr("compute_reward")(observation["achieved_goal"], observation["desired_goal"], {})
     target = [] if config.success_reward is None else [f"goal at {-config.success_reward:.2f}"]
     return [f"distance {-float(reward):.2f}", *target]
 
 
-def _bits_text(seen: Observation) -> list[str]:
-    achieved, desired = seen["achieved_goal"], seen["desired_goal"]
+def _bits_text(observation: Observation) -> list[str]:
+    achieved, desired = observation["achieved_goal"], observation["desired_goal"]
     if not np.isin([achieved, desired], (0, 1)).all():
-        return _distance_text(seen)
+        return _distance_text(observation)
     return [f"{int((achieved != desired).sum())} of {desired.size} bits wrong"]
 
 
-def _distance_text(seen: Observation) -> list[str]:
-    achieved, desired = (np.asarray(seen[name], dtype=np.float64) for name in ("achieved_goal", "desired_goal"))
-    numbers = [f"goal {' '.join(f'{value:.2f}' for value in desired.flat)}"] if desired.size <= MOST_NUMBERS else []
-    return [f"distance {np.linalg.norm(achieved - desired):.3f}", *numbers]
+def _distance_text(observation: Observation) -> list[str]:
+    achieved, desired = (np.asarray(observation[name], dtype=np.float64) for name in ("achieved_goal", "desired_goal"))
+    goal = [f"goal {' '.join(f'{value:.2f}' for value in desired.flat)}"] if desired.size <= MAX_GOAL_SIZE else []
+    return [f"distance {np.linalg.norm(achieved - desired):.3f}", *goal]

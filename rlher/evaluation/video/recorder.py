@@ -1,10 +1,9 @@
-"""Episodes on film: drawn, captioned, side by side, written as they are played."""
+"""Record episodes while they are played: rendered, captioned, side by side, written to a video file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -15,120 +14,123 @@ from rlher.envs.fault_guard import describe_error
 from rlher.envs.rendering import NoRenderer, before_drawing
 from rlher.evaluation.rollout import Episode, Observation
 from rlher.evaluation.video import captions, tiling
-from rlher.evaluation.video.tiling import Grid, Reel
-from rlher.evaluation.video.writer import Write, video
+from rlher.evaluation.video.tiling import EpisodeFrames, Grid
+from rlher.evaluation.video.writer import AppendFrame, open_video
 
-LINGER = 1.5
-"""Seconds for which the last pictures stay, so that the outcomes can be read."""
+LAST_FRAME_SECONDS = 1.5
+"""Seconds for which the last frame of a page stays, so that the outcomes can be read."""
 
-NARROWEST = 200
-"""Pixels of a captioned tile, so that the words have room."""
+MIN_CAPTION_WIDTH = 200
+"""Minimum width of a tile with a caption, in pixels."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a film is to look.
+class VideoOptions:
+    """Layout and captions of a video.
 
-    :param layout: tiles side by side, further episodes follow on the next page; None: as they fit.
-    :param width: of the video, in pixels; None: as drawn, within a screen.
-    :param captions: write episode, step, goal and outcome under each picture.
-    :param fps: frames a second; None: the environment's own.
+    :param grid: tiles side by side, further episodes follow on the next page; None: the best fit for a screen.
+    :param width: width of the video in pixels; None: as rendered, within a screen.
+    :param captions: whether episode, step, goal and outcome are written under each tile.
+    :param fps: frames per second; None: the environment's ``render_fps``.
     """
 
-    layout: Grid | None = None
+    grid: Grid | None = None
     width: int | None = None
     captions: bool = True
     fps: float | None = None
 
 
-class Film:
-    """Films what :func:`rlher.evaluation.rollout.play_episodes` tells it as its ``on_step``; made by :func:`filming`.
+class VideoRecorder:
+    """An ``on_step`` callback of :func:`rlher.evaluation.rollout.play_episodes` that writes a video.
 
-    Where drawing fails it says so once, on stderr, and films no more.
+    If rendering fails it warns once and records nothing more. Made by :func:`record_video`.
 
-    :param open_video: called with the first frame's width and height; returns what writes frames.
+    :param episodes: number of episodes that will be played.
+    :param stack: closes the video file, which is opened with the first frame.
     """
 
     def __init__(
-        self,
-        env: gym.Env,
-        config: EnvConfig,
-        episodes: int,
-        look: Look,
-        fps: float,
-        open_video: Callable[[tuple[int, int]], Write],
+        self, path: Path, env: gym.Env, config: EnvConfig, episodes: int, options: VideoOptions, stack: ExitStack
     ) -> None:
-        self.broken = False
-        self._env, self._episodes, self._look, self._fps = env, episodes, look, fps
-        self._goal = captions.goal_text(config, env) if look.captions else None
-        self._open_video = open_video
-        self._write: Any = None  # Write, once there is a frame
-        self._page = [Reel()]
+        self.failed = False
+        self._path, self._env, self._episodes, self._options, self._stack = path, env, episodes, options, stack
+        self._fps = options.fps or env.metadata.get("render_fps") or 30
+        self._goal_text = captions.goal_text(config, env) if options.captions else None
+        self._append: AppendFrame | None = None
+        self._page = [EpisodeFrames()]
         self._number = 1
-        self._layout, self._size = look.layout, (0, 0)
+        self._grid, self._tile_size = options.grid, (0, 0)
 
-    def __call__(self, episode: Episode, observation: Observation, over: bool) -> None:
-        """Take a picture; with the last one of a page, write the page."""
-        if self.broken:
+    def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
+        """Render a frame; at the end of the last episode of a page, write the page."""
+        if self.failed:
             return
         try:
-            self._page[-1].append(self._tile(episode, observation, over))
+            self._page[-1].append(self._tile(episode, observation, is_over))
         except Exception as error:  # every renderer fails with exceptions of its own
-            self.broken = True
-            why = str(error) if isinstance(error, NoRenderer) else f"drawing failed with {describe_error(error)}."
-            warn(f"no video: {why}")
+            self.failed = True
+            reason = str(error) if isinstance(error, NoRenderer) else f"rendering failed with {describe_error(error)}."
+            warn(f"no video: {reason}")
             return
-        if over:
+        if is_over:
             self._number += 1
-            if self._layout and len(self._page) == self._layout.cells:
-                self.finish_page()
-            self._page.append(Reel())
+            if self._grid and len(self._page) == self._grid.cells:
+                self.write_page()
+            self._page.append(EpisodeFrames())
 
-    def finish_page(self) -> None:
-        """Write the episodes filmed since the last page, side by side."""
-        reels = [reel for reel in self._page if len(reel)]
+    def write_page(self) -> None:
+        """Write the episodes recorded since the last page, side by side."""
+        episodes = [frames for frames in self._page if len(frames)]
         self._page = []
-        if self.broken or self._layout is None or not reels:
+        if self.failed or self._grid is None or not episodes:
             return
-        for frame in tiling.frames(reels, self._layout):
-            self._write = self._write or self._open_video(frame.shape[1::-1])
+        for frame in tiling.tiled(episodes, self._grid):
             self._write(frame)
-        for _ in range(round(LINGER * self._fps)):
+        for _ in range(round(LAST_FRAME_SECONDS * self._fps)):
             self._write(frame)
 
-    def _tile(self, episode: Episode, observation: Observation, over: bool) -> np.ndarray:
+    def _write(self, frame: np.ndarray) -> None:
+        if self._append is None:
+            self._append = self._stack.enter_context(open_video(self._path, frame.shape[1::-1], self._fps))
+        self._append(frame)
+
+    def _tile(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
+        """Return the rendered environment in the size of a tile, with its caption."""
+        image = self._render()
+        height, width, _ = image.shape
+        caption_height = captions.HEIGHT if self._goal_text else 0
+        if self._grid is None:
+            self._grid = tiling.best_grid(self._episodes, width, height + caption_height)
+        if self._tile_size == (0, 0):
+            scale = tiling.scale(self._grid, width, height + caption_height, self._options.width)
+            self._tile_size = max(int(width * scale), 1), max(int(height * scale), 1)
+        image = tiling.resize(image, self._tile_size)
+        if self._goal_text is None:
+            return image
+        if self._options.width is None:
+            image = tiling.pad_width(image, MIN_CAPTION_WIDTH)
+        return captions.add_caption(image, self._number, episode, is_over, self._goal_text(observation))
+
+    def _render(self) -> np.ndarray:
         if "rgb_array" not in (self._env.metadata.get("render_modes") or ()):
-            raise NoRenderer("there is nothing to see, the environment has no render_mode 'rgb_array'.")
+            raise NoRenderer("the environment has no render_mode 'rgb_array'.")
         before_drawing()
-        picture = np.asarray(self._env.render(), dtype=np.uint8)[..., :3]
-        height, width, _ = picture.shape
-        strip = captions.HEIGHT if self._goal else 0
-        if self._layout is None:
-            self._layout = tiling.best(self._episodes, width, height + strip)
-        if self._size == (0, 0):
-            scale = tiling.scale(self._layout, width, height + strip, self._look.width)
-            self._size = max(int(width * scale), 1), max(int(height * scale), 1)
-        picture = tiling.resized(picture, self._size)
-        if self._goal is None:
-            return picture
-        if self._look.width is None:
-            picture = tiling.widened(picture, NARROWEST)
-        return captions.captioned(picture, self._number, episode, over, self._goal(observation))
+        return np.asarray(self._env.render(), dtype=np.uint8)[..., :3]
 
 
 @contextmanager
-def filming(path: Path, env: gym.Env, config: EnvConfig, episodes: int, look: Look | None = None) -> Iterator[Film]:
-    """Film episodes that are played in the block; the file is there when it ends, if anything could be drawn.
+def record_video(
+    path: Path, env: gym.Env, config: EnvConfig, episodes: int, options: VideoOptions | None = None
+) -> Iterator[VideoRecorder]:
+    """Record episodes that are played in the block; there is no file if nothing could be rendered.
 
     :param path: file to write, .mp4 or .gif.
     :param env: environment with the render mode ``"rgb_array"``.
-    :param config: of the environment.
-    :param episodes: how many will be played.
+    :param config: config of the environment.
+    :param episodes: number of episodes that will be played.
     :raises UserError: the file cannot be written.
     """
-    look = look or Look()
-    fps = look.fps or env.metadata.get("render_fps") or 30
     with ExitStack() as stack:
-        film = Film(env, config, episodes, look, fps, lambda size: stack.enter_context(video(path, size, fps)))
-        yield film
-        film.finish_page()
+        recorder = VideoRecorder(path, env, config, episodes, options or VideoOptions(), stack)
+        yield recorder
+        recorder.write_page()

@@ -1,4 +1,4 @@
-"""Writing frames as a video, with the ffmpeg that imageio's wheel carries."""
+"""Write frames to an MP4 (H.264) or GIF file with imageio-ffmpeg."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -8,53 +8,47 @@ from typing import Any
 import imageio_ffmpeg
 import numpy as np
 
-from rlher.core.errors import UserError
-from rlher.core.files import atomic_write
+from rlher.core.errors import UserError, first_line
+from rlher.core.files import output_file
 
-KINDS: dict[str, dict[str, Any]] = {
+FORMATS: dict[str, dict[str, Any]] = {
     ".mp4": dict(codec="libx264", quality=6),
-    # One palette made of all frames, of which only what changes is stored.
     ".gif": dict(
         codec="gif",
         pix_fmt_out="pal8",
         quality=None,
-        output_params=[
+        output_params=[  # one palette for all frames; only the part of a frame that changes is stored
             "-filter_complex",
             "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
         ],
     ),
 }
 
-Write = Callable[[np.ndarray], None]
+AppendFrame = Callable[[np.ndarray], None]
 
 
-def require_video_name(path: Path) -> None:
-    """Refuse a file name of an unknown kind.
-
-    :raises UserError: it ends neither in .mp4 nor in .gif.
-    """
-    if path.suffix.lower() not in KINDS:
-        raise UserError(f"a video's name must end in {' or '.join(KINDS)}, not {path.suffix or 'nothing'!r}.")
+def require_video_suffix(path: Path) -> None:
+    """Raise UserError if a file name ends neither in .mp4 nor in .gif."""
+    if path.suffix.lower() not in FORMATS:
+        raise UserError(f"video={path} is neither an MP4 nor a GIF file; use a name that ends in .mp4 or .gif.")
 
 
 @contextmanager
-def video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Write]:
-    """Yield a function that adds a frame to an MP4 (H.264) or GIF, by the name's ending; the file is there at the end.
+def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[AppendFrame]:
+    """Yield a function that appends a frame (height, width, 3), uint8; the file appears at the end of the block.
 
-    Frames have shape (height, width, 3), uint8. An odd side gets a line more, as H.264 wants it.
-
-    :param size: width and height of every frame, in pixels.
+    :param size: width and height of every frame in pixels; even numbers for MP4.
+    :param fps: frames per second.
     :raises UserError: the file cannot be written.
     """
-    require_video_name(path)
-    width, height = (side + side % 2 for side in size)
-    margin = ((0, height - size[1]), (0, width - size[0]), (0, 0))
+    require_video_suffix(path)
+    options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="error", **FORMATS[path.suffix.lower()])
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as temporary:
-            options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="error", **KINDS[path.suffix.lower()])
-            with closing(imageio_ffmpeg.write_frames(str(temporary), (width, height), **options)) as ffmpeg:
-                ffmpeg.send(None)
-                yield lambda frame: ffmpeg.send(np.ascontiguousarray(np.pad(frame, margin, mode="edge")))
-    except (OSError, RuntimeError) as error:  # the latter where there is no ffmpeg
-        raise UserError(f"cannot write {path}: {str(error).splitlines()[0]}.") from error
+        with (
+            output_file(path) as temporary,
+            closing(imageio_ffmpeg.write_frames(str(temporary), size, **options)) as ffmpeg,
+        ):
+            ffmpeg.send(None)
+            yield lambda frame: ffmpeg.send(np.ascontiguousarray(frame))
+    except RuntimeError as error:  # there is no ffmpeg
+        raise UserError(f"cannot write {path}: {first_line(error)}.") from error

@@ -14,7 +14,7 @@ from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.policy import make_policy
 from rlher.evaluation.rollout import play_episodes
-from rlher.evaluation.video.recorder import filming
+from rlher.evaluation.video.recorder import record_video
 from rlher.runs import model_file
 from rlher.runs.run_folder import Run
 from rlher.training.callbacks.evaluation import Evaluate
@@ -98,11 +98,11 @@ class KeepClips(Keepsake):
         try:
             with (
                 closing(make_env(config.env, render_mode="rgb_array")) as env,
-                filming(path, env, config.env, EPISODES) as film,
+                record_video(path, env, config.env, EPISODES) as film,
             ):
                 for _ in play_episodes(env, policy, EPISODES, config.eval.seed, film):
                     pass
-                self._broken = film.broken
+                self._broken = film.failed
         except (UserError, EnvironmentFault) as error:
             warn(f"no clip: {error}")
             self._broken = True
