@@ -1,1 +1,1 @@
-"""Reading many runs: learning curves, comparison, plots and the HTML report."""
+"""Read many runs: learning curves, comparison tables, pictures and the HTML report."""

@@ -1,4 +1,4 @@
-"""Runs of a group as one line: their interquartile mean and its band."""
+"""The learning curve of a group of runs: interquartile mean over seeds and its bootstrap interval."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,24 +6,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.analysis.loading import Group
+from rlher.analysis.errors import MissingColumn
+from rlher.analysis.grouping import Group
 from rlher.core import stats
 
-MOST = 500
-"""Points a line is drawn with: more cannot be told apart."""
+MIN_SEEDS = 3
+"""Fewest runs of a group for an interval, a probability of improvement or a performance profile."""
+
+MAX_POINTS = 500
+"""Points of a drawn line; more cannot be told apart."""
 
 
 @dataclass(frozen=True)
-class Average:
-    """A group as one line.
+class GroupCurve:
+    """The learning curve of a group.
 
-    :param group: whose it is.
-    :param seeds: x and y of each run, as long as the run is; runs without a number in both are left out.
-    :param x: (points,) every x any run was evaluated at, as far as all have come.
-    :param iqm: (points,) interquartile mean of the runs there.
-    :param low: (points,) lower end of its 95 % interval, NaN of a single run.
+    :param group: the runs.
+    :param seeds: x and y of each run with numbers in both columns.
+    :param x: (points,) all x at which a run was evaluated, within the range that all runs cover.
+    :param iqm: (points,) interquartile mean over runs.
+    :param low: (points,) lower end of its 95 % bootstrap interval, NaN with fewer than :data:`MIN_SEEDS` runs.
     :param high: (points,) upper end.
-    :param stretch: evaluations that a point of the longest run is the mean of; 1 where there are few enough.
+    :param window: number of evaluations of the longest run that one point is the mean of.
     """
 
     group: Group
@@ -32,58 +36,92 @@ class Average:
     iqm: NDArray
     low: NDArray
     high: NDArray
-    stretch: int
+    window: int
+
+    @property
+    def has_band(self) -> bool:
+        """Whether there are enough seeds for an interval."""
+        return len(self.seeds) >= MIN_SEEDS
+
+    @property
+    def label(self) -> str:
+        """Label of the group with its number of seeds."""
+        return seeds_label(self.group, len(self.seeds))
 
 
-def average(group: Group, x: str, y: str) -> Average:
-    """Average the runs of a group over one column of their evaluations.
+def seeds_label(group: Group, count: int) -> str:
+    """Return the label of a group with a number of seeds."""
+    return f"{group.label} ({count} seed{'s' if count != 1 else ''})"
 
-    :param x: column that the line is over.
-    :param y: column that it is of.
+
+def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
+    """Return the curve of each group that has numbers in two columns of ``evaluations.csv``.
+
+    :param x: column of the horizontal axis.
+    :param y: column of the vertical axis.
+    :raises MissingColumn: no run has the columns, or numbers in both.
     """
-    tables = [curve.rows.dropna(subset=[x, y]) for curve in group.curves if {x, y} <= set(curve.rows)]
-    seeds = [_thinned(rows[x].to_numpy(float), rows[y].to_numpy(float)) for rows in tables if len(rows)]
-    stretch = max((_stretch(len(rows)) for rows in tables), default=1)
+    known = {str(column) for group in groups for run in group.runs for column in run.evaluations}
+    for column in (x, y):
+        if column not in known:
+            raise MissingColumn([column], known)
+    curves = [curve for group in groups if (curve := aggregate(group, x, y)).seeds]
+    if not curves:
+        raise MissingColumn([x, y], known)
+    return curves
+
+
+def aggregate(group: Group, x: str, y: str) -> GroupCurve:
+    """Return the learning curve of a group; without seeds if no run has numbers in both columns.
+
+    :param x: column of the horizontal axis.
+    :param y: column of the vertical axis.
+    """
+    tables = [run.evaluations.dropna(subset=[x, y]) for run in group.runs if {x, y} <= set(run.evaluations)]
+    seeds = [_downsample(rows[x].to_numpy(float), rows[y].to_numpy(float)) for rows in tables if len(rows)]
+    window = max((_window(len(rows)) for rows in tables), default=1)
     grid, values = common_grid(seeds)
     if not len(grid):
-        return Average(group, seeds, grid, grid, grid, grid, stretch)
-    middle = stats.iqm(values)
-    low, high = stats.bootstrap_interval([values]) or (middle * np.nan, middle * np.nan)
-    return Average(group, seeds, grid, middle, low, high, stretch)
+        return GroupCurve(group, seeds, grid, grid, grid, grid, window)
+    iqm = stats.iqm(values)
+    interval = stats.bootstrap_interval([values]) if len(seeds) >= MIN_SEEDS else None
+    low, high = interval or (iqm * np.nan, iqm * np.nan)
+    return GroupCurve(group, seeds, grid, iqm, low, high, window)
 
 
-def remarks(lines: Iterable[Average]) -> list[str]:
-    """Say which lines have fewer points than their runs have evaluations."""
+def downsampling_notes(curves: Iterable[GroupCurve]) -> list[str]:
+    """Return a message for each curve whose points are means of several evaluations."""
     return [
-        f"{line.group.env}, {line.group.label}: a point is the mean of {line.stretch} evaluations"
-        for line in lines
-        if line.stretch > 1
+        f"{curve.group.name}: each point is the mean of {curve.window} evaluations"
+        for curve in curves
+        if curve.window > 1
     ]
 
 
-def _stretch(evaluations: int) -> int:
-    return -(-evaluations // MOST) or 1
+def _window(evaluations: int) -> int:
+    return -(-evaluations // MAX_POINTS) or 1
 
 
-def _thinned(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the means of as many successive points as leave :data:`MOST` of them."""
-    starts = np.arange(0, len(x), _stretch(len(x)))
+def _downsample(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+    """Return means over windows of successive points, at most :data:`MAX_POINTS`."""
+    starts = np.arange(0, len(x), _window(len(x)))
     counts = np.diff(starts, append=len(x))
     return np.add.reduceat(x, starts) / counts, np.add.reduceat(y, starts) / counts
 
 
 def common_grid(seeds: Sequence[tuple[NDArray, NDArray]]) -> tuple[NDArray, NDArray]:
-    """Return every x any run was evaluated at, as far as all have come, and each run's y there, between evaluations
-    on a straight line. Of more than :data:`MOST` x some are left out.
+    """Return all x at which a run was evaluated, within the range that all runs cover, and each run's y there.
+
+    Values between two evaluations are interpolated linearly. At most :data:`MAX_POINTS` of the x are kept.
 
     :param seeds: x and y of each run.
-    :return: (points,) x, and (runs, points) y; no points where the runs have no x in common.
+    :return: (points,) x, and (runs, points) y; no points if the runs have no range in common.
     """
     if not seeds:
         return np.empty(0), np.empty((0, 0))
     low, high = max(x.min() for x, _ in seeds), min(x.max() for x, _ in seeds)
     grid = np.unique(np.concatenate([x for x, _ in seeds]))
     grid = grid[(grid >= low) & (grid <= high)]
-    if len(grid) > MOST:
-        grid = grid[np.linspace(0, len(grid) - 1, MOST).round().astype(int)]
+    if len(grid) > MAX_POINTS:
+        grid = grid[np.linspace(0, len(grid) - 1, MAX_POINTS).round().astype(int)]
     return grid, np.array([np.interp(grid, x, y) for x, y in seeds]).reshape(len(seeds), len(grid))

@@ -1,4 +1,4 @@
-"""A comparison as tables: the numbers for programs, the words for people."""
+"""The tables of `rlher compare` and `rlher report`: numbers for programs, text for people."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,52 +6,92 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import rich.table
+from rich import box
+from rich.console import Console
+from rich.text import Text
 
 from rlher.analysis import comparison
-from rlher.analysis.loading import Group
+from rlher.analysis.grouping import Group
 from rlher.core.console import escape_control
 
-Cells = Mapping[str, Callable[[Any], str]]
-"""Of a table in words: column → what it says of a row of the numbers."""
+Columns = Mapping[str, Callable[[Any], str]]
+"""Column headers, each with the function that formats its cell from a row of numbers."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """One of the tables that `rlher compare` prints and `rlher report` shows.
+    """One table of a comparison.
 
-    :param title: what it is of; the first has none.
-    :param numbers: as :mod:`rlher.analysis.comparison` has them.
-    :param cells: its columns in words.
+    :param title: heading; empty for the summary.
+    :param numbers: as returned by :mod:`rlher.analysis.comparison`.
+    :param columns: the columns people see.
     """
 
     title: str
     numbers: pd.DataFrame
-    cells: Cells
+    columns: Columns
 
     @property
-    def words(self) -> pd.DataFrame:
-        """As people read it: every cell a text."""
+    def cells(self) -> pd.DataFrame:
+        """The table as text."""
         rows = self.numbers.to_dict("records")
-        return pd.DataFrame([{name: cell(row) for name, cell in self.cells.items()} for row in rows])
+        return pd.DataFrame([{name: cell(row) for name, cell in self.columns.items()} for row in rows])
+
+    def to_csv(self) -> str:
+        """Return the numbers as CSV."""
+        return self.numbers.to_csv(index=False).rstrip()
+
+    def to_latex(self) -> str:
+        """Return the text as a LaTeX ``tabular``, in a ``table`` with a caption if there is a title."""
+        return self.cells.to_latex(index=False, escape=True, caption=self.title or None).rstrip()
+
+    def to_markdown(self) -> str:
+        """Return the text as a Markdown table below its title."""
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in self.cells.to_numpy().tolist()]
+        header, *lines = ["| " + " | ".join(row) + " |" for row in [list(self.columns), *rows]]
+        title = [f"{self.title}:", ""] if self.title else []
+        return "\n".join([*title, header, "|" + "--|" * len(self.columns), *lines])
+
+    def to_text(self, width: int) -> str:
+        """Return the text with aligned columns below its title.
+
+        :param width: characters per line; wider tables wrap their cells.
+        """
+        table = rich.table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name in self.columns:
+            table.add_column(name)
+        for row in self.cells.to_numpy().tolist():
+            table.add_row(*map(Text, row))
+        console = Console(width=width, color_system=None)
+        with console.capture() as capture:
+            console.print(table)
+        lines = [line.rstrip() for line in capture.get().splitlines()]
+        return "\n".join([*([f"{self.title}:", ""] if self.title else []), *lines])
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
-    """Compare some groups: their summary and, of those with enough seeds, who beats whom and performance profiles."""
-    groups = [replace(each, env=escape_control(each.env), label=escape_control(each.label)) for each in groups]
+    """Return the summary of some groups and, of those with enough seeds, probabilities of improvement and performance
+    profiles."""
+    groups = [replace(group, env=escape_control(group.env), label=escape_control(group.label)) for group in groups]
     found = [
         Table("", comparison.summary(groups), SUMMARY),
         Table(
-            "Probability that a run of the one has a higher final success rate than a run of the other",
-            comparison.better(groups),
-            BETTER,
+            "Probability that a run of A has a higher final success rate than a run of B",
+            comparison.improvements(groups),
+            IMPROVEMENTS,
         ),
-        Table("Share of runs whose final success rate is above", comparison.profiles(groups), PROFILES),
+        Table(
+            "Performance profile: fraction of runs with a final success rate above",
+            comparison.performance_profiles(groups),
+            PROFILES,
+        ),
     ]
     return [table for table in found if len(table.numbers)]
 
 
 def percent(rate: float) -> str:
-    """Write a rate in [0, 1] in per cent, NaN as a dash."""
+    """Return a rate in [0, 1] in per cent, NaN as a dash."""
     return "–" if np.isnan(rate) else f"{100 * rate:.1f} %"
 
 
@@ -65,38 +105,37 @@ def _success(row: Any) -> str:
 
 
 def _steps(level: int) -> Callable[[Any], str]:
-    def told(row: Any) -> str:
-        middle, never = row[f"steps_to_{level}"], row[f"never_{level}"]
-        return ("never" if np.isinf(middle) else f"{middle:,.0f}") + (
-            f" ({never} of {row['seeds']} never)" if never else ""
-        )
+    def cell(row: Any) -> str:
+        median, never = row[f"steps_to_{level}"], row[f"never_{level}"]
+        steps = "never" if np.isinf(median) else f"{median:,.0f}"
+        return f"{steps} ({never} of {row['seeds']} never)" if never else steps
 
-    return told
+    return cell
 
 
-def _share(level: float) -> Callable[[Any], str]:
+def _fraction(level: float) -> Callable[[Any], str]:
     return lambda row: f"{row[level]:.0%}"
 
 
-SUMMARY: Cells = {
+SUMMARY: Columns = {
     "env": _text("env"),
     "agent": _text("agent"),
     "seeds": _text("seeds"),
     "final success": _success,
-    "of each seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
-    "crashed": lambda row: percent(row["crash_rate"]),
-    "50 % at": _steps(50),
-    "90 % at": _steps(90),
+    "per seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
+    "crash rate": lambda row: percent(row["crash_rate"]),
+    "steps to 50 %": _steps(50),
+    "steps to 90 %": _steps(90),
     "steps": lambda row: f"{row['timesteps']:,}",
 }
-BETTER: Cells = {
+IMPROVEMENTS: Columns = {
     "env": _text("env"),
-    "the one": _text("one"),
-    "the other": _text("other"),
+    "A": _text("A"),
+    "B": _text("B"),
     "probability": lambda row: f"{row['probability']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
 }
-PROFILES: Cells = {
+PROFILES: Columns = {
     "env": _text("env"),
     "agent": _text("agent"),
-    **{f"{level:.0%}": _share(level) for level in comparison.LEVELS},
+    **{f"{level:.0%}": _fraction(level) for level in comparison.LEVELS},
 }

@@ -29,7 +29,7 @@ class PlotConfig(CurvesConfig):
 class CompareConfig(CurvesConfig):
     """`rlher compare`."""
 
-    format: str = key("markdown", "of the tables", choices=("markdown", "csv", "latex"))
+    format: str = key("text", "of the tables; csv: plain numbers", choices=("text", "markdown", "csv", "latex"))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rlher.analysis import loading
+from rlher.analysis import grouping, loading
 from rlher.analysis.html import config_diff
 from rlher.cli.main import main
 from rlher.core.files import links_outside, read_json, read_text, read_yaml
@@ -358,10 +358,10 @@ def test_rows_longer_than_their_header_are_cut(tmp_path: Path) -> None:
 
 
 def test_thousands_of_keys_are_told_apart_at_once(make_run: Make) -> None:
-    (curve,) = loading.read([str(make_run("sent"))], "logs")[0]
-    (curve.folder / "meta.json").write_text(json.dumps({f"a{n}": {"b": n, "": 1} for n in range(20_000)}))
+    (run,) = loading.read_runs([str(make_run("sent"))], "logs")[0]
+    (run.folder / "meta.json").write_text(json.dumps({f"a{n}": {"b": n, "": 1} for n in range(20_000)}))
     with fuzzing.limited(SECONDS):
-        assert len(config_diff.environment([loading.Group("Some-v0", "", [curve])])) == 40_000
+        assert len(config_diff.versions([grouping.Group("Some-v0", "", [run])])) == 40_000
 
 
 @pytest.mark.parametrize("steps", ["1e308", "-1e308", "9" * 300])

@@ -1,4 +1,4 @@
-"""A headless Chromium of a test's own, with what it said and what it fetched."""
+"""Headless Chromium for tests, with its console messages and requests."""
 
 import json
 import os
@@ -17,19 +17,19 @@ def is_installed() -> bool:
     return all(map(shutil.which, PROGRAMS))
 
 
-def switches() -> list[str]:
-    """Where it runs as root there is no sandbox to be had, and a container's /dev/shm is too small for it."""
+def browser_arguments() -> list[str]:
+    """Chromium has no sandbox when run as root, and a container's /dev/shm is too small for it."""
     return ["--headless=new", "--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
 
 
 @contextmanager
 def chromium() -> Iterator[webdriver.Chrome]:
     options = webdriver.ChromeOptions()
-    for switch in switches():
-        options.add_argument(switch)
+    for argument in browser_arguments():
+        options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chromium, driver = map(shutil.which, PROGRAMS)
-    options.binary_location = chromium or ""
+    program, driver = map(shutil.which, PROGRAMS)
+    options.binary_location = program or ""
     browser = webdriver.Chrome(options, Service(driver))
     try:
         browser.set_window_size(1100, 900)
@@ -38,12 +38,12 @@ def chromium() -> Iterator[webdriver.Chrome]:
         browser.quit()
 
 
-def complaints(browser: webdriver.Chrome) -> list[str]:
-    """What the console says since it was last asked."""
+def console_messages(browser: webdriver.Chrome) -> list[str]:
+    """Return the messages of the console since the last call."""
     return [entry["message"] for entry in browser.get_log("browser")]
 
 
-def requests(browser: webdriver.Chrome) -> list[str]:
-    """What was fetched since it was last asked, the page itself included."""
+def requested_urls(browser: webdriver.Chrome) -> list[str]:
+    """Return the URLs requested since the last call, the page itself included."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]

@@ -1,1 +1,1 @@
-"""The page that `rlher report` writes: what goes onto it, and putting it together."""
+"""The HTML report of `rlher report`: one self-contained page."""

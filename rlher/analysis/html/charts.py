@@ -1,4 +1,4 @@
-"""What the page's script draws: learning curves and performance profiles, as plain numbers."""
+"""Data of the report's charts: learning curves and performance profiles as plain numbers for page.js."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,50 +7,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.analysis import comparison, style
-from rlher.analysis.aggregation import Average, average
-from rlher.analysis.loading import Group
+from rlher.analysis.aggregation import GroupCurve, seeds_label
+from rlher.analysis.grouping import Group
 from rlher.evaluation.metrics import axis_label
 
 Chart = dict[str, Any]
-"""``title``, ``x`` and ``y`` (names of the axes), ``percent`` (which are in per cent) and ``lines``.
+"""``title``, ``x`` and ``y`` (axis labels), ``percent`` (axes in per cent: ``"y"`` or ``"xy"``) and ``lines``.
 
-A line has ``label``, ``color``, ``dashes``, ``x``, ``y``, ``low`` and ``high`` (the band, empty without one), and
-``seeds``, [x, y] of each."""
-
+A line has ``label``, ``color``, ``dashes``, ``x``, ``y``, ``low`` and ``high`` (the band; empty without one), and
+``seeds``, [x, y] of each run."""
 
 X, Y = "timesteps", "success_rate"
 
 
-def averages(groups: Sequence[Group]) -> list[Average]:
-    """Average what the curves are of: success rate over environment steps."""
-    return [average(group, X, Y) for group in groups]
-
-
-def learning_curves(lines: Sequence[Average]) -> list[Chart]:
-    """Return a chart an environment, as `rlher plot` draws it."""
+def learning_curves(curves: Sequence[GroupCurve]) -> list[Chart]:
+    """Return one chart per environment, with the same lines as `rlher plot`."""
     charts = []
-    for env in dict.fromkeys(line.group.env for line in lines):
-        mine = [line for line in lines if line.group.env == env]
-        drawn = [_curve(line, index) for index, line in enumerate(mine)]
-        charts.append(_chart(env, (axis_label(X), axis_label(Y)), "y", drawn))
+    for env in dict.fromkeys(curve.group.env for curve in curves):
+        members = [curve for curve in curves if curve.group.env == env]
+        lines = [_curve_line(curve, index) for index, curve in enumerate(members)]
+        charts.append(_chart(env, (axis_label(X), axis_label(Y)), "y", lines))
     return charts
 
 
-def profiles(groups: Sequence[Group]) -> list[Chart]:
-    """Return a chart an environment: the share of runs whose final success rate is above each level.
+def performance_profiles(groups: Sequence[Group]) -> list[Chart]:
+    """Return one chart per environment: the fraction of runs with a final success rate above each level.
 
-    Groups with too few runs have no line, but keep their colours.
+    Groups with too few runs have no line; the others keep the colours of their learning curves.
     """
     charts = []
     for env in dict.fromkeys(group.env for group in groups):
         lines = []
         for index, group in enumerate(group for group in groups if group.env == env):
-            levels = np.unique([0, *comparison.finals_of(group), 1])
-            for row in comparison.profiles([group], levels.tolist()).itertuples(index=False):
-                steps = np.repeat(levels, 2)[1:], np.repeat(row[2:], 2)[:-1]  # it falls at the runs' own rates
-                lines.append(_line(_label(group, len(group.curves)), index, *steps))
+            levels = np.unique([0, *comparison.final_success_rates(group), 1])
+            for row in comparison.performance_profiles([group], levels.tolist()).itertuples(index=False):
+                steps = np.repeat(levels, 2)[1:], np.repeat(row[2:], 2)[:-1]  # a step function, right-continuous
+                lines.append(_line(seeds_label(group, len(group.runs)), index, *steps))
         if lines:
-            charts.append(_chart(env, ("final success rate", "share of runs above"), "xy", lines))
+            charts.append(_chart(env, ("final success rate", "fraction of runs above"), "xy", lines))
     return charts
 
 
@@ -58,23 +52,20 @@ def _chart(title: str, axes: tuple[str, str], percent: str, lines: list[dict[str
     return {"title": title, "x": axes[0], "y": axes[1], "percent": percent, "lines": lines}
 
 
-def _curve(line: Average, index: int) -> dict[str, Any]:
-    drawn = _line(_label(line.group, len(line.seeds)), index, line.x, line.iqm)
-    if len(line.seeds) > 1:
-        drawn["low"], drawn["high"] = _rounded(line.low), _rounded(line.high)
-        drawn["seeds"] = [[_rounded(x), _rounded(y)] for x, y in line.seeds]
-    return drawn
+def _curve_line(curve: GroupCurve, index: int) -> dict[str, Any]:
+    line = _line(curve.label, index, curve.x, curve.iqm)
+    if len(curve.seeds) > 1:
+        line["seeds"] = [[_rounded(x), _rounded(y)] for x, y in curve.seeds]
+    if curve.has_band:
+        line["low"], line["high"] = _rounded(curve.low), _rounded(curve.high)
+    return line
 
 
 def _line(label: str, index: int, x: NDArray, y: NDArray) -> dict[str, Any]:
-    look_of = {"label": label, "color": style.color(index), "dashes": style.dashes(index)}
-    return {**look_of, "x": _rounded(x), "y": _rounded(y), "low": [], "high": [], "seeds": []}
-
-
-def _label(group: Group, count: int) -> str:
-    return f"{group.label} ({style.seeds(count)})"
+    appearance = {"label": label, "color": style.color(index), "dashes": style.dashes(index)}
+    return {**appearance, "x": _rounded(x), "y": _rounded(y), "low": [], "high": [], "seeds": []}
 
 
 def _rounded(values: Iterable[float]) -> list[float]:
-    """Shorten numbers to what can be seen."""
+    """Return numbers with six significant digits."""
     return [float(f"{value:.6g}") for value in values]

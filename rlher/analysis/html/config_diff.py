@@ -1,11 +1,12 @@
-"""What several groups of runs have in common and what tells them apart: configuration, versions, machines."""
+"""Differences between groups of runs: configuration, package versions and machines."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.analysis.loading import Curve, Group, matters
+from rlher.analysis.grouping import Group, is_experiment_key
+from rlher.analysis.loading import LoadedRun
 from rlher.config.override_syntax import literal
 from rlher.core.files import read_json
 from rlher.core.nested import flatten
@@ -15,11 +16,11 @@ MISSING = "–"
 
 @dataclass(frozen=True)
 class Key:
-    """One key over all groups.
+    """One key in all groups.
 
-    :param name: flatten.
-    :param cells: a text a group: its runs' values, those that differ one after the other.
-    :param differs: whether not all runs have the same.
+    :param name: dotted name.
+    :param cells: one text per group: the distinct values of its runs.
+    :param differs: whether two runs have different values.
     """
 
     name: str
@@ -28,34 +29,36 @@ class Key:
 
 
 def configuration(groups: Sequence[Group]) -> list[Key]:
-    """Return the runs' configuration: first the keys that differ and make another experiment of a run, then those that
-    differ otherwise (seed, length), then the rest. Where a run lay, ``logs``, is left out."""
+    """Return the keys of the runs' configuration.
+
+    Differing keys that distinguish experiments come first, then other differing keys (seed, length), then the rest.
+    ``logs`` is left out.
+    """
     runs = [
-        [{key: curve.config[key] for key in curve.config if key != "logs"} for curve in group.curves]
-        for group in groups
+        [{key: value for key, value in run.config.items() if key != "logs"} for run in group.runs] for group in groups
     ]
     keys = _keys(runs)
     sections = list(dict.fromkeys(key.name.partition(".")[0] for key in keys))
 
     def order(key: Key) -> tuple[bool, bool, int]:
-        aside = key.differs and not matters(key.name)
-        return not key.differs, aside, sections.index(key.name.partition(".")[0])
+        secondary = key.differs and not is_experiment_key(key.name)
+        return not key.differs, secondary, sections.index(key.name.partition(".")[0])
 
     return sorted(keys, key=order)
 
 
-def environment(groups: Sequence[Group]) -> list[Key]:
-    """Return the runs' versions, commit and machine from their ``meta.json``, those that differ first."""
-    keys = _keys([[_versions(curve) for curve in group.curves] for group in groups])
+def versions(groups: Sequence[Group]) -> list[Key]:
+    """Return the runs' package versions, commit and machine from their ``meta.json``, differing keys first."""
+    keys = _keys([[_read_versions(run) for run in group.runs] for group in groups])
     return sorted(keys, key=lambda key: not key.differs)
 
 
-def _versions(curve: Curve) -> dict[str, Any]:
-    meta = dict(flatten(read_json(curve.folder / "meta.json")))
-    named = {key.removeprefix("packages."): value for key, value in meta.items() if key not in ("started", "seed")}
-    return {
-        key: value[:10] if key == "git.commit" and isinstance(value, str) else value for key, value in named.items()
-    }
+def _read_versions(run: LoadedRun) -> dict[str, Any]:
+    meta = dict(flatten(read_json(run.folder / "meta.json")))
+    values = {key.removeprefix("packages."): value for key, value in meta.items() if key not in ("started", "seed")}
+    if isinstance(commit := values.get("git.commit"), str):
+        values["git.commit"] = commit[:10]
+    return values
 
 
 def _keys(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[Key]:
@@ -63,7 +66,7 @@ def _keys(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[Key]:
     found, ordered = [], sorted(names)
     for name in names:
         if _is_section(name, ordered):
-            continue  # a section, of which some run has nothing but {}
+            continue  # a section that is empty in some run
         texts = [[_text(values[name]) if name in values else MISSING for values in runs] for runs in groups]
         cells = [", ".join(dict.fromkeys(each)) for each in texts]
         found.append(Key(name, cells, len({text for each in texts for text in each}) > 1))
@@ -71,8 +74,8 @@ def _keys(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[Key]:
 
 
 def _is_section(name: str, ordered: Sequence[str]) -> bool:
-    at = bisect_left(ordered, f"{name}.")
-    return at < len(ordered) and ordered[at].startswith(f"{name}.")
+    index = bisect_left(ordered, f"{name}.")
+    return index < len(ordered) and ordered[index].startswith(f"{name}.")
 
 
 def _text(value: Any) -> str:

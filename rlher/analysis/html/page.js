@@ -1,9 +1,9 @@
 "use strict";
-// The page's charts: lines with a band and thin seeds. A drag or Ctrl and the wheel zoom, a double click shows all
-// again; a legend's button hides its line; the pointer, or the arrow keys, read values off.
+// Interactive charts: lines with a band, and thin lines for seeds. Dragging or Ctrl + wheel zooms, a double click
+// resets the zoom, a legend button hides its line, the pointer or the arrow keys show values.
 (() => {
-  const WIDTH = 720, HEIGHT = 340, LEFT = 56, RIGHT = 14, TOP = 10, BOTTOM = 44; // of a drawing, in its own units
-  const SMALLEST = 8; // a drag below it is a click, or goes along one axis only
+  const WIDTH = 720, HEIGHT = 340, LEFT = 56, RIGHT = 14, TOP = 10, BOTTOM = 44; // in units of the viewBox
+  const MIN_DRAG = 8; // a shorter drag is a click, or along one axis only
 
   function svg(name, attributes, parent, text) {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -20,21 +20,21 @@
 
   const shorten = (value) => String(Number(value.toPrecision(6)));
 
-  function written(value, percent) {
+  function format(value, percent) {
     if (percent) return `${shorten(100 * value)} %`;
     if (Math.abs(value) >= 1e6) return `${shorten(value / 1e6)}M`;
     return Math.abs(value) >= 1e3 ? `${shorten(value / 1e3)}k` : shorten(value);
   }
 
-  function ticks(low, high, most) {
-    const least = (high - low) / most, power = 10 ** Math.floor(Math.log10(least));
-    const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((each) => each >= least * 0.999);
+  function ticks(low, high, count) {
+    const spacing = (high - low) / count, power = 10 ** Math.floor(Math.log10(spacing));
+    const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((each) => each >= spacing * 0.999);
     const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
     return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
   }
 
-  // The value of a line at x, on a straight line between its points; null beyond its ends.
-  function at(xs, ys, x) {
+  // The value of a line at x, interpolated linearly; null outside its range.
+  function interpolate(xs, ys, x) {
     if (!ys.length || x < xs[0] || x > xs[xs.length - 1]) return null;
     let low = 0, high = xs.length - 1;
     while (high - low > 1) {
@@ -48,34 +48,34 @@
   class Chart {
     constructor(figure, data, id) {
       this.data = data;
-      this.shown = data.lines.map(() => true);
-      const ends = (line) => [line.x, ...line.seeds.map(([x]) => x)].map((x) => x[x.length - 1] ?? 0);
-      const xs = data.lines.flatMap(ends);
-      this.whole = { x: [0, 1.01 * Math.max(...xs) || 1], y: [-0.02, 1.02] };
-      this.view = this.whole;
-      this.legend(figure);
-      this.frame(figure, id);
-      this.listen();
+      this.visible = data.lines.map(() => true);
+      const lastX = (line) => [line.x, ...line.seeds.map(([x]) => x)].map((x) => x[x.length - 1] ?? 0);
+      const xs = data.lines.flatMap(lastX);
+      this.fullView = { x: [0, 1.01 * Math.max(...xs) || 1], y: [-0.02, 1.02] };
+      this.view = this.fullView;
+      this.addLegend(figure);
+      this.addFrame(figure, id);
+      this.addListeners();
       this.draw();
     }
 
-    legend(figure) {
+    addLegend(figure) {
       const list = html("div", { className: "legend" }, figure);
       this.data.lines.forEach((line, index) => {
         const button = html("button", { type: "button" }, list);
         button.setAttribute("aria-pressed", "true");
         const swatch = svg("svg", { width: 36, height: 10, "aria-hidden": "true" }, button);
-        svg("path", { d: "M1 5H35", ...this.pen(line) }, swatch);
+        svg("path", { d: "M1 5H35", ...this.stroke(line) }, swatch);
         button.append(line.label);
         button.addEventListener("click", () => {
-          this.shown[index] = !this.shown[index];
-          button.setAttribute("aria-pressed", this.shown[index]);
+          this.visible[index] = !this.visible[index];
+          button.setAttribute("aria-pressed", this.visible[index]);
           this.draw();
         });
       });
     }
 
-    frame(figure, id) {
+    addFrame(figure, id) {
       const box = html("div", { className: "plot" }, figure);
       this.svg = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: 0, role: "img" }, box);
       svg("title", {}, this.svg, `${this.data.title}: ${this.data.y} over ${this.data.x}`);
@@ -84,58 +84,58 @@
       this.axes = svg("g", { class: "axes" }, this.svg);
       const clipped = svg("g", { "clip-path": `url(#inside-${id})` }, this.svg);
       const layer = () => this.data.lines.map(() => svg("g", { fill: "none" }, clipped));
-      this.layers = { band: layer(), seeds: layer(), iqm: layer() }; // no band lies over another's line
+      this.layers = { band: layer(), seeds: layer(), iqm: layer() }; // bands below all lines
       svg("rect", { ...inside, class: "border" }, this.svg);
       const middle = [LEFT + inside.width / 2, TOP + inside.height / 2];
       svg("text", { x: middle[0], y: HEIGHT - 6, class: "name" }, this.svg, this.data.x);
       svg("text", { transform: `translate(13 ${middle[1]}) rotate(-90)`, class: "name" }, this.svg, this.data.y);
       this.cursor = svg("path", { class: "cursor" }, this.svg);
-      this.rubber = svg("rect", { class: "rubber" }, this.svg);
+      this.selection = svg("rect", { class: "selection" }, this.svg);
       this.tip = html("div", { className: "tip", hidden: true }, box);
-      this.reset = html("button", { type: "button", className: "reset", hidden: true }, box, "show all");
-      this.reset.addEventListener("click", () => this.zoom(this.whole));
+      this.reset = html("button", { type: "button", className: "reset", hidden: true }, box, "reset zoom");
+      this.reset.addEventListener("click", () => this.zoom(this.fullView));
     }
 
-    pen({ color, dashes }) {
+    stroke({ color, dashes }) {
       return { stroke: color, "stroke-width": 2.4, "stroke-dasharray": dashes.map((each) => 2.4 * each).join(" ") };
     }
 
-    // From numbers to places in the drawing, and back.
-    px(x) { return LEFT + (x - this.view.x[0]) * this.unit("x"); }
-    py(y) { return HEIGHT - BOTTOM - (y - this.view.y[0]) * this.unit("y"); }
-    ux(px) { return this.view.x[0] + (px - LEFT) / this.unit("x"); }
-    uy(py) { return this.view.y[0] + (HEIGHT - BOTTOM - py) / this.unit("y"); }
-    unit(axis) {
+    // Data to viewBox coordinates, and back.
+    toPx(x) { return LEFT + (x - this.view.x[0]) * this.pxPerUnit("x"); }
+    toPy(y) { return HEIGHT - BOTTOM - (y - this.view.y[0]) * this.pxPerUnit("y"); }
+    fromPx(px) { return this.view.x[0] + (px - LEFT) / this.pxPerUnit("x"); }
+    fromPy(py) { return this.view.y[0] + (HEIGHT - BOTTOM - py) / this.pxPerUnit("y"); }
+    pxPerUnit(axis) {
       const [low, high] = this.view[axis];
       return (axis === "x" ? WIDTH - LEFT - RIGHT : HEIGHT - TOP - BOTTOM) / (high - low);
     }
 
     path(xs, ys) {
-      const places = xs.map((x, index) => `${this.px(x).toFixed(1)} ${this.py(ys[index]).toFixed(1)}`);
-      return places.length ? `M${places.join("L")}` : "";
+      const points = xs.map((x, index) => `${this.toPx(x).toFixed(1)} ${this.toPy(ys[index]).toFixed(1)}`);
+      return points.length ? `M${points.join("L")}` : "";
     }
 
     draw() {
       const [bottom, right, { percent }] = [HEIGHT - BOTTOM, WIDTH - RIGHT, this.data];
       this.axes.replaceChildren();
       for (const x of ticks(...this.view.x, 8)) {
-        svg("path", { d: `M${this.px(x)} ${TOP}V${bottom}` }, this.axes);
-        svg("text", { x: this.px(x), y: bottom + 16, class: "x" }, this.axes, written(x, percent.includes("x")));
+        svg("path", { d: `M${this.toPx(x)} ${TOP}V${bottom}` }, this.axes);
+        svg("text", { x: this.toPx(x), y: bottom + 16, class: "x" }, this.axes, format(x, percent.includes("x")));
       }
       for (const y of ticks(...this.view.y, 6)) {
-        svg("path", { d: `M${LEFT} ${this.py(y)}H${right}` }, this.axes);
-        svg("text", { x: LEFT - 6, y: this.py(y) + 4, class: "y" }, this.axes, written(y, percent.includes("y")));
+        svg("path", { d: `M${LEFT} ${this.toPy(y)}H${right}` }, this.axes);
+        svg("text", { x: LEFT - 6, y: this.toPy(y) + 4, class: "y" }, this.axes, format(y, percent.includes("y")));
       }
       this.data.lines.forEach((line, index) => this.drawLine(line, index));
-      this.reset.hidden = this.view === this.whole;
-      this.point(null);
+      this.reset.hidden = this.view === this.fullView;
+      this.showValues(null);
     }
 
     drawLine(line, index) {
       for (const [name, layer] of Object.entries(this.layers)) {
         layer[index].replaceChildren();
         layer[index].setAttribute("class", name);
-        layer[index].setAttribute("visibility", this.shown[index] ? "visible" : "hidden");
+        layer[index].setAttribute("visibility", this.visible[index] ? "visible" : "hidden");
       }
       if (line.low.length) {
         const outline = this.path([...line.x, ...[...line.x].reverse()], [...line.high, ...[...line.low].reverse()]);
@@ -143,16 +143,16 @@
       }
       const thin = { stroke: line.color, "stroke-width": 0.7, "stroke-opacity": 0.6 };
       for (const [x, y] of line.seeds) svg("path", { d: this.path(x, y), ...thin }, this.layers.seeds[index]);
-      const way = this.path(line.x, line.y), dot = { d: `${way}h0`, "stroke-width": 7, "stroke-linecap": "round" };
-      svg("path", { d: way, ...this.pen(line), ...(line.x.length === 1 && dot) }, this.layers.iqm[index]);
+      const path = this.path(line.x, line.y), dot = { d: `${path}h0`, "stroke-width": 7, "stroke-linecap": "round" };
+      svg("path", { d: path, ...this.stroke(line), ...(line.x.length === 1 && dot) }, this.layers.iqm[index]);
     }
 
     zoom(view) {
-      const within = ([low, high], [least, most]) => [Math.max(low, least), Math.min(high, most)];
-      const next = view === this.whole ? view : { x: within(view.x, this.whole.x), y: within(view.y, this.whole.y) };
-      const far = ([low, high], [least, most]) => high - low < 1e-4 * (most - least);
-      if (far(next.x, this.whole.x) || far(next.y, this.whole.y)) return;
-      this.view = ["x", "y"].every((axis) => next[axis].join() === this.whole[axis].join()) ? this.whole : next;
+      const clamp = ([low, high], [min, max]) => [Math.max(low, min), Math.min(high, max)];
+      const next = view === this.fullView ? view : { x: clamp(view.x, this.fullView.x), y: clamp(view.y, this.fullView.y) };
+      const tooNarrow = ([low, high], [min, max]) => high - low < 1e-4 * (max - min);
+      if (tooNarrow(next.x, this.fullView.x) || tooNarrow(next.y, this.fullView.y)) return;
+      this.view = ["x", "y"].every((axis) => next[axis].join() === this.fullView[axis].join()) ? this.fullView : next;
       this.draw();
     }
 
@@ -161,93 +161,93 @@
       this.zoom({ x: around(this.view.x, x), y: around(this.view.y, y) });
     }
 
-    // Where an event is, in the drawing's own units.
-    place(event) {
+    // The position of an event in viewBox coordinates, within the frame.
+    position(event) {
       const box = this.svg.getBoundingClientRect();
       const x = ((event.clientX - box.left) / box.width) * WIDTH, y = ((event.clientY - box.top) / box.height) * HEIGHT;
       return [Math.min(Math.max(x, LEFT), WIDTH - RIGHT), Math.min(Math.max(y, TOP), HEIGHT - BOTTOM)];
     }
 
-    listen() {
+    addListeners() {
       let start = null;
       this.svg.addEventListener("pointerdown", (event) => {
         if (event.button || event.pointerType === "touch") return;
-        start = this.place(event);
+        start = this.position(event);
         this.svg.setPointerCapture(event.pointerId);
       });
       this.svg.addEventListener("pointermove", (event) => {
-        const [x, y] = this.place(event);
-        if (start) this.stretch(...this.corners(start, [x, y]));
-        this.point(this.ux(x));
+        const [x, y] = this.position(event);
+        if (start) this.drawSelection(...this.corners(start, [x, y]));
+        this.showValues(this.fromPx(x));
       });
       this.svg.addEventListener("pointerup", (event) => {
         if (!start) return;
-        const [[left, top], [right, bottom]] = this.corners(start, this.place(event));
+        const [[left, top], [right, bottom]] = this.corners(start, this.position(event));
         start = null;
-        this.stretch([0, 0], [0, 0]);
-        if (Math.max(right - left, bottom - top) < SMALLEST) return; // a click
-        this.zoom({ x: [this.ux(left), this.ux(right)], y: [this.uy(bottom), this.uy(top)] });
+        this.drawSelection([0, 0], [0, 0]);
+        if (Math.max(right - left, bottom - top) < MIN_DRAG) return; // a click
+        this.zoom({ x: [this.fromPx(left), this.fromPx(right)], y: [this.fromPy(bottom), this.fromPy(top)] });
       });
-      this.svg.addEventListener("pointerleave", () => this.point(null));
-      this.svg.addEventListener("dblclick", () => this.zoom(this.whole));
+      this.svg.addEventListener("pointerleave", () => this.showValues(null));
+      this.svg.addEventListener("dblclick", () => this.zoom(this.fullView));
       this.svg.addEventListener("wheel", (event) => {
-        if (!event.ctrlKey) return; // the wheel alone scrolls the page
+        if (!event.ctrlKey) return; // a plain wheel scrolls the page
         event.preventDefault();
-        const [x, y] = this.place(event);
-        this.scale(event.deltaY < 0 ? 0.8 : 1.25, this.ux(x), this.uy(y));
+        const [x, y] = this.position(event);
+        this.scale(event.deltaY < 0 ? 0.8 : 1.25, this.fromPx(x), this.fromPy(y));
       }, { passive: false });
-      this.svg.addEventListener("keydown", (event) => this.press(event));
+      this.svg.addEventListener("keydown", (event) => this.onKey(event));
     }
 
-    // Upper left and lower right of a drag; one that is all but along an axis takes the other axis whole.
+    // Upper left and lower right of a drag; a drag along one axis selects the full range of the other.
     corners([x0, y0], [x1, y1]) {
-      const wide = Math.abs(x1 - x0) >= SMALLEST, high = Math.abs(y1 - y0) >= SMALLEST;
+      const wide = Math.abs(x1 - x0) >= MIN_DRAG, high = Math.abs(y1 - y0) >= MIN_DRAG;
       if (wide && !high) [y0, y1] = [TOP, HEIGHT - BOTTOM];
       if (high && !wide) [x0, x1] = [LEFT, WIDTH - RIGHT];
       return [[Math.min(x0, x1), Math.min(y0, y1)], [Math.max(x0, x1), Math.max(y0, y1)]];
     }
 
-    stretch([left, top], [right, bottom]) {
+    drawSelection([left, top], [right, bottom]) {
       const sides = { x: left, y: top, width: right - left, height: bottom - top };
-      for (const [side, value] of Object.entries(sides)) this.rubber.setAttribute(side, value);
+      for (const [side, value] of Object.entries(sides)) this.selection.setAttribute(side, value);
     }
 
-    press(event) {
+    onKey(event) {
       const [low, high] = this.view.x, step = (high - low) / 20;
-      const x = this.pointed ?? (low + high) / 2, y = (this.view.y[0] + this.view.y[1]) / 2;
+      const x = this.cursorX ?? (low + high) / 2, y = (this.view.y[0] + this.view.y[1]) / 2;
       const actions = {
-        ArrowLeft: () => this.point(x - step),
-        ArrowRight: () => this.point(x + step),
+        ArrowLeft: () => this.showValues(x - step),
+        ArrowRight: () => this.showValues(x + step),
         "+": () => this.scale(0.8, x, y),
         "-": () => this.scale(1.25, x, y),
-        Escape: () => this.zoom(this.whole),
+        Escape: () => this.zoom(this.fullView),
       };
       if (!(event.key in actions)) return;
       event.preventDefault();
       actions[event.key]();
     }
 
-    // Read values off at the evaluation nearest to x, of those in view; null: nowhere.
-    point(x) {
-      const known = this.data.lines.flatMap((line, index) => (this.shown[index] ? line.x : []));
-      const near = known.filter((each) => each >= this.view.x[0] && each <= this.view.x[1]);
-      const hidden = x === null || !near.length;
+    // Show the values at the evaluation nearest to x within the view; null hides them.
+    showValues(x) {
+      const evaluated = this.data.lines.flatMap((line, index) => (this.visible[index] ? line.x : []));
+      const candidates = evaluated.filter((each) => each >= this.view.x[0] && each <= this.view.x[1]);
+      const hidden = x === null || !candidates.length;
       this.tip.hidden = hidden;
       this.cursor.setAttribute("visibility", hidden ? "hidden" : "visible");
-      const nearer = (best, each) => (Math.abs(each - x) < Math.abs(best - x) ? each : best);
-      this.pointed = hidden ? null : near.reduce(nearer);
+      const nearest = (best, each) => (Math.abs(each - x) < Math.abs(best - x) ? each : best);
+      this.cursorX = hidden ? null : candidates.reduce(nearest);
       if (hidden) return;
-      const px = this.px(this.pointed), { percent } = this.data;
+      const px = this.toPx(this.cursorX), { percent } = this.data;
       this.cursor.setAttribute("d", `M${px} ${TOP}V${HEIGHT - BOTTOM}`);
       this.tip.replaceChildren();
-      const exact = percent.includes("x") ? written(this.pointed, true) : this.pointed.toLocaleString("en");
+      const exact = percent.includes("x") ? format(this.cursorX, true) : this.cursorX.toLocaleString("en");
       html("b", {}, this.tip, `${this.data.x}: ${exact}`);
       this.data.lines.forEach((line, index) => {
-        const [y, low, high] = [line.y, line.low, line.high].map((ys) => at(line.x, ys, this.pointed));
-        if (!this.shown[index] || y === null) return;
+        const [y, low, high] = [line.y, line.low, line.high].map((ys) => interpolate(line.x, ys, this.cursorX));
+        if (!this.visible[index] || y === null) return;
         const short = (value) => `${(100 * value).toFixed(1)} %`;
         const row = html("div", {}, this.tip);
-        svg("path", { d: "M0 4H28", ...this.pen(line) }, svg("svg", { width: 28, height: 8 }, row));
+        svg("path", { d: "M0 4H28", ...this.stroke(line) }, svg("svg", { width: 28, height: 8 }, row));
         row.append(` ${line.label}: ${short(y)}${low === null ? "" : ` [${short(low)}, ${short(high)}]`}`);
       });
       this.tip.style.left = px > WIDTH / 2 ? "auto" : `${(100 * (px + 12)) / WIDTH}%`;
@@ -266,18 +266,18 @@
       try {
         await navigator.clipboard.writeText(text.textContent);
         button.textContent = "copied";
-      } catch { // a browser that forbids it: the text is marked, and Ctrl-C copies it
+      } catch { // no clipboard access: select the text instead
         getSelection().selectAllChildren(text);
-        button.textContent = "Ctrl-C";
+        button.textContent = "press Ctrl+C";
       }
     });
   }
 
-  // What is folded away on the screen is printed.
-  let folded = [];
+  // Print collapsed sections in full.
+  let closed = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
-    for (const details of folded) details.open = true;
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const details of closed) details.open = true;
   });
-  addEventListener("afterprint", () => { for (const details of folded) details.open = false; });
+  addEventListener("afterprint", () => { for (const details of closed) details.open = false; });
 })();

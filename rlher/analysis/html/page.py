@@ -1,4 +1,4 @@
-"""Putting the page together: everything on it is escaped, and a policy inside it forbids whatever is not its own."""
+"""Render the HTML report: all text is escaped, and a Content-Security-Policy forbids everything from outside."""
 
 import base64
 import hashlib
@@ -8,69 +8,81 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import resources
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 from rlher import COMMAND, __version__
-from rlher.analysis import comparison
-from rlher.analysis.aggregation import remarks
+from rlher.analysis.aggregation import aggregate, downsampling_notes
+from rlher.analysis.comparison import few_seeds_notes
+from rlher.analysis.grouping import Group
 from rlher.analysis.html import charts, config_diff, media
-from rlher.analysis.html.study_section import StudyPage
-from rlher.analysis.loading import Group
+from rlher.analysis.html.commands import single_run_command
+from rlher.analysis.html.study_section import Study
+from rlher.analysis.style import caption
 from rlher.analysis.tables import tables
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a page is made of.
+    """Content of a report.
 
-    :param title: of the page.
-    :param groups: runs to compare; perhaps none.
-    :param studies: of `rlher optimize`.
-    :param notes: a sentence about whatever was passed over.
+    :param title: heading of the page.
+    :param groups: runs to compare; may be empty.
+    :param studies: studies of `rlher optimize`.
+    :param notes: messages about skipped files.
     """
 
     title: str
     groups: Sequence[Group]
-    studies: Sequence[StudyPage]
+    studies: Sequence[Study]
     notes: Sequence[str]
 
 
 def render(content: Content) -> tuple[str, list[str]]:
-    """Return the page as HTML, and a sentence about each clip that was left out and each line that was thinned."""
-    runs = [curve for group in content.groups for curve in group.curves]
-    clips, notes = media.embed_all(path for curve in runs for path in media.clips(curve.folder))
-    lines = charts.averages(content.groups)
-    notes += remarks(lines)
-    script, style = (resources.files(__package__).joinpath(name).read_text("utf-8") for name in ("page.js", "page.css"))
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(resources.files(__package__).joinpath("page.html").read_text("utf-8"))
-    several = len({group.env for group in content.groups}) > 1
-    page = template.render(
+    """Return the page as HTML, and a message for each clip left out and each downsampled curve."""
+    groups = content.groups
+    runs = [run for group in groups for run in group.runs]
+    clips, notes = media.embed_all(path for run in runs for path in media.clips(run.folder))
+    curves = [aggregate(group, charts.X, charts.Y) for group in groups]
+    notes += downsampling_notes(curves)
+    script, style = _read("page.js"), _read("page.css")
+    several_envs = len({group.env for group in groups}) > 1
+    page = _template().render(
         title=content.title,
         notes=[*content.notes, *notes],
         version=__version__,
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        command=os.environ.get(COMMAND, ""),
+        report_command=os.environ.get(COMMAND, ""),
         script=script,
         style=style,
         policy=_policy(script, style),
         runs=runs,
-        groups=content.groups,
-        names=[f"{group.env}, {group.label}" if several else group.label for group in content.groups],
-        charts=charts.learning_curves(lines),
-        profiles=charts.profiles(content.groups),
-        caveats=comparison.caveats(content.groups),
-        tables=tables(content.groups),
+        groups=groups,
+        names=[group.name if several_envs else group.label for group in groups],
+        charts=charts.learning_curves(curves),
+        caption=caption(curves),
+        profiles=charts.performance_profiles(groups),
+        few_seeds=few_seeds_notes(groups),
+        tables=tables(groups),
         clips=clips,
         studies=content.studies,
-        configuration=config_diff.configuration(content.groups),
-        environment=config_diff.environment(content.groups),
+        configuration=config_diff.configuration(groups),
+        versions=config_diff.versions(groups),
+        single_run_command=single_run_command,
     )
     return page, notes
 
 
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_read("page.html"))
+
+
 def _policy(script: str, style: str) -> str:
-    """Return a Content-Security-Policy under which nothing is fetched and nothing but our own script runs."""
+    """Return a Content-Security-Policy under which nothing is fetched and only this script and style apply."""
     hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
     allowed = "script-src 'sha256-{}'; style-src 'sha256-{}'".format(*hashes)
     return f"default-src 'none'; {allowed}; img-src data:; media-src data:; base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-"""What a study of `rlher optimize` left behind, read from its folder."""
+"""Read a study of `rlher optimize` for the report: result, recipe, trials and pictures."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,29 +7,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.analysis.html.media import Embedded, embed_all
+from rlher.analysis.html.media import EmbeddedFile, embed_all
 from rlher.analysis.loading import read_table
 from rlher.analysis.tables import percent
+from rlher.core.errors import first_line
 from rlher.core.files import links_outside, read_json, read_text
 
-MARKS = ("verdict.json", "trials.csv", "journal.log")
+STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
+"""A folder with any of these is a study."""
 RERUNS = "reruns"
-"""Where a study keeps its best trials' run folders."""
+"""Folder of a study with the runs that repeat its best trials."""
 
 
 @dataclass(frozen=True)
-class StudyPage:
-    """A study, as far as it could be read.
+class Study:
+    """A study of `rlher optimize`; fields are empty while it is running or if a file is damaged.
 
-    :param folder: where it is.
+    :param folder: its folder.
     :param name: its name.
-    :param counts: how many trials ended how; empty while it runs.
-    :param candidates: the re-runs, best first: column → text.
-    :param best: ``best.yaml``, with the verdict in its comments.
-    :param command: what was typed.
-    :param trials: ``trials.csv``, every cell a text, less what says nothing.
-    :param pictures: of the search.
-    :param notes: a sentence about each file that was passed over.
+    :param counts: number of trials by state.
+    :param candidates: results of the re-runs as text, best first.
+    :param best: content of ``best.yaml``.
+    :param command: content of ``command.txt``.
+    :param trials: ``trials.csv`` as text, without empty columns.
+    :param pictures: pictures of the search.
+    :param notes: messages about skipped files.
     """
 
     folder: Path
@@ -39,20 +41,20 @@ class StudyPage:
     best: str
     command: str
     trials: pd.DataFrame
-    pictures: list[Embedded]
+    pictures: list[EmbeddedFile]
     notes: list[str]
 
 
 def is_study(folder: Path) -> bool:
-    """Tell whether a folder is a study's."""
-    return any((folder / name).is_file() for name in MARKS)
+    """Return whether a folder is that of a study."""
+    return any((folder / name).is_file() for name in STUDY_FILES)
 
 
-def read_study(folder: Path) -> StudyPage:
-    """Read a study's folder; what is damaged is passed over with a sentence."""
+def read_study(folder: Path) -> Study:
+    """Read the folder of a study; damaged files are skipped with a message."""
     pictures, notes = embed_all(sorted(path for path in folder.glob("*.png") if not links_outside(path)))
     verdict = read_json(folder / "verdict.json")
-    return StudyPage(
+    return Study(
         folder,
         name=str(verdict.get("study", folder.name)),
         counts=_counts(verdict),
@@ -67,45 +69,45 @@ def read_study(folder: Path) -> StudyPage:
 
 def _counts(verdict: dict[str, Any]) -> str:
     trials = verdict.get("trials")
-    return ", ".join(f"{number} {state}" for state, number in trials.items()) if isinstance(trials, dict) else ""
+    return ", ".join(f"{count} {state}" for state, count in trials.items()) if isinstance(trials, dict) else ""
 
 
 def _candidates(folder: Path, verdict: dict[str, Any], notes: list[str]) -> pd.DataFrame:
     try:
-        return pd.DataFrame([_candidate(each) for each in verdict.get("candidates", [])])
+        return pd.DataFrame([_candidate_row(each) for each in verdict.get("candidates", [])])
     except (KeyError, TypeError, ValueError, AttributeError):
-        notes.append(f"{folder / 'verdict.json'}: its candidates are damaged")
+        notes.append(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
         return pd.DataFrame()
 
 
-def _candidate(each: dict[str, Any]) -> dict[str, str]:
-    gain, low, high = each["gain"]
-    is_recipe = each["number"] < 0
+def _candidate_row(candidate: dict[str, Any]) -> dict[str, str]:
+    gain, low, high = candidate["gain"]
+    is_recipe = candidate["number"] < 0
     return {
-        "candidate": "the recipe" if is_recipe else f"trial {each['number']}",
-        "success": percent(float(np.mean(each["success"]))),
-        "of each seed": " / ".join(f"{100 * rate:.0f}" for rate in each["success"]),
-        "area": f"{np.mean(each['auc']):.3f}",
-        "90 % at": f"{each['steps']:,.0f}",
+        "candidate": "the recipe" if is_recipe else f"trial {candidate['number']}",
+        "final success": percent(float(np.mean(candidate["success"]))),
+        "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
+        "area under curve": f"{np.mean(candidate['auc']):.3f}",
+        "steps to 90 %": f"{candidate['steps']:,.0f}",
         "difference to the recipe": "" if is_recipe else f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]",
-        "parameters": " ".join(f"{key}={value}" for key, value in each["params"].items()),
+        "parameters": " ".join(f"{key}={value}" for key, value in candidate["params"].items()),
     }
 
 
 def _trials(path: Path, notes: list[str]) -> pd.DataFrame:
     try:
         table = read_table(path, dtype=str).fillna("")
-        told = [column for column in table if column != "worker" and table[column].any()]
-        return table[told].map(_shortened)
+        columns = [column for column in table if column != "worker" and table[column].any()]
+        return table[columns].map(_shorten_number)
     except FileNotFoundError:
         pass
-    except (OSError, ValueError) as error:  # pandas' own are ValueErrors
-        notes.append(f"{path}: {str(error).splitlines()[0].rstrip('.')}")
+    except (OSError, ValueError) as error:  # pandas' exceptions are ValueErrors
+        notes.append(f"skipped {path}: {first_line(error)}")
     return pd.DataFrame()
 
 
-def _shortened(text: str) -> str:
-    """Write a number to four digits; anything else as it is."""
+def _shorten_number(text: str) -> str:
+    """Return a decimal number with four significant digits, other text unchanged."""
     try:
         return text if text.isdigit() else f"{float(text):.4g}"
     except ValueError:

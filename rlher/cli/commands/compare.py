@@ -1,33 +1,31 @@
-"""`rlher compare`: what can be said of several agents from the runs there are, in tables."""
+"""`rlher compare`: tables of final success, probability of improvement and performance profiles."""
 
-from rlher.analysis import comparison
+import shutil
+import sys
+
+from rlher.analysis.comparison import few_seeds_notes
+from rlher.analysis.grouping import load_groups
 from rlher.analysis.tables import Table, tables
 from rlher.config.curves import CompareConfig
 from rlher.core.console import warn
 
+MAX_WIDTH = 10_000
+"""Characters per line of aligned text that is not printed to a terminal, so that no cell wraps."""
+
 
 def compare(config: CompareConfig) -> int:
-    """Print a summary, the probabilities of improvement and the performance profiles, a table each.
-
-    CSV has the bare numbers, for programs; Markdown and LaTeX have words, for people.
+    """Print the tables in ``config.format``: aligned text, Markdown, LaTeX, or the plain numbers as CSV.
 
     :raises UserError: no runs.
     """
-    groups, notes = comparison.arms(config.runs, config.logs, config.by)
-    for line in [*notes, *comparison.caveats(groups)]:
-        warn(line)
-    print("\n\n".join(_printed(table, config.format) for table in tables(groups)))
+    groups, notes = load_groups(config.runs, config.logs, config.by)
+    for note in [*notes, *few_seeds_notes(groups)]:
+        warn(note)
+    print("\n\n".join(_format(table, config.format) for table in tables(groups)))
     return 0
 
 
-def _printed(table: Table, form: str) -> str:
-    if form == "csv":
-        return table.numbers.to_csv(index=False).rstrip()
-    words = table.words
-    if form == "latex":
-        return words.to_latex(index=False, escape=True, caption=table.title or None).rstrip()
-    rows = [[cell.replace("|", "\\|") for cell in row] for row in words.to_numpy().tolist()]
-    lines = ["| " + " | ".join(row) + " |" for row in [list(words), *rows]]
-    return "\n".join(
-        [*([f"{table.title}:", ""] if table.title else []), lines[0], "|" + "--|" * len(words.columns), *lines[1:]]
-    )
+def _format(table: Table, name: str) -> str:
+    if name == "text":
+        return table.to_text(shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH)
+    return {"markdown": table.to_markdown, "latex": table.to_latex, "csv": table.to_csv}[name]()

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from rlher.analysis import comparison, loading
+from rlher.analysis.grouping import Group, group_runs, load_groups
 from rlher.analysis.html.page import Content, render
-from rlher.analysis.html.study_section import RERUNS, StudyPage, is_study, read_study
-from rlher.analysis.loading import Group
+from rlher.analysis.html.study_section import RERUNS, Study, is_study, read_study
+from rlher.analysis.loading import read_runs_below
 from rlher.config.curves import ReportConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError
@@ -35,18 +35,18 @@ def report(config: ReportConfig) -> int:
     return 0
 
 
-def _groups(config: ReportConfig, studies: list[StudyPage]) -> tuple[list[Group], list[str]]:
+def _groups(config: ReportConfig, studies: list[Study]) -> tuple[list[Group], list[str]]:
     """Read the runs that are compared, and each study's best trials that were run again."""
     places = [place for place in config.runs if not is_study(Path(place))]
-    groups, notes = ([], []) if studies and not places else comparison.arms(places, config.logs, config.by)
+    groups, notes = ([], []) if studies and not places else load_groups(places, config.logs, config.by)
     for study in studies:
         again = study.folder / RERUNS
-        found, passed = loading.read_below(str(again)) if again.is_dir() and not links_outside(again) else ([], [])
-        more, pooled = loading.group(found, config.by) if found else ([], [])
+        found, passed = read_runs_below(str(again)) if again.is_dir() and not links_outside(again) else ([], [])
+        more, pooled = group_runs(found, config.by) if found else ([], [])
         groups += more
         notes += [*study.notes, *passed, *pooled]
     return groups, notes
 
 
-def _title(groups: list[Group], studies: list[StudyPage]) -> str:
+def _title(groups: list[Group], studies: list[Study]) -> str:
     return ", ".join(dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)]))

@@ -1,0 +1,200 @@
+"""Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlher.analysis.errors import NoRunsFound, UnknownKey
+from rlher.analysis.loading import KEY_ALIASES, LoadedRun, read_runs, read_runs_below
+
+DEFAULT_BY = ("algo", "her")
+
+ASIDE = (
+    "seed",
+    "logs",
+    "device",
+    "threads",
+    "vec_env",
+    "env.step_timeout",
+    "env.max_restarts",
+    "progress",
+    "tensorboard",
+    "logger",
+    "record",
+    "eval.keep_models",
+    "json",
+    "total_timesteps",
+    "recipe",
+    "engine.compile",
+)
+"""Keys ignored when grouping runs, besides those of evaluation."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that are averaged: seeds of one configuration, or all runs pooled by ``--by``.
+
+    :param env: name of their environment.
+    :param label: name of the group, unique within the environment.
+    :param runs: at least one.
+    """
+
+    env: str
+    label: str
+    runs: list[LoadedRun]
+
+    @property
+    def name(self) -> str:
+        """Environment and label."""
+        return f"{self.env}, {self.label}"
+
+
+def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[list[Group], list[str]]:
+    """Read and group the runs to compare.
+
+    Several folders of runs are one group each and named after the folder. A single folder, none (``logs``), run folders
+    and ``by`` are grouped by :func:`group_runs`.
+
+    :return: the groups, and a message for each run that was skipped, left out or pooled.
+    :raises FolderNotFound: a folder does not exist.
+    :raises NoRunsFound: no folder has a run with an evaluation.
+    :raises UnknownKey: no run has a key of ``by``.
+    """
+    if by or len(paths) < 2 or all((Path(path) / "config.yaml").exists() for path in paths):
+        runs, skipped = read_runs(paths, logs)
+        groups, notes = group_runs(runs, by)
+        return groups, skipped + notes
+    groups, notes = [], []
+    for path, label in zip(paths, _folder_labels(paths), strict=True):
+        runs, skipped = read_runs_below(path)
+        notes += skipped or ([] if runs else [f"skipped {path}: it has no run"])
+        runs, repeated = drop_repeated_runs(runs)
+        notes += repeated
+        for env in dict.fromkeys(run.env for run in runs):
+            groups.append(Group(env, label, [run for run in runs if run.env == env]))
+            notes += _pooling_notes(groups[-1])
+    if not groups:
+        raise NoRunsFound(paths, notes)
+    return groups, notes
+
+
+def _folder_labels(paths: Sequence[str]) -> list[str]:
+    """Return the names of folders, or their paths if two names are equal."""
+    names = [Path(path).resolve().name for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
+
+
+def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[Group], list[str]]:
+    """Group runs by environment and some config keys.
+
+    Without ``by`` the keys are algorithm and strategy, and groups are split by every other key that differs: a mean
+    over two learning rates is not a mean over seeds. With ``by`` all other differences are pooled.
+
+    :param by: config keys or aliases.
+    :return: the groups, and a message for each repeated run and each group that pools different configurations.
+    :raises UnknownKey: no run has a key of ``by``.
+    """
+    for key in by:
+        if all(run.value(key) is None for run in runs):
+            raise UnknownKey(key, {name for run in runs for name in run.config} | set(KEY_ALIASES))
+    runs, notes = drop_repeated_runs(runs)
+    pools: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
+    for run in runs:
+        pools[(run.env, *(_label_part(key, run) for key in by or DEFAULT_BY))].append(run)
+    groups = []
+    for (env, *parts), pool in pools.items():
+        label = ", ".join(parts)
+        if by:
+            groups.append(Group(env, label, pool))
+            notes += _pooling_notes(groups[-1])
+        else:
+            groups += [Group(env, ", ".join([label, *more]), split) for more, split in _split(pool).items()]
+    return groups, notes
+
+
+def drop_repeated_runs(runs: Sequence[LoadedRun]) -> tuple[list[LoadedRun], list[str]]:
+    """Keep the longest of the runs with equal configuration and seed: a copy is not another sample.
+
+    :return: the runs kept, and a message for each run left out.
+    """
+    kept: dict[str, LoadedRun] = {}
+    notes = []
+    for run in runs:
+        keys = sorted(key for key in run.config if key == "seed" or is_experiment_key(key))
+        identity = repr([(key, run.config[key]) for key in keys])
+        other = kept.setdefault(identity, run)
+        if other is not run:
+            longer, shorter = sorted((run, other), key=lambda each: -each.evaluations["timesteps"].max())
+            kept[identity] = longer
+            notes.append(f"left out {shorter.folder}: same configuration and seed as {longer.folder}")
+    return list(kept.values()), notes
+
+
+def is_experiment_key(key: str) -> bool:
+    """Return whether runs with different values of a config key are different experiments."""
+    return key not in ASIDE and not key.startswith("eval.")
+
+
+def _pooling_notes(group: Group) -> list[str]:
+    """Return a message if the runs of a group differ in more than their seed."""
+    keys = _differing_keys(group.runs)
+    listed = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+    return [f"{group.name}: pools runs that differ in {listed}"] if keys else []
+
+
+def _differing_keys(runs: Sequence[LoadedRun]) -> list[str]:
+    keys = {key for run in runs for key in run.config if is_experiment_key(key)}
+    return sorted(key for key in keys if len({repr(run.config.get(key)) for run in runs}) > 1)
+
+
+def _split(pool: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
+    """Split runs into those of equal configuration, by ``("name=value", ...)``."""
+    splits: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
+    keys = _distinguishing_keys(pool)
+    for index, run in enumerate(pool):
+        splits[tuple(f"{name}={values[index]}" for name, values in keys.items())].append(run)
+    return splits
+
+
+def _distinguishing_keys(pool: Sequence[LoadedRun]) -> dict[str, list[str]]:
+    """Return keys that suffice to tell the configurations of some runs apart, with each run's value.
+
+    Keys given on the command line come before those that follow from them: ``her=sb3`` before the two keys it sets.
+    """
+    differing = _differing_keys(pool)
+    values = {key: [str(run.config.get(key)) for run in pool] for key in differing}
+    typed = {key: each for key, each in values.items() if any(f"{key}=" in run.command for run in pool)}
+    sections = sorted({key.partition(".")[0] for key in differing} - {"env"})
+    options = {section: [_config_option(section, run.command) for run in pool] for section in sections}
+    partitions = {_partition(each) for each in values.values()}
+    options = {section: each for section, each in options.items() if _partition(each) in partitions}
+    kept: dict[tuple[int, ...], tuple[str, list[str]]] = {}
+    for key, each in [*typed.items(), *options.items(), *values.items()]:
+        kept.setdefault(_partition(each), (key, each))
+    names = Counter(_short_name(key) for key, _ in kept.values())
+    return {_short_name(key) if names[_short_name(key)] == 1 else key: each for key, each in kept.values()}
+
+
+def _config_option(section: str, command: str) -> str:
+    """Return the option of a Hydra config group on a command line: ``sb3`` for ``her=sb3``."""
+    options = re.findall(rf"(?:^|\s){section}=(\S+)", command)
+    return options[-1] if options else "default"
+
+
+def _partition(values: Sequence[str]) -> tuple[int, ...]:
+    """Return for each value the index of its first occurrence, which identifies the partition into equal values."""
+    return tuple(values.index(value) for value in values)
+
+
+def _label_part(key: str, run: LoadedRun) -> str:
+    """Return a value for a label, with the key's name unless the value alone is clear."""
+    value = run.value(key)
+    return str(value) if key in KEY_ALIASES else f"{_short_name(key)}={value}"
+
+
+def _short_name(key: str) -> str:
+    """Return the last part of a key, but ``engine`` for ``engine.name``."""
+    section, _, name = key.rpartition(".")
+    return section if name == "name" else name

@@ -1,0 +1,52 @@
+"""Learning curves of groups."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlher.analysis import aggregation
+from rlher.analysis.errors import MissingColumn
+from rlher.analysis.loading import read_runs
+from tests.analysis.conftest import load_group
+from tests.conftest import Make
+
+
+def test_the_grid_ends_with_the_shortest_run(make_run: Make, tmp_path: Path) -> None:
+    make_run("a", 0, 0.1, freq=100, rows=10)
+    make_run("b", 1, 0.1, freq=150, rows=3)
+    runs, _ = read_runs([], str(tmp_path / "logs"))
+    seeds = [(run.evaluations.timesteps.to_numpy(), run.evaluations.success_rate.to_numpy()) for run in runs]
+    grid, values = aggregation.common_grid(seeds)
+    assert grid.tolist() == [150, 200, 300, 400, 450]
+    assert values[0].tolist() == pytest.approx([0.15, 0.2, 0.3, 0.4, 0.45])
+    assert values[1].tolist() == pytest.approx([0.1, 0.1 + 0.1 / 3, 0.2, 0.2 + 0.2 / 3, 0.3])
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3])
+def test_an_interval_needs_three_seeds(make_run: Make, tmp_path: Path, seeds: int) -> None:
+    for seed in range(seeds):
+        make_run(f"run{seed}", seed, 0.05 + 0.01 * seed)
+    curve = aggregation.aggregate(load_group(tmp_path / "logs"), "timesteps", "success_rate")
+    assert len(curve.seeds) == seeds
+    assert curve.has_band == (seeds == 3)
+    assert np.isfinite(curve.low).all() == np.isfinite(curve.high).all() == (seeds == 3)
+    assert np.isnan(curve.low).all() == (seeds < 3)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "missing"), [("timesteps", "succes_rate", ["succes_rate"]), ("hours", "x", ["hours"])]
+)
+def test_an_unknown_column_is_an_error(make_run: Make, x: str, y: str, missing: list[str]) -> None:
+    group = load_group(make_run("a"))
+    with pytest.raises(MissingColumn) as error:
+        aggregation.aggregate_all([group], x, y)
+    assert error.value.columns == missing
+
+
+def test_an_empty_column_is_an_error(make_run: Make) -> None:
+    group = load_group(make_run("a"))
+    group.runs[0].evaluations["crash_rate"] = float("nan")
+    with pytest.raises(MissingColumn) as error:
+        aggregation.aggregate_all([group], "timesteps", "crash_rate")
+    assert error.value.columns == ["timesteps", "crash_rate"]

@@ -1,0 +1,96 @@
+"""`rlher compare`: intervals, probabilities of improvement, and the formats of the tables."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+
+from rlher.analysis import comparison
+from tests.analysis.conftest import notes_about
+from tests.conftest import Make
+
+
+def rows_of(markdown: str) -> list[list[str]]:
+    return [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in markdown.splitlines() if line.startswith("| Some")
+    ]
+
+
+def test_two_folders(rlher, two_agents: list[str]) -> None:
+    done = rlher("compare", *two_agents, "--format", "markdown")
+    assert (done.code, done.err) == (0, "")
+    good, bad, improvement, _, profile = rows_of(done.out)
+    assert good == ["Some-v0", "good", "3", "100.0 % [98.7 %, 100.0 %]", "100 / 100 / 100", "–", "500", "900", "1,000"]
+    # 40 % never reaches 50 %, 50 % and 60 % do: the median is the last evaluation of 50 %.
+    assert bad[4:] == ["40 / 50 / 60", "–", "1,000 (1 of 3 never)", "never (3 of 3 never)", "1,000"]
+    assert improvement == ["Some-v0", "good", "bad", "1.00 [0.50, 1.00]"]
+    assert profile == ["Some-v0", "bad", "100%", "100%", "33%", "0%", "0%", "0%"]
+
+
+def test_fewer_than_three_seeds_have_no_interval(rlher, make_run: Make) -> None:
+    make_run("one/1", 0)
+    make_run("two/1", 1, 0.05)
+    done = rlher("compare", "logs/one", "logs/two")
+    assert done.code == 0
+    assert "Some-v0, one" in done.err
+    assert "Some-v0, two" in done.err
+    assert "[" not in done.out, "an interval"
+    assert done.out.count("Some-v0") == 2, "only the summary"
+
+
+def test_separated_groups_have_a_wide_interval() -> None:
+    """No number of resamples makes three wins out of three seeds certain; more seeds do."""
+    lows = [comparison.improvement_interval(1, n, n)[0] for n in (3, 5, 10, 100)]
+    assert lows == sorted(lows)
+    assert 0.45 < lows[0] < 0.55
+    assert 0.95 < lows[-1] < 1
+    assert all(comparison.improvement_interval(1, n, n)[1] == 1 for n in (3, 100))
+
+
+@pytest.mark.parametrize(("probability", "m", "n"), [(0, 3, 3), (0.2, 3, 5), (0.5, 4, 4), (0.89, 3, 3), (1, 5, 7)])
+def test_the_score_interval_solves_its_equation(probability: float, m: int, n: int) -> None:
+    """Newcombe 2006, method 5: both ends are z standard errors away, with the standard error at that end."""
+    low, high = comparison.improvement_interval(probability, m, n)
+    assert 0 <= low <= probability <= high <= 1
+    extra = (m + n) / 2 - 1
+    for end in (low, high):
+        if 0 < end < 1:
+            variance = end * (1 - end) * (1 + extra * (1 - end) / (2 - end) + extra * end / (1 + end)) / (m * n)
+            assert abs(probability - end) / np.sqrt(variance) == pytest.approx(scipy.stats.norm.ppf(0.975))
+    mirrored = comparison.improvement_interval(1 - probability, m, n)
+    assert mirrored == pytest.approx((1 - high, 1 - low))
+
+
+def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
+    first, second, third = rlher("compare", *two_agents, "--format", "csv").out.split("\n\n")
+    summary = pd.read_csv(io.StringIO(first)).set_index("agent")
+    assert summary.success_rate.tolist() == pytest.approx([1, 0.5])
+    assert summary.loc["bad", ["steps_to_50", "never_50", "steps_to_90", "never_90"]].tolist() == [1000, 1, np.inf, 3]
+    assert pd.read_csv(io.StringIO(second)).loc[0, ["A", "B", "probability"]].tolist() == ["good", "bad", 1]
+    assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
+
+
+def test_text_columns_are_aligned(rlher, two_agents: list[str]) -> None:
+    text = rlher("compare", *two_agents).out
+    header, rule, good, bad = text.splitlines()[:4]
+    assert header.index("seeds") == good.index(" 3 ") + 1 == bad.index(" 3 ") + 1
+    assert header.index("steps to 50 %") == bad.index("1,000 (1 of 3 never)")
+    assert set(rule) == {"─"}
+    markdown = rlher("compare", *two_agents, "--format", "markdown").out
+    for row in rows_of(markdown):
+        assert [line for line in text.splitlines() if all(cell in line for cell in row)]
+
+
+def test_latex(rlher, three_seeds) -> None:
+    done = rlher("compare", "--format", "latex")
+    assert done.code == 0, done.err
+    assert r"\begin{tabular}" in done.out
+
+
+def test_a_skipped_folder_is_reported(rlher, three_seeds, tmp_path) -> None:
+    (tmp_path / "logs" / "empty").mkdir()
+    done = rlher("compare", "logs/empty", "logs/sac")
+    assert done.code == 0
+    assert notes_about("empty", done.err)

@@ -1,0 +1,131 @@
+"""Which runs are seeds of one agent, and what the groups are called."""
+
+from pathlib import Path
+
+import pytest
+
+from rlher.analysis import grouping
+from rlher.analysis.errors import NoRunsFound, UnknownKey
+from rlher.analysis.loading import read_runs
+from tests.analysis.conftest import notes_about
+from tests.conftest import Make
+
+
+def group_logs(tmp_path: Path, *by: str) -> dict[str, int]:
+    """Return the labels of all groups with their number of runs."""
+    runs, _ = read_runs([], str(tmp_path / "logs"))
+    return {group.label: len(group.runs) for group in grouping.group_runs(runs, by)[0]}
+
+
+def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, three_seeds, tmp_path: Path) -> None:
+    assert group_logs(tmp_path) == {"sac, future": 3}
+    make_run("sac/Some-v0_9", 5, algo={"learning_rate": 0.1})
+    assert group_logs(tmp_path) == {"sac, future, learning_rate=0.001": 3, "sac, future, learning_rate=0.1": 1}
+    assert group_logs(tmp_path, "algo") == {"sac": 4}
+    assert group_logs(tmp_path, "her.n_sampled_goal") == {"n_sampled_goal=4": 4}
+
+
+def test_runs_without_an_engine_key_used_sb3(make_run: Make, tmp_path: Path) -> None:
+    for number, engine in enumerate([{}, {"engine": {"name": "rlher"}}, {"engine": {"name": "sb3"}}]):
+        make_run(f"sac/Some-v0_{number}", number, **engine)
+    assert group_logs(tmp_path) == {"sac, future, engine=rlher": 1, "sac, future, engine=sb3": 2}
+
+
+def test_an_unknown_key_is_an_error(three_seeds, tmp_path: Path) -> None:
+    with pytest.raises(UnknownKey) as error:
+        group_logs(tmp_path, "her.n_sampled_gaol")
+    assert error.value.key == "her.n_sampled_gaol"
+    assert "'her.n_sampled_goal'" in str(error.value)
+
+
+def test_a_message_names_the_keys_that_are_pooled(make_run: Make, tmp_path: Path) -> None:
+    make_run("a", 0)
+    make_run("b", 1, algo={"learning_rate": 0.1})
+    runs, _ = read_runs([], str(tmp_path / "logs"))
+    (note,) = grouping.group_runs(runs, ["algo"])[1]
+    assert note.startswith("Some-v0, sac: ")
+    assert note.endswith(" algo.learning_rate")
+
+
+def test_the_typed_key_names_groups_that_differ_in_several(make_run: Make, tmp_path: Path) -> None:
+    for bits in (15, 30):
+        folder = make_run(f"bits{bits}", env={"max_episode_steps": bits, "n_bits": bits})
+        (folder / "command.txt").write_text(f"rlher train env.n_bits={bits}\n")
+    assert set(group_logs(tmp_path)) == {"sac, future, n_bits=15", "sac, future, n_bits=30"}
+
+
+def test_every_distinguishing_key_is_in_the_label(make_run: Make, tmp_path: Path) -> None:
+    keys = [("learning_rate", 0.1), ("gamma", 0.9), ("tau", 0.5), ("batch_size", 8)]
+    for index in range(2 ** len(keys)):
+        chosen = {key: value for bit, (key, value) in enumerate(keys) if index >> bit & 1}
+        make_run(f"run{index}", index, algo=chosen)
+    groups = group_logs(tmp_path)
+    assert len(groups) == 16
+    assert set(groups.values()) == {1}
+    assert "sac, future, batch_size=8, gamma=0.9, learning_rate=0.1, tau=0.5" in groups
+
+
+def test_keys_with_equal_last_parts_have_full_names(make_run: Make, tmp_path: Path) -> None:
+    for index, engine in enumerate(("rlher", "sb3")):
+        for n_steps in (1, 3):
+            make_run(
+                f"{engine}{n_steps}", index, engine={"name": engine}, algo={"n_steps": 3}, her={"n_steps": n_steps}
+            )
+    assert set(group_logs(tmp_path)) == {
+        f"sac, future, engine={engine}, n_steps={n_steps}" for engine in ("rlher", "sb3") for n_steps in (1, 3)
+    }
+    make_run("other", 0, engine={"name": "rlher"}, algo={"n_steps": 5}, her={"n_steps": 1})
+    assert "sac, future, algo.n_steps=5, engine=rlher, her.n_steps=1" in group_logs(tmp_path)
+
+
+def test_a_typed_config_group_stands_for_the_keys_it_sets(make_run: Make, tmp_path: Path) -> None:
+    make_run("ours")
+    folder = make_run("theirs", her={"relabel_done": "keep", "keep_goal_independent_reward": False})
+    (folder / "command.txt").write_text("rlher train algo=sac her=sb3\n")
+    assert set(group_logs(tmp_path)) == {"sac, future, her=default", "sac, future, her=sb3"}
+
+
+def test_length_and_evaluation_do_not_split_a_group(make_run: Make, tmp_path: Path) -> None:
+    make_run("a", 0)
+    make_run("b", 1, freq=70, rows=5, eval={"freq": 70}, threads=2)
+    assert list(group_logs(tmp_path).values()) == [2]
+
+
+def test_a_key_missing_in_older_runs_has_its_default(make_run: Make, tmp_path: Path) -> None:
+    make_run("old", 0)
+    make_run("new", 1, her={"n_steps": 1, "goal_mix": {}})
+    assert group_logs(tmp_path) == {"sac, future": 2}
+
+
+def test_a_repeated_run_is_left_out(make_run: Make, three_seeds, tmp_path: Path) -> None:
+    shorter = make_run("again", 1, 0.09, rows=4)
+    runs, _ = read_runs([], str(tmp_path / "logs"))
+    (group,), (note,) = grouping.group_runs(runs)
+    assert {run.folder for run in group.runs} == set(three_seeds)
+    assert str(shorter) in note
+    assert str(three_seeds[1]) in note
+
+
+def test_several_run_folders_are_grouped_by_configuration(three_seeds) -> None:
+    groups, _ = grouping.load_groups(list(map(str, three_seeds)), "logs", [])
+    assert [(group.label, len(group.runs)) for group in groups] == [("sac, future", 3)]
+
+
+def test_a_folder_without_a_run_is_skipped(rlher, three_seeds) -> None:
+    Path("logs/empty").mkdir()
+    groups, (note,) = grouping.load_groups(["logs/empty", "logs/sac"], "logs", [])
+    assert [(group.label, len(group.runs)) for group in groups] == [("sac", 3)]
+    assert "logs/empty" in note
+    with pytest.raises(NoRunsFound) as error:
+        grouping.load_groups(["logs/empty", "logs/empty/"], "logs", [])
+    assert error.value.paths == ["logs/empty", "logs/empty/"]
+
+
+def test_a_folder_is_one_group_without_copies(rlher, make_run: Make, three_seeds) -> None:
+    make_run("sac/other", 3, algo={"learning_rate": 0.1})
+    make_run("sac/copy", 2)
+    make_run("tqc/one", 0)
+    groups, notes = grouping.load_groups(["logs/sac", "logs/tqc"], "logs", [])
+    assert [(group.label, len(group.runs)) for group in groups] == [("sac", 4), ("tqc", 1)]
+    assert [note for note in notes if "algo.learning_rate" in note]
+    assert notes_about("copy", "\n".join(notes))

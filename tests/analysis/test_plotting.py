@@ -1,0 +1,142 @@
+"""`rlher plot`: pictures, their axes and the drawn numbers."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from rlher.analysis import aggregation, figure, plotting, style
+from rlher.analysis.grouping import group_runs
+from rlher.analysis.loading import read_runs
+from tests.conftest import Make
+
+
+def legends(picture: Any) -> list[list[str]]:
+    return [[text.get_text() for text in panel.get_legend().get_texts()] for panel in picture.axes]
+
+
+def curves_of(tmp_path: Path) -> list[aggregation.GroupCurve]:
+    runs, _ = read_runs([], str(tmp_path / "logs"))
+    return aggregation.aggregate_all(group_runs(runs)[0], "timesteps", "success_rate")
+
+
+def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, three_seeds, tmp_path: Path) -> None:
+    make_run("tqc/Some-v0_1", 0, 0.05, algo={"name": "tqc"})
+    for seed in range(2):
+        make_run(f"tqc/Other-v0_{seed}", seed, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
+    curves = curves_of(tmp_path)
+    picture = Figure()
+    figure.draw(picture, curves, "timesteps", "success_rate")
+    assert legends(picture) == [["sac, future (3 seeds)", "tqc, future (1 seed)"], ["tqc, future (2 seeds)"]]
+    assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
+    assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"
+    drawn = plotting.to_frame(curves)
+    three = drawn[drawn.seeds == 3]
+    assert three.iqm.tolist() == pytest.approx((0.09 * np.arange(1, 11)).tolist())
+    assert (three.low <= three.iqm).all()
+    assert (three.iqm <= three.high).all()
+    assert drawn[drawn.seeds < 3].low.isna().all()
+
+
+def test_the_caption_names_a_band_only_if_there_is_one(make_run: Make, tmp_path: Path) -> None:
+    captions = []
+    for seed in range(3):
+        make_run(f"run{seed}", seed)
+        captions.append(style.caption(curves_of(tmp_path)))
+    assert ["Band" in caption for caption in captions] == [False, False, True]
+    assert len(set(captions)) == 3
+
+
+@pytest.mark.parametrize("x", ["steps", "wall", "updates"])
+@pytest.mark.parametrize("y", ["success_rate", "mean_reward"])
+def test_every_axis(rlher, three_seeds, x: str, y: str) -> None:
+    done = rlher("plot", "--x", x, "--y", y, "--output", "a.png", "--csv", "a.csv")
+    assert done.code == 0, done.err
+    assert done.out.split() == ["a.png", "a.csv"]
+    drawn = pd.read_csv("a.csv")
+    assert drawn.x.max() == {"steps": 1000, "wall": 20, "updates": 2000}[x]
+
+
+def test_pictures_are_not_blank(rlher, three_seeds) -> None:
+    from matplotlib import image
+
+    assert rlher("plot").code == 0
+    pixels = image.imread("logs/success_rate.png")[..., :3]
+    blue = np.all(np.isclose(pixels, (0, 0x72 / 255, 0xB2 / 255), atol=0.02), axis=-1)
+    columns = np.flatnonzero(blue.any(axis=0))
+    assert np.ptp(columns) > 0.5 * pixels.shape[1], "a line from side to side"
+    assert np.all(pixels[[0, -1]] == 1), "labels are not cut"
+    assert np.all(pixels[:, [0, -1]] == 1)
+    assert Path("logs/success_rate.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_show_opens_a_window(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds) -> None:
+    from matplotlib import pyplot
+
+    shown: list[int] = []
+    monkeypatch.setattr(plotting, "has_display", lambda: True)
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.gcf().axes[0].lines)))
+    assert rlher("plot", "--show", "--output", "a.png").code == 0
+    assert shown == [3 + 1]
+    assert Path("a.png").stat().st_size
+
+
+def test_a_run_without_the_column_is_not_a_seed(rlher, three_seeds: list[Path]) -> None:
+    for folder, column in zip(three_seeds, ("", "crash_rate", "crash_rate"), strict=True):
+        frame = pd.read_csv(folder / "evaluations.csv")
+        frame[column or "other"] = 0.1 if folder != three_seeds[1] else float("nan")
+        frame.to_csv(folder / "evaluations.csv", index=False)
+    assert rlher("plot", "--y", "crash_rate", "--output", "a.png", "--csv", "a.csv").code == 0
+    assert set(pd.read_csv("a.csv").seeds) == {1}
+    done = rlher("plot", str(three_seeds[1]), "--y", "crash_rate", "--output", "b.png")
+    assert done.code == 2
+    assert "crash_rate" in done.err
+
+
+def test_a_single_evaluation_is_a_point(rlher, make_run: Make) -> None:
+    make_run("short", rows=1)
+    assert rlher("plot", "--output", "a.png").code == 0
+
+
+def test_many_evaluations_are_averaged_within_seconds(rlher, make_run: Make) -> None:
+    for seed in range(5):
+        rows = 10_000 - 7 * seed
+        noise = np.random.default_rng(seed).uniform(-0.2, 0.2, rows)
+        frame = pd.read_csv(make_run(f"long{seed}", seed, 0.0001, rows=rows) / "evaluations.csv")
+        frame["success_rate"] = (0.2 + 0.6 * frame.timesteps / 1e6 + noise).clip(0, 1)
+        frame.to_csv(f"logs/long{seed}/evaluations.csv", index=False)
+    before = time.process_time()
+    done = rlher("plot", "--csv", "a.csv")
+    assert time.process_time() - before < 10
+    assert "Some-v0, sac, future" in done.err
+    assert " 20 " in done.err
+    drawn = pd.read_csv("a.csv")
+    assert len(drawn) <= 500
+    assert np.abs(drawn.iqm - (0.2 + 0.6 * drawn.x / 1e6)).max() < 0.06, "the noise is averaged away"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("plot", "nowhere"), "nowhere"),
+        (("plot", "--y", "succes_rate"), "'success_rate'"),
+        (("plot", "--by", "her.n_sampled_gaol"), "'her.n_sampled_goal'"),
+        (("plot", "--output", "a.jpeg"), "a.jpeg"),
+        (("plot", "--x", "hours"), "hours"),
+        (("plot", "--show"), "--show"),
+        (("plot", "--output", "logs/sac/Some-v0_1/config.yaml/a.png"), "logs/sac/Some-v0_1/config.yaml/a.png"),
+        (("compare", "--format", "html"), "html"),
+        (("evaluate", "a", "b"), "evaluate"),
+    ],
+)
+def test_a_mistake_is_named(rlher, monkeypatch, three_seeds, words: tuple[str, ...], named: str) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    done = rlher(*words)
+    assert done.code == 2
+    assert named in done.err
+    assert "Traceback" not in done.err
