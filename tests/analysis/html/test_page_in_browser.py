@@ -12,6 +12,7 @@ from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.analysis.conftest import HTML_IN_NAME, STUDY, write_clip
 from tests.conftest import Make
@@ -130,6 +131,7 @@ def test_arrow_keys_show_values(page: Chrome) -> None:
 def test_a_command_can_be_copied(page: Chrome) -> None:
     button = page.find_element(By.CSS_SELECTOR, "footer button.copy")
     button.click()
+    WebDriverWait(page, 10).until(lambda _: button.text != "copy")
     selected = page.execute_script("return String(getSelection())")
     assert button.text == "copied" or (button.text == "press Ctrl+C" and selected.startswith("rlher report logs/good"))
 
