@@ -22,14 +22,14 @@ from rlher.cli.main import main as rlher
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import CheckpointConfig, HerConfig
-from rlher.core.signals import Stop
+from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import Repeatable
 from rlher.envs.vec import make_goal_envs
 from rlher.her import HerReplayBuffer
 from rlher.training.best_model import BestModel
-from rlher.training.callbacks.checkpoint import Checkpoints
-from rlher.training.callbacks.evaluation import Evaluate
+from rlher.training.callbacks.checkpoint import CheckpointCallback
+from rlher.training.callbacks.evaluation import EvaluationCallback
 
 EVERY = CheckpointConfig().every or 10_000
 EPISODE = 50
@@ -61,8 +61,8 @@ def pause(transitions: int, priority: str) -> dict:
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
     with tempfile.TemporaryDirectory() as folder:
-        parts = Path(folder), CheckpointConfig(), envs, normalizer, Evaluate(None, 1, None, None)  # type: ignore[arg-type]
-        checkpoints = Checkpoints(*parts, BestModel(Path(folder) / "best_model.zip"), Stop())
+        parts = Path(folder), CheckpointConfig(), envs, normalizer, EvaluationCallback(None, 1, None, None)  # type: ignore[arg-type]
+        checkpoints = CheckpointCallback(*parts, BestModel(Path(folder) / "best_model.zip"), StopRequest())
         model._setup_learn(1)
         checkpoints.init_callback(model)
         buffer = model.replay_buffer
@@ -112,10 +112,10 @@ def on_disk(folder: Path) -> int:
 def share(name: str, words: tuple[str, ...]) -> dict:
     """Train from the command line, and return the share of the wall-clock that checkpoints took."""
     spent: list[float] = []
-    timed = {each: getattr(Checkpoints, each) for each in ("_on_rollout_start", "finish")}
+    timed = {each: getattr(CheckpointCallback, each) for each in ("_on_rollout_start", "finish")}
 
     def timing(method):
-        def run(self: Checkpoints) -> None:
+        def run(self: CheckpointCallback) -> None:
             started = time.perf_counter()
             method(self)
             spent.append(time.perf_counter() - started)
@@ -123,7 +123,7 @@ def share(name: str, words: tuple[str, ...]) -> dict:
         return run
 
     for each, method in timed.items():
-        setattr(Checkpoints, each, timing(method))
+        setattr(CheckpointCallback, each, timing(method))
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -134,7 +134,7 @@ def share(name: str, words: tuple[str, ...]) -> dict:
         finally:
             os.chdir(before)
             for each, method in timed.items():
-                setattr(Checkpoints, each, method)
+                setattr(CheckpointCallback, each, method)
     return {"run": name, "seconds": round(took, 1), "checkpoints": round(sum(spent) / took, 4)}
 
 

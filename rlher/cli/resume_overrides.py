@@ -18,7 +18,7 @@ from rlher.core.errors import UserError
 from rlher.runs import run_folder
 from rlher.runs.run_folder import Run
 from rlher.training.resume import resume
-from rlher.training.summary import report
+from rlher.training.summary import print_result
 
 LATEST = "latest"
 MAY_CHANGE = (
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     where, words = _where(words)
     run = run_folder.latest_unfinished(where) if name == LATEST else run_folder.find(name, where)
     os.environ[COMMAND] = command_line(["rlher", "train", *argv])
-    return report(*resume(run, changed(run, words)))
+    return print_result(*resume(run, changed(run, words)))
 
 
 def _split(argv: list[str]) -> tuple[str, list[str]]:

@@ -1,4 +1,4 @@
-"""The file of a run's best model, which a disk that is full for a while does not cost the run."""
+"""The best model of a run: its file, or its bytes in memory while the disk is full."""
 
 import shutil
 from pathlib import Path
@@ -8,43 +8,43 @@ from rlher.runs import checkpoint_store
 
 
 class BestModel:
-    """The best model so far: in its file or, where the disk did not take it, in memory until it does.
+    """The best model so far, kept in memory until it is written.
 
-    :param path: of the file.
+    :param path: of the model file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._unwritten: bytes | None = None
 
-    def take(self, content: bytes) -> None:
-        """Take a better one; :meth:`write` is to follow."""
+    def set(self, content: bytes) -> None:
+        """Replace the best model in memory; :meth:`write` writes it."""
         self._unwritten = content
 
     def write(self) -> None:
-        """Write what is not written yet.
+        """Write the model if that is still to do.
 
-        :raises OSError: the disk does not take it; it is kept until the next call.
+        :raises OSError: it cannot be written; it stays in memory for the next call.
         """
         if self._unwritten is not None:
             with atomic_write(self.path) as temporary:
                 temporary.write_bytes(self._unwritten)
             self._unwritten = None
 
-    def save(self, folder: Path) -> None:
-        """Put it into a checkpoint, where there is one.
+    def save_to(self, checkpoint: Path) -> None:
+        """Add the model to a checkpoint, if there is a model yet.
 
-        :raises OSError: as :meth:`write`.
+        :raises OSError: it cannot be written.
         """
         self.write()
         if self.path.exists():
-            checkpoint_store.link(self.path, folder / self.path.name)
+            checkpoint_store.link(self.path, checkpoint / self.path.name)
 
-    def restore(self, folder: Path) -> None:
-        """Take it from a checkpoint: a later one belongs to a future that may not come again."""
-        kept = folder / self.path.name
-        if not kept.exists():
+    def restore_from(self, checkpoint: Path) -> None:
+        """Replace the file by the checkpoint's: a model found after the checkpoint may not be found again."""
+        saved = checkpoint / self.path.name
+        if not saved.exists():
             self.path.unlink(missing_ok=True)
             return
         with atomic_write(self.path) as temporary:
-            shutil.copyfile(kept, temporary)
+            shutil.copyfile(saved, temporary)

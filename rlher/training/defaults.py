@@ -1,76 +1,89 @@
-"""What a config leaves open, and what people get wrong in it, resolved before a run and said aloud."""
+"""Defaults that depend on other values of a config, resolved before a run."""
 
 from dataclasses import replace
 
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.threads import choose_threads
-from rlher.config.training import TrainConfig
+from rlher.config.training import CheckpointConfig, TrainConfig
 
 DRY_RUN_STEPS = 400
 
 
-def resolve(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
-    """Fill what is left open in a config whose environment is already probed.
+def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
+    """Replace the open values of a config by numbers.
 
-    :return: the config with every number decided, and one sentence per decision.
+    :param config: its environment is probed already.
+    :return: the resolved config, and a line for each decision.
     """
-    notes: list[str] = []
+    notes = []
     if config.dry_run:
-        config = _shortened(config)
+        config = _shorten(config)
         notes.append(f"dry run: {config.total_timesteps} steps")
-    algo = config.algo
-    episode = config.env.max_episode_steps or 0
-    # Every environment plays an episode of its own before the first update, so that hindsight has goals to choose from.
-    first_episodes = episode * config.n_envs
-    learning_starts = max(algo.learning_starts or 0, first_episodes)
-    if learning_starts >= config.total_timesteps:
-        learning_starts = config.total_timesteps // 2
-        notes.append(f"learning_starts {learning_starts}: half of a run that would otherwise learn nothing")
-    elif learning_starts != algo.learning_starts:
-        why = "one episode" + (" each" if config.n_envs > 1 else "")
-        notes.append(f"learning_starts {learning_starts}: {why} of at most {episode} steps")
-    gradient_steps = algo.gradient_steps
-    if gradient_steps is None:
-        gradient_steps = (
-            algo.train_freq * config.n_envs
-        )  # SB3's 1 would mean fewer updates the more environments (#704)
-        if gradient_steps > 1:
-            notes.append(f"gradient_steps {gradient_steps}: one update per stored transition")
-    compiling, sentence = _compiling(config, learning_starts, gradient_steps)
-    if sentence:
-        notes.append(sentence)
-    threads = config.threads
-    if threads is None:
-        threads, sentence = choose_threads(algo.batch_size, algo.net_arch)
-        notes.append(sentence)
-    checkpoint = config.checkpoint
-    if config.her.copy_info_dict and checkpoint.every is not None:
-        checkpoint = replace(checkpoint, every=None)
-        notes.append("no checkpoints: her.copy_info_dict keeps infos, which may be anything and not be written down")
-    freq = config.eval.freq or max(config.total_timesteps // 20, 1)
-    return replace(
+    learning_starts, starts_note = _learning_starts(config)
+    gradient_steps, steps_note = _gradient_steps(config)
+    compiled, compile_note = _compile(config, learning_starts, gradient_steps)
+    threads, threads_note = _threads(config)
+    checkpoint, checkpoint_note = _checkpoint(config)
+    notes += [starts_note, steps_note, compile_note, threads_note, checkpoint_note]
+    resolved = replace(
         config,
-        algo=replace(algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
-        eval=replace(config.eval, freq=freq),
-        engine=replace(config.engine, compile=compiling),
+        algo=replace(config.algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
+        eval=replace(config.eval, freq=config.eval.freq or max(config.total_timesteps // 20, 1)),
+        engine=replace(config.engine, compile=compiled),
         checkpoint=checkpoint,
         threads=threads,
-    ), notes
+    )
+    return resolved, [note for note in notes if note]
 
 
-def _compiling(config: TrainConfig, learning_starts: int, gradient_steps: int) -> tuple[str, str]:
-    """Decide ``engine.compile``, and say it."""
-    if config.engine.name == "sb3":
-        return "off", "update step of Stable-Baselines3"
-    rounds = (config.total_timesteps - learning_starts) // (config.algo.train_freq * config.n_envs)
-    compiling, sentence = choose_compilation(config.engine.compile, rounds * gradient_steps)
-    return "on" if compiling else "off", sentence
-
-
-def _shortened(config: TrainConfig) -> TrainConfig:
+def _shorten(config: TrainConfig) -> TrainConfig:
     return replace(
         config,
         total_timesteps=DRY_RUN_STEPS,
         algo=replace(config.algo, learning_starts=DRY_RUN_STEPS // 4, batch_size=min(config.algo.batch_size, 32)),
         eval=replace(config.eval, freq=DRY_RUN_STEPS // 2, episodes=2, final_episodes=5),
     )
+
+
+def _learning_starts(config: TrainConfig) -> tuple[int, str]:
+    """Return at least one episode per environment, because relabelling needs the goals of a finished episode."""
+    episode = config.env.max_episode_steps or 0
+    steps = max(config.algo.learning_starts or 0, episode * config.n_envs)
+    if steps >= config.total_timesteps:
+        steps = config.total_timesteps // 2
+        return steps, f"learning_starts {steps}: half of total_timesteps, to leave steps for learning"
+    if steps != config.algo.learning_starts:
+        each = " per environment" if config.n_envs > 1 else ""
+        return steps, f"learning_starts {steps}: one episode{each} of at most {episode} steps"
+    return steps, ""
+
+
+def _gradient_steps(config: TrainConfig) -> tuple[int, str]:
+    """Return one update per transition; with SB3's default of 1, more environments mean fewer updates (SB3 #704)."""
+    if config.algo.gradient_steps is not None:
+        return config.algo.gradient_steps, ""
+    steps = config.algo.train_freq * config.n_envs
+    return steps, f"gradient_steps {steps}: one update per stored transition" if steps > 1 else ""
+
+
+def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> tuple[str, str]:
+    if config.engine.name == "sb3":
+        return "off", "update step of Stable-Baselines3"
+    rounds = (config.total_timesteps - learning_starts) // (config.algo.train_freq * config.n_envs)
+    compiled, note = choose_compilation(config.engine.compile, rounds * gradient_steps)
+    return "on" if compiled else "off", note
+
+
+def _threads(config: TrainConfig) -> tuple[int, str]:
+    return (
+        (config.threads, "")
+        if config.threads is not None
+        else choose_threads(config.algo.batch_size, config.algo.net_arch)
+    )
+
+
+def _checkpoint(config: TrainConfig) -> tuple[CheckpointConfig, str]:
+    if config.her.copy_info_dict and config.checkpoint.every is not None:
+        note = "no checkpoints: with her.copy_info_dict the buffer holds infos, which cannot be written without pickle"
+        return replace(config.checkpoint, every=None), note
+    return config.checkpoint, ""

@@ -1,69 +1,94 @@
-"""Resume a run that was killed or stopped, or extend a finished one."""
+"""Resume a run that was killed or interrupted, or extend a finished one."""
 
+import contextlib
 import os
+import shutil
 import time
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any
+from pathlib import Path
 
 from rlher import COMMAND
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.files import read_json, read_text, write_json, write_text
-from rlher.runs import run_folder
-from rlher.runs.checkpoint_store import timesteps_of
+from rlher.runs import checkpoint_store, run_folder
 from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import require_no_way_out
-from rlher.training.callbacks.checkpoint import newest_valid
-from rlher.training.summary import announce
-from rlher.training.trainer import learn, prepare
+from rlher.training import messages
+from rlher.training.result import RunResult, Status
+from rlher.training.setup import prepare
+from rlher.training.summary import print_header
+from rlher.training.trainer import Trainer
 
 
-def resume(run: Run, config: TrainConfig) -> tuple[Run, dict[str, Any]]:
-    """Train on in the folder of a run, from its newest checkpoint that is whole.
+def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
+    """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
-    :param config: the run's own, but for what may change.
-    :return: the run and its result.
-    :raises UserError: it is finished, or being trained by another process.
+    :param config: the run's own, except for the keys that may change.
+    :return: the run with its new config, and its result.
+    :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
     """
     started = time.monotonic()
     with run_folder.locked(run.folder):
         require_no_way_out(run.folder)
-        checkpoint, said = newest_valid(run.checkpoints)
-        done = timesteps_of(checkpoint) if checkpoint else 0
-        _require_rest(run, config, done, said)
-        with prepare(replace(config, init_from=None if checkpoint else config.init_from)) as ready:
-            run = Run(run.folder, replace(config, threads=ready.config.threads, checkpoint=ready.config.checkpoint))
-            _note(run, done)
+        checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
+        done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
+        _require_steps_left(run, config, done, damaged)
+        with prepare(replace(config, init_from=None if checkpoint else config.init_from)) as setup:
+            run = Run(run.folder, replace(config, threads=setup.config.threads, checkpoint=setup.config.checkpoint))
+            _record_resume(run, done)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
-            nothing = f"there is no checkpoint {'that is whole' if said else 'yet'}, so it begins again"
-            announce(run, [where if checkpoint else nothing, *said, *ready.notes])
-            return run, learn(run, ready, started, since=checkpoint)
+            print_header(run, [where if checkpoint else "no valid checkpoint: starts again", *damaged, *setup.notes])
+            return run, Trainer(run, setup, started).train(checkpoint)
 
 
-def _require_rest(run: Run, config: TrainConfig, done: int, said: list[str]) -> None:
-    """Refuse to go on where there is nothing to do, or a finished run's checkpoints are ``said`` to be damaged."""
-    over = read_json(run.folder / "result.json").get("status") == "finished"
-    if over and config.total_timesteps <= run.config.total_timesteps:
-        raise UserError(
-            f"{run.folder} is finished, with {run.config.total_timesteps:,} steps. For as many more: "
-            f"`rlher train --resume {run.folder} total_timesteps=+{run.config.total_timesteps}`."
-        )
-    if config.total_timesteps < min(done, run.config.total_timesteps):  # the last step may have gone past the end
-        raise UserError(f"{run.folder} is at {done:,} steps already: total_timesteps={config.total_timesteps} is less.")
-    if over and not done:
-        why = " ".join(said) or "It has none (checkpoint.every=null)."
-        raise UserError(f"{run.folder} is finished, and there is no checkpoint to go on from. {why}")
+def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
+    """Return the newest checkpoint whose checksums match, and delete newer ones.
+
+    :return: the checkpoint, if any, and a note for each one deleted.
+    :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not deleted.
+    """
+    damaged = []
+    for checkpoint in checkpoint_store.newest_first(folder):
+        try:
+            checkpoint_store.verify(checkpoint)
+        except checkpoint_store.Damaged as error:
+            damaged.append(messages.checkpoint_damaged(error))
+            with contextlib.suppress(OSError):
+                shutil.rmtree(checkpoint)
+        except OSError as error:
+            raise UserError(messages.checkpoint_unreadable(checkpoint, error)) from error
+        else:
+            return checkpoint, damaged
+    return None, damaged
 
 
-def _note(run: Run, done: int) -> None:
-    """Write down that, when and how the run was gone on with; its old result no longer holds."""
+def _require_steps_left(run: Run, config: TrainConfig, done: int, damaged: list[str]) -> None:
+    """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
+
+    :param config: the new one; ``run.config`` is the one before.
+    :param done: steps of the checkpoint, 0 without one.
+    :param damaged: a note for each damaged checkpoint.
+    """
+    before, total = run.config.total_timesteps, config.total_timesteps
+    finished = RunResult.from_json(read_json(run.folder / "result.json")).status is Status.FINISHED
+    if finished and total <= before:
+        raise UserError(messages.already_finished(run.folder, before))
+    if total < min(done, before):  # the last step of several environments may have passed total_timesteps
+        raise UserError(messages.too_few_timesteps(run.folder, total, done))
+    if finished and not done:
+        raise UserError(messages.finished_without_checkpoint(run.folder, damaged))
+
+
+def _record_resume(run: Run, done: int) -> None:
+    """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / "result.json").unlink(missing_ok=True)
     run_folder.write_config(run)
     commands = run.folder / "command.txt"
     write_text(commands, read_text(commands) + os.environ.get(COMMAND, "") + "\n")
     meta = read_json(run.folder / "meta.json")
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     before = meta.get("resumed")
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
     write_json(run.folder / "meta.json", meta)

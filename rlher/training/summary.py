@@ -1,8 +1,7 @@
-"""What a training run says: what was resolved before it, what came of it, how to go on."""
+"""What `rlher train` prints before and after a run."""
 
 import json
 import sys
-from typing import Any
 
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
@@ -11,23 +10,22 @@ from rlher.core.errors import EnvironmentFault
 from rlher.envs.vec import in_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs.run_folder import MODELS, Run
+from rlher.training import messages
+from rlher.training.result import RunResult, Status
 
 
 def model_notes(config: TrainConfig, device: str) -> list[str]:
-    """Say in a sentence each what the model runs on and what it is spared."""
+    """Return a line each on device, target bounds, normalisation and an ignored step timeout."""
+    notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     bounds = resolve_target_bounds(
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
-    notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if bounds:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
     if config.env.step_timeout and not in_processes(config.n_envs, config.vec_env):
-        notes.append(
-            f"env.step_timeout={config.env.step_timeout:g} cannot be kept: a step in this process can only be waited "
-            "for; vec_env=subproc gives the environment one of its own"
-        )
+        notes.append(messages.step_timeout_ignored(config.env.step_timeout))
     return notes
 
 
@@ -37,40 +35,43 @@ def _range(low: float | None, high: float | None) -> str:
     return f"at least {low:g}" if high is None else f"in [{low:g}, {high:g}]"
 
 
-def announce(run: Run, notes: list[str]) -> None:
-    """Print what is about to be trained, on stderr."""
+def print_header(run: Run, notes: list[str]) -> None:
+    """Print what is about to be trained, and the notes on its config, on stderr."""
     config = run.config
-    her = (
-        f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
-        if config.her.n_sampled_goal
-        else "no hindsight"
-    )
-    what = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}"
+    strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
+    her = strategy if config.her.n_sampled_goal else "no hindsight"
+    title = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}"
     recipe = f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults"
-    for line in [what, *(f"  {note}" for note in [recipe, *notes])]:
-        print(escape_control(line), file=sys.stderr)
+    for line in [title, *(f"  {note}" for note in [recipe, *notes])]:
+        print(escape_control(line), file=sys.stderr, flush=True)
 
 
-def report(run: Run, result: dict[str, Any]) -> int:
-    """Print what came of the run, the result on stdout and what to do next on stderr, and return the exit code."""
-    folder = run.folder
+def print_result(run: Run, result: RunResult) -> int:
+    """Print the result on stdout and the next command on stderr; return the exit code."""
     if run.config.json:
-        print(json.dumps({"run": str(folder), **result}))
-    elif result["status"] == "finished":
-        print(f"{'after ' + format(result['timesteps'], ',') + ' steps':<22} {format_summary(result)}")
-        if result["best"]["timesteps"] != result["timesteps"]:
-            print(f"{'best, at ' + format(result['best']['timesteps'], ','):<22} {format_summary(result['best'])}")
-        print(escape_control(f"{result['wall_seconds']:.0f} s, kept in {folder}"))
-    if result["status"] == "finished":
+        print(json.dumps({"run": str(run.folder), **result.to_json()}), flush=True)
+    elif result.status is Status.FINISHED:
+        _print_evaluations(run, result)
+    if result.status is Status.FINISHED:
         if not run.config.dry_run:
-            print(escape_control(f"watch it: rlher enjoy {folder}"), file=sys.stderr)
+            print(escape_control(f"watch it: rlher enjoy {run.folder}"), file=sys.stderr)
         return 0
-    kept = f"What was learnt in {result['timesteps']:,} steps is kept in {folder}"
+    kept = f"the models of {result.timesteps:,} steps are in {run.folder}"
     if not any(run.model(name).exists() for name in MODELS):
-        kept = f"No model of it is kept in {folder}"
-    go_on = f"`rlher evaluate {folder}` measures it; `rlher train --resume {folder}` goes on."
-    if result["status"] == "interrupted":
-        warn(f"stopped. {kept}. {go_on}")
+        kept = f"no model was saved in {run.folder}"
+    if result.status is Status.INTERRUPTED:
+        warn(
+            f"interrupted; {kept}. "
+            f"Evaluate: `rlher evaluate {run.folder}`. Resume: `rlher train --resume {run.folder}`."
+        )
         return 130
-    warn(f"{(result['error'] or 'failed').rstrip('.')}. {kept}.")
+    warn(f"{(result.error or 'failed').rstrip('.')}; {kept}.")
     return EnvironmentFault.exit_code
+
+
+def _print_evaluations(run: Run, result: RunResult) -> None:
+    print(f"{f'after {result.timesteps:,} steps':<22} {format_summary(result.final)}")
+    if result.best and result.best["timesteps"] != result.timesteps:
+        label = f"best, at {result.best['timesteps']:,}"
+        print(f"{label:<22} {format_summary(result.best)}")
+    print(escape_control(f"{result.wall_seconds:.0f} s, kept in {run.folder}"), flush=True)

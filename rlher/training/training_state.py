@@ -1,13 +1,12 @@
-"""Everything a training run is at one instant, as files without pickle, and put back bit for bit.
+"""The content of a checkpoint: everything that training needs to continue bit for bit, in files without pickle.
 
-``weights.pt``: tensors, read by ``torch.load(weights_only=True)``: networks, optimisers, entropy coefficient, torch's
-generators. ``state.json``: counters, the other generators, the history of evaluations. ``normalizer.npz`` and
-``buffer/``: arrays. ``episodes.npz``, where the checkpoint is no barrier: the actions since the last one, by which the
-environments are brought to where they were, and the observations they must then show.
+``weights.pt``: networks, optimisers, entropy coefficient and torch's generators, read with ``weights_only=True``.
+``state.json``: counters, the other random number generators, the evaluations so far. ``normalizer.npz`` and
+``buffer/``: arrays. ``episodes.npz``, unless the checkpoint is a barrier: the actions since the last barrier, and the
+observations after them.
 """
 
 import json
-import random
 from collections import deque
 from collections.abc import Sequence
 from math import isfinite
@@ -23,6 +22,7 @@ from rlher.core.arrays import stored_arrays
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs.checkpoint_store import timesteps_of
 from rlher.runs.model_file import SETTING, load_tensors
+from rlher.training import random_state
 
 COUNTERS = (
     "num_timesteps",
@@ -32,22 +32,30 @@ COUNTERS = (
     "_current_progress_remaining",
     "exploration_rate",
 )
-"""Numbers that an algorithm of SB3 keeps beside its tensors, each where it has it."""
+"""Numbers that SB3's algorithms keep as attributes, each where the algorithm has it."""
 
-RECENT = ("ep_info_buffer", "ep_success_buffer")
+STATISTICS = ("ep_info_buffer", "ep_success_buffer")
+"""Returns, lengths and successes of the last episodes."""
 
 
-def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, more: dict[str, Any]) -> None:
-    """Write what the model, its generators and its normaliser are; the buffer and the environments are not in it.
+def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, progress: dict[str, Any]) -> None:
+    """Write the state of model, generators and normaliser; the replay buffer and the environments are not part of it.
 
-    :param more: JSON values to keep with it.
+    :param progress: further JSON values for ``state.json``.
     """
-    th.save({**_tensors(model), "generators": _torch_generators()}, folder / "weights.pt")
+    tensors: dict[str, Any] = {
+        "parameters": model.get_parameters(),
+        "variables": {name: recursive_getattr(model, name) for name in _variables(model)},
+        "generators": random_state.torch_generators(),
+    }
+    if model.use_sde:
+        tensors["exploration"] = random_state.exploration_noise(model)
+    th.save(tensors, folder / "weights.pt")
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
-        "recent": {name: list(getattr(model, name)) for name in RECENT},
-        "generators": _generators(model),
-        **more,
+        "recent": {name: list(getattr(model, name)) for name in STATISTICS},
+        "generators": random_state.numpy_and_python(model),
+        **progress,
     }
     (folder / "state.json").write_text(json.dumps(state, default=lambda number: number.item()))
     if normalizer is not None:
@@ -55,9 +63,10 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
 
 
 def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> dict[str, Any]:
-    """Put back what learns, and return ``state.json``, with what :func:`set_generators` takes as ``generators``.
+    """Load the state of model and normaliser, and return ``state.json``.
 
-    :raises Exception: it holds something else; of many kinds, as torch, NumPy and JSON have their own.
+    :return: with, as ``"generators"``, what :func:`random_state.restore` takes.
+    :raises Exception: the content is invalid; torch, NumPy and JSON have exceptions of their own.
     """
     tensors = load_tensors(folder / "weights.pt", model.device)
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
@@ -67,9 +76,11 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     for name in _counters(model):
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder) or model._n_updates < 0 or model._episode_num < 0:
-        raise ValueError("it counts other steps than its name says")
-    for name in RECENT:
-        setattr(model, name, deque(_numbers(state["recent"][name]), maxlen=model._stats_window_size))
+        raise ValueError("the counters do not match the name of the checkpoint")
+    for name in STATISTICS:
+        entries = state["recent"][name]
+        _require_numbers(entries)
+        setattr(model, name, deque(entries, maxlen=model._stats_window_size))
     if normalizer is not None:
         with stored_arrays(folder / "normalizer.npz") as arrays:
             normalizer.load_state(dict(arrays))
@@ -77,16 +88,12 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     return state
 
 
-def _numbers(entries: list) -> list:
-    """Return the entries, each a number or, of an episode, several by name.
-
-    :raises KeyError, TypeError: one is something else.
-    """
+def _require_numbers(entries: list) -> None:
+    """Raise TypeError unless each entry is a number, or has numbers ``"r"`` (return) and ``"l"`` (length)."""
     for entry in entries:
         numbers = [entry["r"], entry["l"]] if isinstance(entry, dict) else [entry]
         if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
-            raise TypeError("an episode's return, length or success is no number")
-    return entries
+            raise TypeError("the statistics of the last episodes are not numbers")
 
 
 def _counters(model: OffPolicyAlgorithm) -> list[str]:
@@ -94,78 +101,31 @@ def _counters(model: OffPolicyAlgorithm) -> list[str]:
 
 
 def _variables(model: OffPolicyAlgorithm) -> list[str]:
+    """Return the names of the tensors that SB3 saves beside the networks, except the fixed entropy coefficient."""
     return [name for name in model._get_torch_save_params()[1] if name != SETTING]
-
-
-def _tensors(model: OffPolicyAlgorithm) -> dict[str, Any]:
-    tensors: dict[str, Any] = {
-        "parameters": model.get_parameters(),
-        "variables": {name: recursive_getattr(model, name) for name in _variables(model)},
-    }
-    if model.use_sde:  # the noise of this rollout was drawn before the checkpoint
-        noise = vars(model.policy.actor.action_dist)  # type: ignore[union-attr]
-        tensors["exploration"] = {name: noise[name] for name in ("exploration_mat", "exploration_matrices")}
-    return tensors
-
-
-# --------------------------------------------------------------------------------------------- random numbers
-
-
-def _generators(model: OffPolicyAlgorithm) -> dict[str, Any]:
-    numpy_state: Any = np.random.get_state(legacy=False)
-    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
-    return {
-        "python": random.getstate(),
-        "numpy": numpy_state,
-        "action_space": model.action_space.np_random.bit_generator.state,
-    }
-
-
-def _torch_generators() -> dict[str, Any]:
-    return {"cpu": th.get_rng_state(), "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else []}
-
-
-def set_generators(saved: dict[str, Any], model: OffPolicyAlgorithm) -> None:
-    """Put every generator of random numbers back to where it was: Python's, NumPy's, torch's, the action space's.
-
-    And the exploration noise of gSDE, which is drawn at the start of a rollout, before a checkpoint is.
-
-    :param saved: ``generators`` of what :func:`load` returns.
-    """
-    version, internal, gauss = saved["python"]
-    random.setstate((version, tuple(internal), gauss))
-    saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
-    np.random.set_state(saved["numpy"])
-    model.action_space.np_random.bit_generator.state = saved["action_space"]
-    torch_states = saved["torch"]
-    th.set_rng_state(torch_states["cpu"].cpu())
-    if len(torch_states["cuda"]) == th.cuda.device_count():
-        th.cuda.set_rng_state_all([each.cpu() for each in torch_states["cuda"]])
-    if saved["exploration"]:
-        vars(model.policy.actor.action_dist).update(saved["exploration"])  # type: ignore[union-attr]
 
 
 # ------------------------------------------------------------------------------------------- running episodes
 
 
 def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
-    """Write what it takes to play the running episodes up to here: actions, and the raw observations they led to."""
+    """Write the actions since the last barrier and the raw observations after them."""
     played = np.stack(actions) if actions else np.zeros(0)
     np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
 
 
 def load_episodes(folder: Path, model: OffPolicyAlgorithm) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
-    """Return what :func:`save_episodes` wrote; None: the checkpoint is a barrier, and no episode runs on.
+    """Return what :func:`save_episodes` wrote, or None: the checkpoint is a barrier.
 
-    :raises ValueError, KeyError: it holds something else.
+    :raises ValueError, KeyError: the content is invalid.
     """
     path = folder / "episodes.npz"
     if not path.exists():
         return None
     with stored_arrays(path) as arrays:
-        found = dict(arrays)
-    actions = found.pop("_actions")
+        observations = dict(arrays)
+    actions = observations.pop("_actions")
     shape = (model.n_envs, *(model.action_space.shape or ()))
     if len(actions) and (actions.shape[1:] != shape or actions.dtype.kind not in "iuf"):
-        raise ValueError("its actions are of another environment")
-    return actions, found
+        raise ValueError("the actions belong to another environment")
+    return actions, observations

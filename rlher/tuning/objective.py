@@ -13,8 +13,9 @@ from optuna.trial import Trial, TrialState
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.runs.run_folder import MODELS, Run
-from rlher.training.callbacks.evaluation import Stopped
-from rlher.training.trainer import fit
+from rlher.training.callbacks.evaluation import StopTraining
+from rlher.training.result import RunResult, Status
+from rlher.training.trainer import train
 from rlher.tuning.scoring import Row, Score, mean_score, n_last_evaluations, objective_value, score_run
 from rlher.tuning.search_space import Space, apply_params
 from rlher.tuning.shared_study import BASELINE
@@ -94,8 +95,8 @@ class RerunObjective:
         run, result = _train(self.config, params, RERUN_SEEDS + seed, folder, reporter, final=True)
         _store_score(trial, score_run(reporter.rows), time.perf_counter() - started)
         trial.set_user_attr("run", str(run.folder))
-        trial.set_user_attr("episodes", result["episodes"])
-        return float(result["success_rate"])
+        trial.set_user_attr("episodes", result.final["episodes"])
+        return float(result.final["success_rate"])
 
 
 class TrialReporter:
@@ -116,7 +117,7 @@ class TrialReporter:
     def __call__(self, rows: list[Row]) -> None:
         """Record a run's rows, the newest last.
 
-        :raises Stopped: the pruner ended the trial.
+        :raises StopTraining: the pruner ended the trial.
         """
         self.rows = list(rows)
         if self._objective not in ("success", "auc"):
@@ -128,7 +129,7 @@ class TrialReporter:
         should_stop = self._can_prune and self._trial.should_prune()
         self.seconds += time.perf_counter() - started
         if should_stop:
-            raise Stopped
+            raise StopTraining
 
 
 def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
@@ -147,7 +148,7 @@ def _count_repeats(trial: Trial) -> int:
 
 def _train(
     config: OptimizeConfig, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
-) -> tuple[Run, dict[str, Any]]:
+) -> tuple[Run, RunResult]:
     """Train the baseline with these parameters.
 
     :raises optuna.TrialPruned: the reporter stopped the run.
@@ -157,13 +158,13 @@ def _train(
     unattended: dict[str, Any] = {"progress": False, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
-    run, result = fit(trained, reporter, final)
-    if result["status"] == "stopped":
+    run, result = train(trained, reporter, final)
+    if result.status is Status.STOPPED:
         raise optuna.TrialPruned
-    if result["status"] == "interrupted":
+    if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    if result["status"] != "finished":
-        raise RunFailed(f"{result['error']} ({run.folder})")
+    if result.status is not Status.FINISHED:
+        raise RunFailed(f"{result.error} ({run.folder})")
     return run, result
 
 

@@ -15,7 +15,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs import subproc
 from rlher.envs.vec import make_goal_envs
-from rlher.training import trainer
+from rlher.training import setup
 from tests.conftest import TINY
 
 
@@ -167,8 +167,8 @@ TRAIN = ("train", "algo=sac", "env=Mortal-v0", "env.modules=[hostile_envs]", *TI
 def test_training_goes_on_and_learns_from_nothing_that_did_not_happen(rlher, tmp_path, monkeypatch, engine, normalised):
     (tmp_path / "marks").mkdir()
     models = []
-    build = trainer.build_model
-    monkeypatch.setattr(trainer, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
+    build = setup.build_model
+    monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     deaths = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
     words = (f"engine={engine}", f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
     done = rlher(*TRAIN, deaths, *words, "n_envs=3", "total_timesteps=600", "checkpoint.every=150")

@@ -9,7 +9,6 @@ import pytest
 
 from rlher.her.replay_buffer import HerReplayBuffer
 from rlher.training import memory_check
-from rlher.training.memory_check import available
 from tests.conftest import TINY
 
 GB = 10**9

@@ -22,8 +22,9 @@ from same_run import differences
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoint_store, run_folder
-from rlher.training import best_model, trainer, training_state
-from rlher.training.callbacks.checkpoint import Checkpoints
+from rlher.training import best_model, training_state
+from rlher.training.callbacks.checkpoint import CheckpointCallback
+from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 
 RUN = (*TINY, "env=BitFlipping-v0", "env.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
@@ -53,15 +54,15 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], obje
     """Do something once in the middle of the first step from a given one on."""
 
     def plan(steps: int, act: Callable[[], object]) -> None:
-        before, done = Checkpoints._on_step, []
+        before, done = CheckpointCallback._on_step, []
 
-        def on_step(self: Checkpoints) -> bool:
+        def on_step(self: CheckpointCallback) -> bool:
             if self.model.num_timesteps >= steps and not done:
                 done.append(True)
                 act()
             return before(self)
 
-        monkeypatch.setattr(Checkpoints, "_on_step", on_step)
+        monkeypatch.setattr(CheckpointCallback, "_on_step", on_step)
 
     return plan
 
@@ -199,14 +200,14 @@ def test_rows_of_a_future_that_does_not_come_are_dropped(rlher, at_step) -> None
 @pytest.mark.parametrize(("case", "total", "where"), [("dqn", 260, "260 of 260"), ("sac, 4 envs", 262, "264 of 262")])
 def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch, case, total, where) -> None:
     """A checkpoint is written before it, after a last step of four environments that may have gone past the end."""
-    final, folder = trainer._final, folder_of(case)
+    final, folder = Trainer._evaluate_final, folder_of(case)
 
-    def copied(*arguments: Any) -> dict[str, Any]:
+    def copied(*arguments: Any) -> None:
         if not Path("killed").exists():
             shutil.copytree(folder, f"killed/{folder}")
-        return final(*arguments)
+        final(*arguments)
 
-    monkeypatch.setattr(trainer, "_final", copied)
+    monkeypatch.setattr(Trainer, "_evaluate_final", copied)
     assert rlher("train", *words(case), f"total_timesteps={total}").code == 0
     again = rlher("train", "--resume", f"killed/{folder}")
     assert again.code == 0, again.err

@@ -301,9 +301,9 @@ def test_the_recipe_in_force_is_told(rlher, tmp_path: Path, words: tuple[str, ..
 
 
 def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from rlher.training.callbacks.evaluation import Evaluate
+    from rlher.training.callbacks.evaluation import EvaluationCallback
 
-    monkeypatch.setattr(Evaluate, "run", fail)
+    monkeypatch.setattr(EvaluationCallback, "evaluate", fail)
     with pytest.raises(ZeroDivisionError):
         rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=80")
     folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
@@ -314,7 +314,7 @@ def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp
 def test_ctrl_c_in_the_final_evaluation_keeps_the_result(
     rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("rlher.training.trainer._final", interrupt)
+    monkeypatch.setattr("rlher.training.trainer.Trainer._evaluate_final", interrupt)
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=80")
     assert done.code == 130
     assert json.loads((tmp_path / "logs/dqn/BitFlipping-v0_1/result.json").read_text())["status"] == "interrupted"

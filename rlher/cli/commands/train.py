@@ -1,8 +1,8 @@
 """`rlher train`: train an agent and keep everything in a run folder."""
 
 from rlher.config.training import TrainConfig
-from rlher.training.summary import report
-from rlher.training.trainer import fit
+from rlher.training import trainer
+from rlher.training.summary import print_result
 
 
 def train(config: TrainConfig) -> int:
@@ -11,4 +11,4 @@ def train(config: TrainConfig) -> int:
     :return: exit code: 0, 1 where the environment broke down in mid-run, 130 after Ctrl-C.
     :raises UserError: the config asks for something that cannot be done; nothing was started.
     """
-    return report(*fit(config))
+    return print_result(*trainer.train(config))

@@ -1,4 +1,4 @@
-"""What a training run keeps where it is asked to: models by steps, and clips of the best ones."""
+"""Callbacks that write optional files of a run: a model per evaluation, video clips of the best models."""
 
 from contextlib import closing
 from pathlib import Path
@@ -17,92 +17,93 @@ from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video.recorder import record_video
 from rlher.runs import model_file
 from rlher.runs.run_folder import Run
-from rlher.training.callbacks.evaluation import Evaluate
+from rlher.training import messages
+from rlher.training.callbacks.evaluation import EvaluationCallback
 
-EPISODES = 2
-"""Of a clip: the first ones of the evaluation that chose the model."""
-
-
-def keepsakes(run: Run, evaluations: Evaluate, normalizer: GoalNormalize | None) -> list[BaseCallback]:
-    """Return the callbacks that keep what the config of a run asks for; they come after ``evaluations``."""
-    return [
-        *([KeepModels(run, evaluations, normalizer)] if run.config.eval.keep_models else []),
-        *([KeepClips(run, evaluations, normalizer)] if run.config.record else []),
-    ]
+CLIP_EPISODES = 2
+"""Episodes of a clip: the first ones of the evaluation that found the model."""
 
 
-class Keepsake(BaseCallback):
-    """Looks where evaluations happen: between two steps, and at the end."""
+def artifact_callbacks(
+    run: Run, evaluations: EvaluationCallback, normalizer: GoalNormalize | None
+) -> list[BaseCallback]:
+    """Return the callbacks that a run's config asks for; they come after ``evaluations``."""
+    callbacks: list[BaseCallback] = []
+    if run.config.eval.keep_models:
+        callbacks.append(SaveModels(run, evaluations, normalizer))
+    if run.config.record:
+        callbacks.append(RecordClips(run, evaluations, normalizer))
+    return callbacks
 
-    def keep(self) -> None:
-        """Keep what is new."""
+
+class _ArtifactCallback(BaseCallback):
+    """Calls :meth:`write_new` whenever an evaluation may have happened: between two steps, and at the end."""
+
+    model: Any
+
+    def __init__(self, run: Run, evaluations: EvaluationCallback, normalizer: GoalNormalize | None) -> None:
+        super().__init__()
+        self._run, self._evaluations, self._normalizer = run, evaluations, normalizer
+
+    def write_new(self) -> None:
+        """Write what is new since the last call."""
         raise NotImplementedError
 
     def _on_rollout_start(self) -> None:
-        self.keep()
+        self.write_new()
 
     def _on_training_end(self) -> None:
-        self.keep()
+        self.write_new()
 
     def _on_step(self) -> bool:
         return True
 
 
-class KeepModels(Keepsake):
+class SaveModels(_ArtifactCallback):
     """Write the model of every evaluation to ``models/<steps>.zip``."""
 
-    def __init__(self, run: Run, evaluations: Evaluate, normalizer: GoalNormalize | None) -> None:
-        super().__init__()
-        self._run, self._evaluations, self._normalizer = run, evaluations, normalizer
-        self._seen = 0
-
     def _on_training_start(self) -> None:
-        self._seen = len(self._evaluations.rows)
+        self._n_saved = len(self._evaluations.rows)
         self._run.model("0").parent.mkdir(exist_ok=True)
 
-    def keep(self) -> None:
-        """Keep the model that was just evaluated."""
+    def write_new(self) -> None:
+        """Write the model that was just evaluated."""
         rows = self._evaluations.rows
-        if len(rows) > self._seen:
-            self._seen = len(rows)
+        if len(rows) > self._n_saved:
+            self._n_saved = len(rows)
             with warn_on_write_error("a model by steps"):
-                model_file.save(self._run.model(str(rows[-1]["timesteps"])), self.model, self._normalizer)  # type: ignore[arg-type]
+                model_file.save(self._run.model(str(rows[-1]["timesteps"])), self.model, self._normalizer)
 
 
-class KeepClips(Keepsake):
-    """Film each new best model, as ``clips/<steps>.mp4``, in an environment of its own.
+class RecordClips(_ArtifactCallback):
+    """Record each new best model as ``clips/<steps>.mp4``, in an environment of its own.
 
-    The run's random numbers are the same with and without it. Where nothing can be drawn it says so once.
+    The run's random numbers do not depend on it. If the environment cannot be rendered, it warns once and stops.
     """
 
-    def __init__(self, run: Run, evaluations: Evaluate, normalizer: GoalNormalize | None) -> None:
-        super().__init__()
-        self._run, self._evaluations, self._normalizer = run, evaluations, normalizer
-        self._filmed: dict[str, Any] | None = None
+    def _on_training_start(self) -> None:
+        self._recorded = self._evaluations.best
         self._broken = False
 
-    def _on_training_start(self) -> None:
-        self._filmed = self._evaluations.best
-
-    def keep(self) -> None:
-        """Film the model where it was just found to be the best."""
+    def write_new(self) -> None:
+        """Record the model if it was just found to be the best."""
         best = self._evaluations.best
-        if best is not None and best is not self._filmed and not self._broken:
-            self._filmed = best
+        if best is not None and best is not self._recorded and not self._broken:
+            self._recorded = best
             with preserve_rng_state():
-                self._film(self._run.folder / "clips" / f"{best['timesteps']}.mp4")
+                self._record(self._run.folder / "clips" / f"{best['timesteps']}.mp4")
 
-    def _film(self, path: Path) -> None:
+    def _record(self, path: Path) -> None:
         config = self._run.config
-        policy = make_policy(self.model, self._normalizer)  # type: ignore[arg-type]
+        policy = make_policy(self.model, self._normalizer)
         try:
             with (
                 closing(make_env(config.env, render_mode="rgb_array")) as env,
-                record_video(path, env, config.env, EPISODES) as film,
+                record_video(path, env, config.env, CLIP_EPISODES) as video,
             ):
-                for _ in play_episodes(env, policy, EPISODES, config.eval.seed, film):
+                for _ in play_episodes(env, policy, CLIP_EPISODES, config.eval.seed, video):
                     pass
-                self._broken = film.failed
+                self._broken = video.failed
         except (UserError, EnvironmentFault) as error:
-            warn(f"no clip: {error}")
+            warn(messages.no_clip(error))
             self._broken = True

@@ -1,16 +1,16 @@
-"""When a training run is written down, and how it goes on from there.
+"""The callback that writes checkpoints during training, and restores a run from one.
 
-Every ``checkpoint.every`` steps there is a *barrier*: running episodes are cut in the replay buffer, everything is
-written, and the environments are built anew with a seed made of the run's and the barrier's number. A run that goes on
-from a barrier does the same, so both continue alike, bit for bit, although no environment can save its state.
+Every ``checkpoint.every`` steps there is a *barrier*: running episodes are truncated in the replay buffer, the
+checkpoint is written, and the environments are built anew, with a seed made of the run's seed and the barrier's number.
+A run that is resumed at a barrier does the same, so both continue identically, bit for bit, although no environment can
+save its state.
 
-Between barriers (after some minutes, on Ctrl-C or SIGTERM, at the end) nothing is cut: the actions since the last
-barrier are written too, and going on means playing them again first.
+Between barriers (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) nothing is truncated: such a
+checkpoint also holds the actions since the last barrier, which are played again when the run is resumed.
 """
 
-import contextlib
-import shutil
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +19,31 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import CheckpointConfig
 from rlher.core.console import warn
-from rlher.core.errors import UserError, first_line, os_error_reason
+from rlher.core.errors import UserError, first_line
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import Repeatable
 from rlher.her import HerReplayBuffer
 from rlher.runs import checkpoint_store
-from rlher.training import training_state
+from rlher.training import messages, random_state, training_state
 from rlher.training.best_model import BestModel
-from rlher.training.callbacks.evaluation import Evaluate, all_finite
+from rlher.training.callbacks.evaluation import EvaluationCallback
+from rlher.training.divergence import all_finite
 
 
-class Checkpoints(BaseCallback):
-    """Write checkpoints where they are due, and put a run back to where one was written.
+class CheckpointCallback(BaseCallback):
+    """Write checkpoints when they are due, and restore a run from one.
 
-    The place for it is the start of a rollout: all updates of the steps so far are done, and nothing has begun.
+    Both happen at the start of a rollout: all updates of the steps so far are done, and no step has begun.
 
-    :param folder: of the run's checkpoints.
-    :param config: how often; ``every`` None: never.
+    :param folder: the run's folder of checkpoints.
+    :param config: how often; with ``every=None`` never.
     :param envs: the training environments.
-    :param normalizer: around them, if there is one.
-    :param evaluations: whose history belongs to the run's state.
-    :param best: the run's best model, kept as it was at each checkpoint.
-    :param stop: raises KeyboardInterrupt once the run was asked to stop.
-    :param at_start: write one before the first step, too: what the run begins with may not be there again.
+    :param normalizer: their normaliser, if any.
+    :param evaluations: the callback whose evaluations are part of a checkpoint.
+    :param best_model: part of a checkpoint, too.
+    :param stop: checked after each rollout.
+    :param at_start: write a checkpoint before the first step, because the model of ``init_from`` may change later.
     """
 
     model: Any
@@ -53,33 +54,30 @@ class Checkpoints(BaseCallback):
         config: CheckpointConfig,
         envs: Repeatable,
         normalizer: GoalNormalize | None,
-        evaluations: Evaluate,
-        best: BestModel,
+        evaluations: EvaluationCallback,
+        best_model: BestModel,
         stop: StopRequest,
         at_start: bool = False,
     ) -> None:
         super().__init__()
-        self.folder, self.every, self.minutes = folder, config.every, config.minutes
+        self._folder, self._every, self._minutes = folder, config.every, config.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
-        self._best, self._stop, self._at_start = best, stop, at_start
-        self._barrier = 0  # steps at the last barrier
-        self._saved: int | None = None  # steps at the last checkpoint
-        self._saved_at = time.monotonic()
-        self._resumed = False  # and the environments are not yet where they were
-        self._generators: dict[str, Any] = {}
-        self._episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None = None  # running ones to play again
-        self.seconds = 0.0  # spent writing
+        self._best_model, self._stop, self._at_start = best_model, stop, at_start
+        self._barrier_step = 0
+        self._saved_step: int | None = None
+        self._saved_time = time.monotonic()
+        self._restored: _Restored | None = None  # until the environments are restored, when training starts
 
     def _on_rollout_start(self) -> None:
-        if self._resumed:
-            self._repeat()
-            self._resumed = False
-        if self.every is not None:
-            if self._at_start and self._saved is None:
+        if self._restored is not None:
+            self._restore_envs(self._restored)
+            self._restored = None
+        if self._every is not None:
+            if self._at_start and self._saved_step is None:
                 self.save()
-            if self.model.num_timesteps // self.every > self._barrier // self.every:
+            if self.model.num_timesteps // self._every > self._barrier_step // self._every:
                 self._pass_barrier()
-            elif self.minutes is not None and time.monotonic() - self._saved_at > 60 * self.minutes:
+            elif self._minutes is not None and time.monotonic() - self._saved_time > 60 * self._minutes:
                 self.save()
         self._stop.raise_if_requested()
 
@@ -88,21 +86,22 @@ class Checkpoints(BaseCallback):
 
     def _pass_barrier(self) -> None:
         self._buffer.storage.truncate_running()
-        self._barrier = self.model.num_timesteps
+        self._barrier_step = self.model.num_timesteps
         number = self._envs.number + 1
-        self.save(number)
-        self._begin(number)
+        self.save(next_envs=number)
+        self._start_envs(number)
 
-    def _begin(self, number: int) -> None:
-        """Start new episodes in the ``number``-th environments."""
+    def _start_envs(self, number: int) -> None:
+        """Build the ``number``-th environments and start new episodes in them."""
         self._envs.renew(number)
-        self._take_observations(self.training_env.reset())
+        self._set_last_observations(self.training_env.reset())
         self._buffer.refresh_env()
         if self.model.action_noise is not None:
             self.model.action_noise.reset()
 
-    def _take_observations(self, seen: Any) -> None:
-        self.model._last_obs = seen
+    def _set_last_observations(self, observations: Any) -> None:
+        """Set what SB3 keeps from the previous step."""
+        self.model._last_obs = observations
         self.model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
         if self._normalizer is not None:
             self.model._last_original_obs = self._normalizer.get_original_obs()
@@ -115,115 +114,101 @@ class Checkpoints(BaseCallback):
     # ------------------------------------------------------------------------------------------------ writing
 
     def finish(self) -> None:
-        """Write down how far the run came, unless it is written already; only between two steps."""
-        if self.every is not None and self._saved != self.model.num_timesteps:
+        """Write a last checkpoint, unless there is one of this step. Not to be called in the middle of a step."""
+        if self._every is not None and self._saved_step != self.model.num_timesteps:
             self.save()
 
-    def save(self, barrier: int | None = None) -> None:
-        """Write a checkpoint; where the disk does not take it, say so and go on: those before are as they were.
+    def save(self, next_envs: int | None = None) -> None:
+        """Write a checkpoint. If the disk is full, warn and keep the earlier ones.
 
-        :param barrier: number of the environments that are built next; None: those there are go on.
+        :param next_envs: at a barrier, the number of the environments that are built next.
         """
-        if not all_finite(self.model):  # the run ends at its next evaluation, and goes back to a good one
+        if not all_finite(self.model):  # the next evaluation ends the run, which can be resumed from before
             return
-        started = time.monotonic()
 
-        def fill(folder: Path, before: Path | None) -> None:
-            self._best.save(folder)
-            checkpoint_store.link_folder((before or folder) / "buffer", folder / "buffer")
+        def write_files(folder: Path, previous: Path | None) -> None:
+            self._best_model.save_to(folder)
+            checkpoint_store.link_folder((previous or folder) / "buffer", folder / "buffer")
             self._buffer.save(folder / "buffer")
-            training_state.save(folder, self.model, self._normalizer, self._more(barrier))
-            if barrier is None:
+            training_state.save(folder, self.model, self._normalizer, self._progress(next_envs))
+            if next_envs is None:
                 training_state.save_episodes(folder, self._envs.actions, self._raw_observations())
 
         try:
-            checkpoint_store.write(self.folder, self.model.num_timesteps, fill)
+            checkpoint_store.write(self._folder, self.model.num_timesteps, write_files)
         except OSError as error:
-            warn(f"no checkpoint at {self.model.num_timesteps:,} steps: {error}.")
+            warn(messages.checkpoint_not_written(self.model.num_timesteps, error))
         else:
-            self._saved = self.model.num_timesteps
-        self._saved_at = time.monotonic()
-        self.seconds += self._saved_at - started
+            self._saved_step = self.model.num_timesteps
+        self._saved_time = time.monotonic()
 
-    def _more(self, barrier: int | None) -> dict[str, Any]:
+    def _progress(self, next_envs: int | None) -> dict[str, Any]:
         return {
-            "envs": self._envs.number if barrier is None else barrier,
-            "barrier": self._barrier,
-            "evaluations": self._evaluations.state(),
+            "envs": self._envs.number if next_envs is None else next_envs,
+            "barrier": self._barrier_step,
+            "evaluations": self._evaluations.state_dict(),
         }
 
     def _raw_observations(self) -> dict[str, np.ndarray]:
         raw = self.model._last_obs if self._normalizer is None else self.model._last_original_obs
         return dict(raw)
 
-    # ------------------------------------------------------------------------------------------------ going on
+    # ----------------------------------------------------------------------------------------------- restoring
 
     def restore(self, checkpoint: Path, model: Any) -> None:
-        """Put back what a checkpoint holds; the environments follow when ``learn`` begins.
+        """Load a checkpoint into the model, before ``learn``; the environments follow when ``learn`` starts.
 
-        :raises UserError: it holds something else than checksums promised, such as a pickle, or another model.
+        :raises UserError: its content is invalid or belongs to another model, although its checksums match.
         """
         try:
-            found = training_state.load(checkpoint, model, self._normalizer)
-            self._generators = found["generators"]
-            training_state.set_generators(
-                self._generators, model
-            )  # again where they are needed; here to see that they can be
-            self._episodes = training_state.load_episodes(checkpoint, model)
+            state = training_state.load(checkpoint, model, self._normalizer)
+            random_state.restore(state["generators"], model)  # raises if invalid; restored again after the environments
+            episodes = training_state.load_episodes(checkpoint, model)
             model.replay_buffer.load(checkpoint / "buffer")
-            self._evaluations.restore(found["evaluations"])
-            self._barrier, self._saved = int(found["barrier"]), model.num_timesteps
-            self._number, self._resumed = int(found["envs"]), True
-        except Exception as error:  # torch refuses anything that is no tensor with an exception of pickle's
-            raise UserError(f"{checkpoint} cannot be gone on from: {first_line(error)}.") from error
-        model._last_obs = {}  # so that `learn` does not reset the environments, which the normaliser would count
-        self._best.restore(checkpoint)
+            self._evaluations.load_state_dict(state["evaluations"])
+            self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
+            self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
+        except Exception as error:  # torch refuses a pickle with an exception of its own
+            raise UserError(messages.checkpoint_invalid(checkpoint, first_line(error))) from error
+        model._last_obs = {}  # else `learn` resets the environments, which changes the normaliser's statistics
+        self._best_model.restore_from(checkpoint)
 
-    def _repeat(self) -> None:
-        """Bring environments and random numbers to where they were."""
-        if self._episodes is None:
-            training_state.set_generators(self._generators, self.model)
-            self._begin(self._number)
+    def _restore_envs(self, restored: "_Restored") -> None:
+        """Bring environments and random numbers to where they were at the checkpoint."""
+        if restored.episodes is None:
+            random_state.restore(restored.generators, self.model)
+            self._start_envs(restored.envs_number)
             return
-        actions, observations = self._episodes
-        self._envs.renew(self._number)
-        found: Any = self._envs.repeat(list(actions))
+        actions, expected = restored.episodes
+        self._envs.renew(restored.envs_number)
+        observations: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
-        if not _same(found, observations):
-            warn(
-                "this environment does not repeat itself from seed and actions, or had lost a process, so "
-                "running episodes are cut here, and the run goes on otherwise than it would have."
-            )
+        if not _equal(observations, expected):
+            warn(messages.episodes_not_repeatable())
             self._buffer.storage.truncate_running()
-            training_state.set_generators(self._generators, self.model)
-            self._begin(self._number + 1)
+            random_state.restore(restored.generators, self.model)
+            self._start_envs(restored.envs_number + 1)
             return
         if self._normalizer is not None:
-            self._normalizer.old_obs = found
-            found = self._normalizer.normalize_obs(found)
-        self._take_observations(found)
-        training_state.set_generators(self._generators, self.model)
+            self._normalizer.old_obs = observations
+            observations = self._normalizer.normalize_obs(observations)
+        self._set_last_observations(observations)
+        random_state.restore(restored.generators, self.model)
 
 
-def _same(found: Any, expected: dict[str, np.ndarray]) -> bool:
-    return found.keys() == expected.keys() and all(np.array_equal(found[key], expected[key]) for key in found)
+@dataclass(frozen=True)
+class _Restored:
+    """The part of a checkpoint that is needed when training starts.
 
-
-def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
-    """Return the newest checkpoint whose checksums hold, and a sentence for each newer one; those are deleted.
-
-    :raises UserError: one cannot be read, which is no reason to delete it.
+    :param envs_number: as in :meth:`Repeatable.renew`.
+    :param generators: states of the random number generators.
+    :param episodes: actions since the barrier, and the observations after them; None: the checkpoint is a barrier.
     """
-    said = []
-    for checkpoint in checkpoint_store.newest_first(folder):
-        try:
-            checkpoint_store.verify(checkpoint)
-        except checkpoint_store.Damaged as error:
-            said.append(f"{error} The checkpoint before it is taken, if there is one.")
-            with contextlib.suppress(OSError):
-                shutil.rmtree(checkpoint)
-        except OSError as error:
-            raise UserError(f"{checkpoint} cannot be read ({os_error_reason(error)}).") from error
-        else:
-            return checkpoint, said
-    return None, said
+
+    envs_number: int
+    generators: dict[str, Any]
+    episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None
+
+
+def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:
+    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)

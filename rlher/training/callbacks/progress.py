@@ -1,0 +1,114 @@
+"""The callback that shows the progress of training on stderr: a bar on a terminal, lines anywhere else."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from stable_baselines3.common.callbacks import BaseCallback
+
+from rlher.training.callbacks.evaluation import EvaluationCallback
+
+BAR_INTERVAL = 0.5
+"""Seconds between two updates of the bar."""
+
+LINE_INTERVAL = 60.0
+"""Seconds between two lines on the speed, before the first evaluation, where there is no bar."""
+
+
+class ProgressCallback(BaseCallback):
+    """Show steps, speed, time left, training success and the last evaluation.
+
+    Where stderr is not a terminal, print a line after each evaluation, and before the first one a line a minute.
+
+    :param total: steps of the run.
+    :param evaluations: the callback whose evaluations to show; it comes before this one.
+    :param enabled: show anything at all.
+    """
+
+    def __init__(self, total: int, evaluations: EvaluationCallback, enabled: bool) -> None:
+        super().__init__()
+        self._total, self._evaluations = total, evaluations
+        self._has_bar = enabled and sys.stderr.isatty()
+        self._prints_lines = enabled and not self._has_bar
+        self._bar = Progress(
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[speed]:.0f} steps/s"),
+            TimeRemainingColumn(),
+            TextColumn("training {task.fields[training]}  eval {task.fields[evaluated]}"),
+            console=Console(stderr=True),
+            disable=not self._has_bar,
+        )
+        self._task = self._bar.add_task("", total=total, speed=0.0, training="–", evaluated="–")
+        self._shown_evaluations = 0
+        self._first_step = self._bar_step = 0
+        self._started = self._bar_time = self._line_time = time.monotonic()
+
+    def __enter__(self) -> "ProgressCallback":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def _on_training_start(self) -> None:
+        self._first_step = self._bar_step = self.model.num_timesteps  # not 0 in a resumed run
+        self._shown_evaluations = len(self._evaluations.rows)
+
+    def _on_step(self) -> bool:
+        now = time.monotonic()
+        if self._has_bar and now - self._bar_time > BAR_INTERVAL:
+            self._update_bar(now)
+        if self._prints_lines and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
+            self._print_speed(now)
+        self._show_new_evaluation()
+        return True
+
+    def _on_training_end(self) -> None:
+        self._show_new_evaluation()
+
+    def _update_bar(self, now: float) -> None:
+        speed = (self.num_timesteps - self._bar_step) / (now - self._bar_time)
+        self._bar_step, self._bar_time = self.num_timesteps, now
+        self._bar.update(self._task, completed=self.num_timesteps, speed=speed, training=self._training_success())
+
+    def _print_speed(self, now: float) -> None:
+        speed = (self.num_timesteps - self._first_step) / (now - self._started)
+        minutes = (self._total - self.num_timesteps) / speed / 60
+        _print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {minutes:.0f} min left")
+        self._line_time = now
+
+    def _show_new_evaluation(self) -> None:
+        rows = self._evaluations.rows
+        if len(rows) > self._shown_evaluations:
+            self._shown_evaluations = len(rows)
+            self._bar.update(self._task, evaluated=f"{rows[-1]['success_rate']:.0%}")
+            if self._prints_lines:
+                self._print_evaluation(rows[-1])
+
+    def _print_evaluation(self, row: dict[str, Any]) -> None:
+        parts = [
+            f"{row['timesteps']:>9,} steps",
+            f"eval success {row['success_rate']:4.0%}",
+            *([f"crash {row['crash_rate']:4.0%}"] if row["crash_rate"] is not None else []),
+            f"return {row['mean_reward']:7.2f}",
+            f"training {self._training_success():>4}",
+            f"{row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
+        ]
+        _print("  ".join(parts))
+
+    def _training_success(self) -> str:
+        """Return the success rate of the last 100 training episodes."""
+        outcomes = self.model.ep_success_buffer
+        return f"{np.mean(outcomes):.0%}" if outcomes else "–"
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # flushed, for a reader of a log file

@@ -1,0 +1,58 @@
+"""How a training run ended and what its final evaluation measured: the content of ``result.json``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Status(str, Enum):
+    """How a training run ended."""
+
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    """By Ctrl-C or SIGTERM."""
+    STOPPED = "stopped"
+    """By the ``on_evaluation`` function of its caller, such as Optuna's pruner."""
+    FAILED = "failed"
+
+
+@dataclass
+class RunResult:
+    """The result of a training run.
+
+    :param status: how it ended.
+    :param error: why it failed; None otherwise.
+    :param timesteps: environment steps done.
+    :param wall_seconds: seconds since the command started.
+    :param final: summary of the final evaluation of the last model; empty when it was not played.
+    :param best: the same of the best model, with the ``timesteps`` after which it was saved.
+    """
+
+    status: Status = Status.FAILED
+    error: str | None = None
+    timesteps: int = 0
+    wall_seconds: float = 0.0
+    final: dict[str, Any] = field(default_factory=dict)
+    best: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""
+        values = {
+            "status": self.status.value,
+            "error": self.error,
+            "checkpoint": "last",
+            "timesteps": self.timesteps,
+            "wall_seconds": self.wall_seconds,
+            **self.final,
+        }
+        return values if self.best is None else {**values, "best": self.best}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "RunResult":
+        """Return the result that :meth:`to_json` wrote; a missing or damaged file counts as a failed run."""
+        rest = dict(values)
+        rest.pop("checkpoint", None)
+        status = rest.pop("status", None)
+        known = {name: rest.pop(name) for name in ("error", "timesteps", "wall_seconds", "best") if name in rest}
+        return cls(Status(status) if status in list(Status) else Status.FAILED, **known, final=rest)

@@ -1,0 +1,94 @@
+"""Everything a training run needs, checked and built from its config: environments, normaliser, model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+
+import torch as th
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+from rlher.algos.factory import build_model, validate_actions
+from rlher.algos.target_bounds import resolve_target_bounds
+from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError
+from rlher.envs.contract.checker import require_goal_env
+from rlher.envs.contract.probe import describe
+from rlher.envs.normalize import GoalNormalize
+from rlher.envs.rendering import before_building
+from rlher.envs.replayable import Repeatable
+from rlher.envs.vec import make_goal_envs
+from rlher.runs import model_file, run_folder
+from rlher.training import messages
+from rlher.training.defaults import resolve_defaults
+from rlher.training.loggers.registry import require_installed
+from rlher.training.memory_check import require_memory
+from rlher.training.summary import model_notes
+
+
+@dataclass(frozen=True)
+class TrainingSetup:
+    """What a run trains with.
+
+    :param config: with every open value resolved.
+    :param envs: the training environments, inside the normaliser.
+    :param normalizer: None with ``normalize.enabled=false``.
+    :param notes: one line for each value that was resolved or probed.
+    """
+
+    config: TrainConfig
+    model: OffPolicyAlgorithm
+    envs: Repeatable
+    normalizer: GoalNormalize | None
+    notes: list[str]
+
+
+@contextmanager
+def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
+    """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
+
+    :raises UserError: the config cannot be trained.
+    """
+    _validate(config)
+    env, env_notes = _probe(config.env)
+    config, notes = resolve_defaults(replace(config, env=env))
+    th.set_num_threads(config.threads or 1)
+    envs = Repeatable(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
+    try:
+        validate_actions(config.algo.name, envs.action_space)
+        memory_note = require_memory(config, envs)
+        normalizer = GoalNormalize(envs, clip=config.normalize.clip) if config.normalize.enabled else None
+        wrapped = normalizer or envs
+        model = build_model(config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine)
+        if config.init_from:
+            model_file.load_all(run_folder.find(config.init_from, config.logs).model("last"), model, normalizer)
+        notes = [*env_notes, *notes, *model_notes(config, str(model.device)), memory_note]
+        yield TrainingSetup(config, model, envs, normalizer, notes)
+    finally:
+        envs.close()
+
+
+def _validate(config: TrainConfig) -> None:
+    """Raise UserError for what would fail, or be changed silently, only after environments and model are built."""
+    if config.device.startswith("cuda") and not th.cuda.is_available():
+        raise UserError(messages.no_cuda(config.device))
+    resolve_target_bounds(
+        getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
+    )
+    if config.init_from:
+        run_folder.find(config.init_from, config.logs)
+    if config.record:
+        before_building()
+    require_installed(config.logger)
+
+
+def _probe(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
+    """Play a few episodes in an environment.
+
+    :return: its config with the open values filled in; a line for each warning and each probed value.
+    :raises UserError, EnvironmentFault: it is not a goal environment, or violates its contract.
+    """
+    env = describe(given)
+    warnings = [finding.sentence for finding in require_goal_env(env) if finding.level == "warning"]
+    found = {item.name: getattr(env, item.name) for item in fields(env) if getattr(given, item.name) is None}
+    return env, [*warnings, *(f"env.{name}={value}: probed" for name, value in found.items() if value is not None)]
