@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlher.core.console import command_line, redact
-from rlher.training.loggers import services
+from rlher.training.loggers import registry, service_writer
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=40", "eval.freq=40")
@@ -160,9 +160,9 @@ def test_a_service_that_fails_is_told_without_its_password(rlher, monkeypatch: p
     def fail(*arguments: object) -> None:
         raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
 
-    monkeypatch.setattr(services, "find_spec", lambda name: name)
-    monkeypatch.setitem(services.SERVICES, "mlflow", fail)
+    monkeypatch.setattr(registry, "find_spec", lambda name: name)
+    monkeypatch.setattr(service_writer, "load_service", lambda name: fail)
     done = rlher("train", *BITS, "logger=mlflow")
     assert done.code == 0
-    assert "ConnectionError: API request to http://***@127.0.0.1:1/api failed with timeout." in done.err
+    assert "ConnectionError: API request to http://***@127.0.0.1:1/api failed with timeout" in done.err
     assert not [part for part in ("SEC", "RET") if part in done.out + done.err]

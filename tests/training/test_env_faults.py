@@ -1,4 +1,4 @@
-"""Environments that go bad in mid-run: the step is told, and what was learnt before it can be used."""
+"""Environments that fail during training: the step is named, and the models saved before can be used."""
 
 import json
 import shutil
@@ -8,17 +8,23 @@ import pytest
 
 from tests.conftest import TINY
 
-TOLD = {
-    "raise": "Poisoned-v0: step 2 of an episode raised ValueError: the motor is on fire (hostile_envs.py, line ",
-    "reset": "Poisoned-v0: reset raised OSError: the cable is loose (hostile_envs.py, line ",
-    "reward": "Poisoned-v0: step 2 of an episode returned a reward of -inf",
-    "observation": "Poisoned-v0: step 2 returned inf in 'observation' (entry 0)",
+FAULTS = {
+    "raise": ("Poisoned-v0", "step 2", "ValueError: the motor is on fire", "hostile_envs.py"),
+    "reset": ("Poisoned-v0", "reset", "OSError: the cable is loose", "hostile_envs.py"),
+    "reward": ("Poisoned-v0", "step 2", "-inf"),
+    "observation": ("Poisoned-v0", "step 2", "inf", "'observation'"),
 }
+"""What the message of each fault names."""
+
+
+def is_named_once(how: str, err: str) -> bool:
+    """Return whether exactly one line of stderr names the fault."""
+    return sum(all(part in line for part in FAULTS[how]) for line in err.splitlines()) == 1
 
 
 @pytest.fixture
 def poisoned(rlher, tmp_path, monkeypatch):
-    """Train until the environment goes bad, which is when there is a best model."""
+    """Train in an environment that fails once there is a best model."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "support"))
     run = tmp_path / "logs/sac/Poisoned-v0_1"
 
@@ -40,29 +46,29 @@ def poisoned(rlher, tmp_path, monkeypatch):
         ("observation", "subproc", "main"),  # in an evaluation
     ],
 )
-def test_what_was_learnt_before_a_fault_can_be_used(rlher, poisoned, tmp_path, how, vec_env, where) -> None:
+def test_models_saved_before_a_fault_can_be_used(rlher, poisoned, tmp_path, how, vec_env, where) -> None:
     done, run = poisoned(how, vec_env, where)
     assert done.code == 1
-    assert done.err.count(TOLD[how]) == 1
+    assert is_named_once(how, done.err)
     assert "Traceback" not in done.err
     result = json.loads((run / "result.json").read_text())
     assert result["status"] == "failed"
-    assert result["error"].startswith(TOLD[how])
-    sound = shutil.copytree(run, tmp_path / "sound")  # from where the environment does not see its model
-    edit(sound / "config.yaml", str(run), str(tmp_path / "nowhere"))
+    assert is_named_once(how, result["error"])
+    copy = shutil.copytree(run, tmp_path / "copy")
+    edit(copy / "config.yaml", str(run), str(tmp_path / "missing"))  # without a best model there, it does not fail
     for which in ("best", "last"):
-        assert rlher("evaluate", str(sound), "--checkpoint", which, "--episodes", "2").code == 0
+        assert rlher("evaluate", str(copy), "--checkpoint", which, "--episodes", "2").code == 0
 
 
-def test_a_fault_is_told_to_who_evaluates_and_who_watches(rlher, poisoned) -> None:
+def test_evaluate_and_enjoy_report_the_fault(rlher, poisoned) -> None:
     _, run = poisoned("raise", "dummy", "main")
     before = "raise"
-    for how in TOLD:
+    for how in FAULTS:
         edit(run / "config.yaml", f"how: {before}", f"how: {how}")
-        for verb in ("evaluate", "enjoy"):
-            done = rlher(verb, str(run), "--episodes", "20")
+        for command in ("evaluate", "enjoy"):
+            done = rlher(command, str(run), "--episodes", "20")
             assert done.code == 1
-            assert done.err.count(TOLD[how]) == 1
+            assert is_named_once(how, done.err)
             assert "Traceback" not in done.err
         before = how
 

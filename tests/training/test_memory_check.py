@@ -1,4 +1,4 @@
-"""The memory that a replay buffer will take, told beforehand; one that will not fit is refused with one that does."""
+"""The memory check: a buffer that does not fit is refused with a size that does."""
 
 import re
 import subprocess
@@ -8,86 +8,83 @@ from pathlib import Path
 import pytest
 
 from rlher.her.replay_buffer import HerReplayBuffer
-from rlher.training import memory_check
+from rlher.training import cgroup_memory, memory_check, setup
 from tests.conftest import TINY
 
 GB = 10**9
 BITS = ("algo=dqn", "env=BitFlipping-v0", "~tuned", *TINY)
 
 
-def machine(root: Path, files: dict[str, str]) -> Path:
-    for name, text in {"proc/meminfo": "MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", **files}.items():
+def write_files(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return root
 
 
-def group(folder: str, limit: object, used: int, files: int = 0) -> dict[str, str]:
+def group_v2(folder: str, limit: object, used: int, files: int = 0) -> dict[str, str]:
     stat = f"anon 1\nactive_file {files // 2}\ninactive_file {files // 2}\n"
     texts = {"memory.max": f"{limit}\n", "memory.current": f"{used}\n", "memory.stat": stat}
     return {f"sys/fs/cgroup/{folder}{name}": text for name, text in texts.items()}
 
 
-def old_group(folder: str, limit: int, used: int) -> dict[str, str]:
+def group_v1(folder: str, limit: int, used: int) -> dict[str, str]:
     texts = {"memory.limit_in_bytes": limit, "memory.usage_in_bytes": used, "memory.stat": "total_inactive_file 0"}
     return {f"sys/fs/cgroup/memory/{folder}{name}": f"{text}\n" for name, text in texts.items()}
 
 
 @pytest.mark.parametrize(
-    ("files", "left"),
+    ("files", "available"),
     [
-        ({}, 8_192_000_000),
-        ({"proc/self/cgroup": "0::/job\n", **group("job/", "max", GB)}, 8_192_000_000),
-        ({"proc/self/cgroup": "0::/a/b\n", **group("a/", 4 * GB, 3 * GB), **group("a/b/", 9 * GB, GB)}, GB),
-        ({"proc/self/cgroup": "0::/\n", **group("", 4 * GB, 3 * GB, files=2 * GB)}, 3 * GB),
-        ({"proc/self/cgroup": "0::/\n", **group("", GB, 2 * GB)}, 0),
-        ({"proc/self/cgroup": "3:cpu:/\n4:memory:/j\n0::/\n", **old_group("j/", 2 * GB, GB)}, GB),
-        ({"proc/self/cgroup": "4:memory:/of/the/host\n", **old_group("", 3 * GB, GB)}, 2 * GB),
+        ({}, []),
+        ({"proc/self/cgroup": "0::/job\n", **group_v2("job/", "max", GB)}, []),
+        ({"proc/self/cgroup": "0::/a/b\n", **group_v2("a/", 4 * GB, 3 * GB), **group_v2("a/b/", 9 * GB, GB)}, [8, 1]),
+        ({"proc/self/cgroup": "0::/\n", **group_v2("", 4 * GB, 3 * GB, files=2 * GB)}, [3]),
+        ({"proc/self/cgroup": "0::/\n", **group_v2("", GB, 2 * GB)}, [-1]),
+        ({"proc/self/cgroup": "3:cpu:/\n4:memory:/j\n0::/\n", **group_v1("j/", 2 * GB, GB)}, [1]),
+        ({"proc/self/cgroup": "4:memory:/of/the/host\n", **group_v1("", 3 * GB, GB)}, [2]),
     ],
 )
-def test_the_least_of_the_machine_and_its_groups_is_left(tmp_path, files, left):
-    assert available(machine(tmp_path, files)) == left
+def test_cgroup_memory_yields_what_each_group_leaves(tmp_path, files, available):
+    assert list(cgroup_memory.available(write_files(tmp_path, files))) == [gigabytes * GB for gigabytes in available]
 
 
-def test_where_nothing_is_known_nothing_is_refused(tmp_path, monkeypatch, rlher):
-    assert available(tmp_path) is None
-    monkeypatch.setattr(memory_check, "available", lambda: None)
-    done = rlher("train", *BITS, "total_timesteps=60")
-    assert done.code == 0, done.err
-    assert re.search(r"up to 60 transitions, \d+ kB\n", done.err)
+@pytest.mark.parametrize(("groups", "expected"), [([], None), ([GB, 0], 0), ([-GB], 0), ([10**18], None)])
+def test_available_memory_is_the_minimum_of_machine_and_groups(monkeypatch, groups, expected):
+    monkeypatch.setattr(cgroup_memory, "available", lambda: groups)
+    available = memory_check.available_memory()
+    assert 0 < available < 10**15 if expected is None else available == expected
 
 
 @pytest.mark.parametrize("option", ["her.priority=uniform", "her.priority=energy", "n_envs=2"])
-def test_what_is_said_is_what_it_takes(rlher, monkeypatch, option):
-    from rlher.training import trainer
-
+def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, option):
     models = []
-    build = trainer.build_model
-    monkeypatch.setattr(trainer, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
+    build = setup.build_model
+    monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     done = rlher("train", *BITS, option, "env.n_bits=25", "vec_env=dummy", "total_timesteps=1000", "eval.freq=1000")
     assert done.code == 0, done.err
-    said = float(re.search(r"up to 1,000 transitions, (\d+) kB", done.err)[1]) * 1000
+    printed = float(re.search(r"1,000 transitions, (\d+) kB", done.err)[1]) * 1000
     buffer: HerReplayBuffer = models[0].replay_buffer
-    taken = buffer.nbytes + (1000 * memory_check.RANKED if "energy" in option else 0)
-    assert taken <= 1.02 * said, "a little more where random play ends episodes early"
-    assert said <= 1.1 * taken
+    actual = buffer.nbytes + (1000 * memory_check.PRIORITY_BYTES if "energy" in option else 0)
+    assert actual <= 1.02 * printed, "a little more when random play ends episodes early"
+    assert printed <= 1.1 * actual
 
 
-def test_a_buffer_that_will_not_fit_is_refused_with_one_that_does(rlher, monkeypatch):
-    monkeypatch.setattr(memory_check, "available", lambda: memory_check.SPARED + 10**6)
+def test_a_buffer_that_does_not_fit_is_refused_with_a_size_that_does(rlher, monkeypatch):
+    monkeypatch.setattr(memory_check, "available_memory", lambda: memory_check.RESERVED_BYTES + 10**6)
     refused = rlher("train", *BITS, "total_timesteps=100_000", "eval.freq=100_000")
     assert refused.code == 2
-    told = re.search(r"will take (\d+) MB for 100,000 .*algo.buffer_size=(\d+) fits", refused.err)
-    assert 10 < int(told[1]) < 30
+    megabytes, fits = re.search(r"(\d+) MB for 100,000 .*algo\.buffer_size=(\d+)", refused.err).groups()
+    assert 10 < int(megabytes) < 30
     assert not Path("logs").exists()
-    done = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={told[2]}", "dry_run=true")
+    done = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={fits}", "dry_run=true")
     assert done.code == 0, done.err
-    more = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={int(told[2]) * 11 // 10}")
-    assert more.code == 2
+    larger = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={int(fits) * 11 // 10}")
+    assert larger.code == 2
     assert rlher("train", *BITS, "total_timesteps=60").code == 0, "a short run fills little of its buffer"
 
 
-SHORT_OF_SPACE = """
+LIMITED_ADDRESS_SPACE = """
 import resource, sys
 from pathlib import Path
 import rlher.training.trainer
@@ -98,15 +95,15 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_where_address_space_is_short_it_says_how_much_there_is_room_for(tmp_path):
+def test_a_buffer_beyond_the_address_space_is_refused_with_a_size_that_fits(tmp_path):
     def run(*words: str) -> subprocess.CompletedProcess:
-        line = [sys.executable, "-c", SHORT_OF_SPACE, "train", *BITS, "threads=1", "dry_run=true", *words]
+        line = [sys.executable, "-c", LIMITED_ADDRESS_SPACE, "train", *BITS, "threads=1", "dry_run=true", *words]
         return subprocess.run(line, capture_output=True, text=True, cwd=tmp_path)
 
     refused = run("algo.buffer_size=50_000_000")
     assert refused.returncode == 2, refused.stderr
-    told = re.search(r"no address space .*algo.buffer_size=(\d+) fits", refused.stderr)
-    assert int(told[1]) > 10**6
+    fits = re.search(r"algo\.buffer_size=(\d+)", refused.stderr)[1]
+    assert int(fits) > 10**6
     assert "Traceback" not in refused.stderr
-    done = run(f"algo.buffer_size={told[1]}")
+    done = run(f"algo.buffer_size={fits}")
     assert done.returncode == 0, done.stderr

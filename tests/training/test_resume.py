@@ -1,4 +1,4 @@
-"""Runs that were killed, stopped or longer than planned: they go on as if nothing had been, to the last bit."""
+"""Resuming: killed, interrupted and extended runs end as an uninterrupted run does, bit for bit."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ from same_run import differences
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoint_store, run_folder
-from rlher.training import best_model, training_state
+from rlher.training import best_model, messages, training_state
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
@@ -67,51 +67,54 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], obje
     return plan
 
 
+def resumed_at(folder: Path | str) -> list[int]:
+    """Return the steps at which a run was resumed, 0 where it had no valid checkpoint."""
+    return [each["timesteps"] for each in json.loads((Path(folder) / "meta.json").read_text())["resumed"]]
+
+
 def folder_of(case: str) -> Path:
     return Path("logs") / case.split(",")[0] / "BitFlipping-v0_1"
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_killed_run_goes_on_bit_for_bit(rlher, at_step, case: str) -> None:
-    """What SIGKILL leaves is what is on the disk at that instant: a copy of it is gone on with."""
+def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
+    """SIGKILL leaves the files as they are at that instant, so a copy of them is resumed."""
     folder = folder_of(case)
-    instants = {130: "at 9", 200: "at 18"}  # after one checkpoint; after two
+    checkpoints = {130: 90, 200: 180}  # newest checkpoint at each instant
     if case == "dqn":
-        instants[50] = "no checkpoint yet"
-    for steps in sorted(instants):
+        checkpoints[50] = 0
+    for steps in sorted(checkpoints):
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"{steps}/{folder}", copy_function=os.link))
     done = rlher("train", *words(case))
     assert done.code == 0, done.err
-    for steps, where in instants.items():
+    for steps, checkpoint in checkpoints.items():
         again = rlher("train", "--resume", f"{steps}/{folder}")
         assert again.code == 0, again.err
-        assert where in again.err
+        assert 0 <= resumed_at(f"{steps}/{folder}")[0] - checkpoint < 4, "four environments"
         assert differences(folder, Path(f"{steps}/{folder}")) == []
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_stopped_run_goes_on_bit_for_bit(rlher, at_step, case: str) -> None:
-    """Stopped between two barriers, and once more after going on; nothing that was done is done again."""
-    done = rlher("train", *words(case), "logs=peace")
+def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
+    """Interrupted between two barriers, and again after resuming; no step is done twice."""
+    done = rlher("train", *words(case), "logs=reference")
     assert done.code == 0, done.err
     folder = folder_of(case)
     at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
     at_step(150, lambda: os.kill(os.getpid(), signal.SIGINT))
-    for words_, line in ((("train", *words(case)), ""), (("train", "--resume"), "resumed at 12")):
+    for words_ in (("train", *words(case)), ("train", "--resume")):
         stopped = rlher(*words_)
         assert stopped.code == 130, stopped.err
-        assert line in stopped.err
         assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
     again = rlher("train", "--resume", "latest")
     assert again.code == 0, again.err
-    assert "resumed at 15" in again.err
-    assert differences(Path("peace") / folder.relative_to("logs"), folder) == []
-    assert len(json.loads((folder / "meta.json").read_text())["resumed"]) == 2
+    assert [steps // 10 for steps in resumed_at(folder)] == [12, 15]
+    assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
     assert (folder / "command.txt").read_text().count("--resume") == 2
 
 
 @pytest.mark.parametrize("case", ["dqn, td_error, wrapped", "sac, 4 envs"])
-def test_writing_in_between_changes_nothing(rlher, case: str) -> None:
+def test_checkpoints_between_barriers_change_nothing(rlher, case: str) -> None:
     for words_ in ((), ("checkpoint.minutes=0",)):
         assert rlher("train", *words(case), *words_).code == 0
     folder = folder_of(case)
@@ -137,8 +140,8 @@ def in_table(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("where", [in_env, in_checkpoint, in_table])
-def test_a_second_signal_leaves_the_last_checkpoint(rlher, at_step, peace: Path, where: Callable) -> None:
-    """It does not wait for the step's end, so what there is then belongs to no step, and is not written."""
+def test_a_second_signal_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, where: Callable) -> None:
+    """It interrupts a step, so no checkpoint is written of that moment."""
     due: list[bool] = []
 
     def twice() -> None:
@@ -155,24 +158,25 @@ def test_a_second_signal_leaves_the_last_checkpoint(rlher, at_step, peace: Path,
     assert [path.name for path in checkpoint_store.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
     again = rlher("train", "--resume")
     assert again.code == 0, again.err
-    assert "resumed at 90 of 260" in again.err
-    assert differences(peace, folder_of("dqn")) == []
+    assert resumed_at(folder_of("dqn")) == [90]
+    assert differences(uninterrupted, folder_of("dqn")) == []
 
 
-def test_what_a_run_was_begun_from_may_change_or_go(rlher, at_step, stopped: Path) -> None:
-    begin = ("train", *words("dqn"), f"init_from={stopped}", "seed=5", "logs=begun")
-    folder = Path("begun/dqn/BitFlipping-v0_1")
-    at_step(60, lambda: shutil.copytree("begun", "killed/begun"))
-    assert rlher(*begin).code == 0
+def test_a_run_with_init_from_resumes_without_that_run(rlher, at_step, stopped: Path) -> None:
+    start = ("train", *words("dqn"), f"init_from={stopped}", "seed=5", "logs=started")
+    folder = Path("started/dqn/BitFlipping-v0_1")
+    at_step(60, lambda: shutil.copytree("started", "killed/started"))
+    assert rlher(*start).code == 0
     shutil.rmtree(stopped)
     again = rlher("train", "--resume", f"killed/{folder}")
     assert again.code == 0, again.err
-    assert "resumed at 0 of 260" in again.err
+    assert resumed_at(f"killed/{folder}") == [0]
+    assert "no valid checkpoint" not in again.err
     assert differences(folder, Path("killed") / folder) == []
 
 
-def test_a_best_model_that_the_disk_did_not_take_is_written_later(rlher, peace: Path, monkeypatch) -> None:
-    """All but the first evaluation find no better one here, so forgetting it would show at the end."""
+def test_a_best_model_is_written_once_the_disk_has_space(rlher, uninterrupted: Path, monkeypatch) -> None:
+    """Only the first evaluation finds a best model here, so losing it would change the result."""
     full, atomic_write = [], best_model.atomic_write
 
     def refusing(path: Path) -> contextlib.AbstractContextManager:
@@ -184,11 +188,11 @@ def test_a_best_model_that_the_disk_did_not_take_is_written_later(rlher, peace: 
     monkeypatch.setattr(best_model, "atomic_write", refusing)
     done = rlher("train", *words("dqn"))
     assert done.code == 0, done.err
-    assert "the best model cannot be written (No space left on device)" in done.err
-    assert differences(peace, folder_of("dqn")) == []
+    assert "the best model cannot be written" in done.err
+    assert differences(uninterrupted, folder_of("dqn")) == []
 
 
-def test_rows_of_a_future_that_does_not_come_are_dropped(rlher, at_step) -> None:
+def test_rows_after_the_checkpoint_are_deleted(rlher, at_step) -> None:
     at_step(200, lambda: shutil.copytree("logs", "killed"))
     assert rlher("train", *words("dqn"), "eval.freq=30").code == 0
     again = rlher("train", "--resume", "logs=killed", "total_timesteps=185")
@@ -197,9 +201,9 @@ def test_rows_of_a_future_that_does_not_come_are_dropped(rlher, at_step) -> None
     assert [int(row.split(",")[0]) for row in rows] == [30, 60, 90, 120, 150, 180]
 
 
-@pytest.mark.parametrize(("case", "total", "where"), [("dqn", 260, "260 of 260"), ("sac, 4 envs", 262, "264 of 262")])
-def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch, case, total, where) -> None:
-    """A checkpoint is written before it, after a last step of four environments that may have gone past the end."""
+@pytest.mark.parametrize(("case", "total", "steps"), [("dqn", 260, 260), ("sac, 4 envs", 262, 264)])
+def test_a_run_killed_in_its_final_evaluation_is_not_finished(rlher, monkeypatch, case, total, steps) -> None:
+    """A checkpoint is written before it, after a last step that may pass total_timesteps with four environments."""
     final, folder = Trainer._evaluate_final, folder_of(case)
 
     def copied(*arguments: Any) -> None:
@@ -211,25 +215,22 @@ def test_a_run_killed_in_its_last_evaluation_is_not_finished(rlher, monkeypatch,
     assert rlher("train", *words(case), f"total_timesteps={total}").code == 0
     again = rlher("train", "--resume", f"killed/{folder}")
     assert again.code == 0, again.err
-    assert f"resumed at {where} steps" in again.err
+    assert resumed_at(f"killed/{folder}") == [steps]
     assert differences(folder, Path("killed") / folder) == []
 
 
-def test_what_a_run_goes_on_from_outlives_a_power_failure(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file as it is at the end, and every folder, was synced; a rename alone may leave an empty file.
-
-    In a run that was gone on with, too.
-    """
+def test_every_file_is_synced(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power failure a file that was only renamed may be empty. Resumed runs are synced, too."""
     synced, fsync = set(), os.fsync
 
-    def noted(handle: int) -> None:
+    def recording(handle: int) -> None:
         synced.add(state_of(os.fstat(handle)))
         fsync(handle)
 
     def state_of(found: os.stat_result) -> tuple[int, ...]:
         return (found.st_ino,) if stat.S_ISDIR(found.st_mode) else (found.st_ino, found.st_size, found.st_mtime_ns)
 
-    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "fsync", recording)
     assert rlher("train", *words("dqn, td_error, wrapped")).code == 0
     folder = folder_of("dqn")
     assert rlher("train", "--resume", str(folder), "total_timesteps=+100").code == 0
@@ -241,13 +242,13 @@ def test_what_a_run_goes_on_from_outlives_a_power_failure(rlher, monkeypatch: py
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where runs that several tests begin with are kept, made by the first that asks."""
+    """A folder for runs that several tests start from, trained by the first that needs them."""
     return tmp_path_factory.mktemp("once")
 
 
 @pytest.fixture
 def stopped(rlher, at_step, once: Path) -> Path:
-    """A run that was stopped between two barriers."""
+    """A run that was interrupted between two barriers."""
     folder = folder_of("dqn")
     if not (once / folder).exists():
         at_step(230, lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -257,11 +258,11 @@ def stopped(rlher, at_step, once: Path) -> Path:
 
 
 @pytest.fixture
-def peace(rlher, once: Path) -> Path:
-    """The same run, undisturbed; not to be written to."""
-    if not (once / "peace").exists():
-        assert rlher("train", *words("dqn"), f"logs={once}/peace").code == 0
-    return once / "peace/dqn/BitFlipping-v0_1"
+def uninterrupted(rlher, once: Path) -> Path:
+    """The same run, uninterrupted; read-only."""
+    if not (once / "uninterrupted").exists():
+        assert rlher("train", *words("dqn"), f"logs={once}/uninterrupted").code == 0
+    return once / "uninterrupted/dqn/BitFlipping-v0_1"
 
 
 def flip(content: bytes) -> bytes:
@@ -273,13 +274,13 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "a bit": flip,
     "cut": lambda content: content[: len(content) // 3],
     "emptied": lambda content: b"",
-    "gone": lambda content: None,
+    "missing": lambda content: None,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, peace: Path, damage: str) -> None:
-    """Whichever file it is; the one before is taken, and the end is the same."""
+def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Path, damage: str) -> None:
+    """Whichever file is damaged, the previous checkpoint is used, and the result is the same."""
     names = sorted(file.relative_to(newest(stopped)) for file in newest(stopped).rglob("*") if file.is_file())
     assert {str(name) for name in names} >= {"checkpoint.json", "state.json", "weights.pt", "buffer/buffer.json"}
     for number, name in enumerate(names):
@@ -294,21 +295,20 @@ def test_a_damaged_checkpoint_is_passed_over(rlher, stopped: Path, peace: Path, 
         again = rlher("train", "--resume", str(copy))
         assert again.code == 0, again.err
         assert str(file.parent) in again.err
-        assert "The checkpoint before it is taken" in again.err
-        assert "resumed at 180" in again.err
+        assert resumed_at(copy)[-1] == 180
         assert "Traceback" not in again.err
-        assert differences(peace, copy) == []
+        assert differences(uninterrupted, copy) == []
 
 
 def seal(checkpoint: Path) -> None:
-    """Make its checksums fit what is there."""
+    """Recompute its checksums."""
     manifest = json.loads((checkpoint / "checkpoint.json").read_text())
     files = [file for file in checkpoint.rglob("*") if file.is_file() and file.name != "checkpoint.json"]
     manifest["sha256"] = {str(file.relative_to(checkpoint)): checkpoint_store._digest(file) for file in files}
     (checkpoint / "checkpoint.json").write_text(json.dumps(manifest))
 
 
-def with_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], None]:
+def edit_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], None]:
     def attack(checkpoint: Path) -> None:
         values = json.loads((checkpoint / name).read_text())
         change(values)
@@ -318,7 +318,7 @@ def with_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], N
 
 
 def squeezed(name: str) -> Callable[[Path], None]:
-    """Zeros that fit in a thousandth of their size."""
+    """Replace a file by zeros that are compressed to a thousandth of their size."""
 
     def attack(checkpoint: Path) -> None:
         with zipfile.ZipFile(checkpoint / name, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -328,10 +328,10 @@ def squeezed(name: str) -> Callable[[Path], None]:
 
 
 ATTACKS: dict[str, Callable[[Path], None]] = {
-    "weights that swell": squeezed("weights.pt"),
-    "episodes that swell": squeezed("episodes.npz"),
-    "statistics that swell": squeezed("normalizer.npz"),
-    "statistics of words": lambda where: np.savez(
+    "compressed weights": squeezed("weights.pt"),
+    "compressed episodes": squeezed("episodes.npz"),
+    "compressed statistics": squeezed("normalizer.npz"),
+    "statistics of strings": lambda where: np.savez(
         where / "normalizer.npz",
         **{
             f"{key}/{field}": np.full(() if field == "count" else 5, "1")
@@ -339,29 +339,30 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
             for field in ("mean", "var", "count")
         },
     ),
-    "a clock before time": with_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
-    "a success beyond all floats": with_json("state.json", lambda it: it["recent"].update(ep_success_buffer=[10**400])),
-    "a mark with a path in it": with_json("buffer/buffer.json", lambda it: it.update(mark="/../../z")),
-    "a mark that is no text": with_json("buffer/buffer.json", lambda it: it.update(mark="\0")),
-    "a list of settled steps in a list": with_json(
+    "negative timesteps": edit_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
+    "an infinite success": edit_json("state.json", lambda it: it["recent"].update(ep_success_buffer=[10**400])),
+    "a mark with a path": edit_json("buffer/buffer.json", lambda it: it.update(mark="/../../z")),
+    "a mark with a NUL byte": edit_json("buffer/buffer.json", lambda it: it.update(mark="\0")),
+    "nested lists of settled steps": edit_json(
         "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[[5]])
     ),
-    "more settled than stored": with_json(
+    "more settled steps than stored ones": edit_json(
         "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[10**6])
     ),
-    "a reward of words": with_json("buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(perfect="much")),
-    "a part elsewhere": with_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
+    "a string as reward": edit_json("buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(perfect="much")),
+    "a part elsewhere": edit_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
 }
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_checkpoint_that_was_made_by_hand_is_refused(rlher, stopped: Path, attack: str) -> None:
+def test_a_forged_checkpoint_is_refused(rlher, stopped: Path, attack: str) -> None:
     before = {path.name for path in Path().iterdir()}
     ATTACKS[attack](newest(stopped))
     seal(newest(stopped))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 2, again.err
-    assert "cannot be gone on from" in again.err
+    assert str(newest(stopped)) in again.err
+    assert "Traceback" not in again.err
     assert {path.name for path in Path().iterdir()} == before
 
 
@@ -372,17 +373,17 @@ def test_a_checkpoint_that_was_made_by_hand_is_refused(rlher, stopped: Path, att
         ("best_model.zip", os.mkfifo),
     ],
 )
-def test_a_checkpoint_with_a_link_or_a_pipe_in_it_is_damaged(rlher, stopped: Path, name: str, make: Callable) -> None:
+def test_a_checkpoint_with_a_link_or_a_pipe_is_damaged(rlher, stopped: Path, name: str, make: Callable) -> None:
     path = newest(stopped) / name
     path.unlink(missing_ok=True)
     make(path)
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-    assert "The checkpoint before it is taken" in again.err
+    assert resumed_at(stopped)[-1] == 180
 
 
 @pytest.mark.parametrize("name", ["checkpoints", "progress.csv", "models", "checkpoints/000000180/buffer/x.json"])
-def test_nothing_is_written_through_a_link_that_leads_out(rlher, stopped: Path, name: str) -> None:
+def test_nothing_is_written_through_a_link_to_another_folder(rlher, stopped: Path, name: str) -> None:
     (outside := Path("outside")).mkdir()
     (outside / "2023").mkdir()
     path = stopped / name
@@ -392,12 +393,12 @@ def test_nothing_is_written_through_a_link_that_leads_out(rlher, stopped: Path, 
     path.symlink_to(outside.resolve(), target_is_directory=True)
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
-    assert "is a link that leads out of the run folder" in again.err
+    assert f"{path} is a link" in again.err
     assert [path.name for path in outside.iterdir()] == ["2023"]
 
 
-def test_links_in_folders_of_others_are_theirs(rlher, stopped: Path) -> None:
-    """Weights & Biases makes one to its own log in the home folder."""
+def test_links_in_the_folder_of_a_service_are_allowed(rlher, stopped: Path) -> None:
+    """Weights & Biases links to its log in the home folder."""
     (stopped / "wandb").mkdir()
     (stopped / "wandb/debug-core.log").symlink_to("/dev/null")
     assert rlher("train", "--resume", str(stopped)).code == 0
@@ -411,7 +412,7 @@ def test_links_in_folders_of_others_are_theirs(rlher, stopped: Path) -> None:
         ("evaluate", "id", "run.evil:BitFlipping-v0"),
     ],
 )
-def test_no_code_is_run_that_comes_with_a_run(rlher, stopped: Path, monkeypatch, verb: str, key: str, value) -> None:
+def test_code_in_a_run_folder_is_not_imported(rlher, stopped: Path, monkeypatch, verb: str, key: str, value) -> None:
     stopped.rename("run")
     values = yaml.safe_load(Path("run/config.yaml").read_text())
     values["env"][key] = value
@@ -421,11 +422,11 @@ def test_no_code_is_run_that_comes_with_a_run(rlher, stopped: Path, monkeypatch,
         monkeypatch.chdir("run")
     done = rlher(*verb.split(), str(Path("../run" if value == ["evil"] else "run")))
     assert done.code == 2
-    assert "no code is run that comes with a run" in done.err
+    assert "evil" in done.err
     assert not list(Path().resolve().rglob("pwned"))
 
 
-def test_a_config_cannot_ask_for_the_environments_variables(rlher, stopped: Path, monkeypatch) -> None:
+def test_a_config_cannot_read_environment_variables(rlher, stopped: Path, monkeypatch) -> None:
     monkeypatch.setenv("MY_SECRET", "hunter2")
     config = stopped / "config.yaml"
     config.write_text(config.read_text().replace("BitFlipping-v0", "${oc.env:MY_SECRET}"))
@@ -435,7 +436,7 @@ def test_a_config_cannot_ask_for_the_environments_variables(rlher, stopped: Path
         assert "hunter2" not in done.err + config.read_text()
 
 
-def test_a_checkpoint_that_cannot_be_read_now_is_not_deleted(rlher, stopped: Path, monkeypatch) -> None:
+def test_an_unreadable_checkpoint_is_not_deleted(rlher, stopped: Path, monkeypatch) -> None:
     def failing(path: Path) -> str:
         raise OSError(5, "Input/output error")
 
@@ -443,12 +444,13 @@ def test_a_checkpoint_that_cannot_be_read_now_is_not_deleted(rlher, stopped: Pat
         patched.setattr(checkpoint_store, "_digest", failing)
         again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
-    assert "cannot be read (Input/output error)" in again.err
+    assert str(newest(stopped)) in again.err
+    assert "Input/output error" in again.err
     checkpoint_store.verify(newest(stopped))
 
 
-def test_beside_what_is_odd_a_run_goes_on(rlher, stopped: Path, peace: Path) -> None:
-    """What was left by a kill in mid-write, what somebody put there, notes of an earlier version."""
+def test_unexpected_files_do_not_prevent_resuming(rlher, stopped: Path, uninterrupted: Path) -> None:
+    """An unfinished checkpoint, files that rlher does not write, an invalid ``meta.json``."""
     (stopped / "checkpoints/.000000270.new").mkdir()
     (newest(stopped) / "buffer/.nfs0001").touch()
     (stopped / "checkpoints/\N{SUPERSCRIPT TWO}").mkdir()
@@ -456,11 +458,11 @@ def test_beside_what_is_odd_a_run_goes_on(rlher, stopped: Path, peace: Path) -> 
     (stopped / "command.txt").write_bytes(b"\xff\n")
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-    assert differences(peace, stopped) == []
+    assert differences(uninterrupted, stopped) == []
     assert not (stopped / "checkpoints/.000000270.new").exists()
 
 
-def test_checkpoints_are_counted_not_spelt(tmp_path: Path) -> None:
+def test_checkpoints_are_sorted_by_number(tmp_path: Path) -> None:
     for name in ("999990000", "1000000000"):
         (tmp_path / name).mkdir()
     assert checkpoint_store.newest_first(tmp_path)[0].name == "1000000000"
@@ -470,13 +472,13 @@ def newest(folder: Path) -> Path:
     return checkpoint_store.newest_first(folder / "checkpoints")[0]
 
 
-def test_where_all_checkpoints_are_damaged_it_begins_again(rlher, stopped: Path, peace: Path) -> None:
+def test_a_run_without_valid_checkpoints_starts_again(rlher, stopped: Path, uninterrupted: Path) -> None:
     for weights in stopped.rglob("weights.pt"):
         weights.write_bytes(flip(weights.read_bytes()))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-    assert "it begins again" in again.err
-    assert differences(peace, stopped) == []
+    assert resumed_at(stopped) == [0]
+    assert differences(uninterrupted, stopped) == []
 
 
 def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
@@ -491,15 +493,14 @@ def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
     (where / "checkpoint.json").write_text(json.dumps(manifest))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
-    assert "cannot be gone on from" in again.err
+    assert str(where) in again.err
     assert not Path("pwned").exists()
 
 
-def test_a_finished_run_says_so_and_can_be_longer(rlher, stopped: Path) -> None:
+def test_a_finished_run_is_refused_but_can_be_extended(rlher, stopped: Path) -> None:
     assert rlher("train", "--resume").code == 0
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
-    assert "is finished" in again.err
     assert "total_timesteps=+260" in again.err
     before = (stopped / "evaluations.csv").read_text()
     longer = rlher("train", "--resume", str(stopped), "total_timesteps=+1_40")
@@ -516,50 +517,51 @@ def test_a_finished_run_says_so_and_can_be_longer(rlher, stopped: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "named"),
     [
-        (("algo.gamma=0.5",), "algo.gamma is 0.98 there, not 0.5"),
-        (("seed=3", "her.n_sampled_goal=1"), "seed is 0 there, not 3"),
+        (("algo.gamma=0.5",), "algo.gamma"),
+        (("seed=3", "her.n_sampled_goal=1"), "seed"),
         (("algo=sac",), "algo=sac"),
         (("her=mix",), "her=mix"),
         (("algo.gama=0.5",), "algo.gama"),
         (("-m", "seed=1,2"), "-m"),
-        (("total_timesteps=100",), "at 230 steps already"),
+        (("total_timesteps=100",), "total_timesteps=100"),
         (("total_timesteps=many",), "many"),
     ],
 )
-def test_another_experiment_is_refused(rlher, stopped: Path, typed: tuple[str, ...], said: str) -> None:
+def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tuple[str, ...], named: str) -> None:
     again = rlher("train", "--resume", str(stopped), *typed)
     assert again.code == 2
-    assert said in again.err
+    assert named in again.err
     assert "Traceback" not in again.err
 
 
-def test_what_may_change_may(rlher, stopped: Path) -> None:
+def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
     again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.every=40", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 260
 
 
-def test_a_run_that_is_being_trained_is_left_alone(rlher, stopped: Path) -> None:
+def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:
+    reader, writer = os.pipe()
     child = os.fork()
     if not child:
         with contextlib.suppress(UserError), run_folder.locked(stopped):
+            os.write(writer, b"locked")
             signal.pause()
         os._exit(0)
     try:
-        for _ in range(200):
-            again = rlher("train", "--resume", str(stopped), "total_timesteps=231")
-            if "right now" in again.err:
-                break
-        assert "being trained right now" in again.err
+        assert os.read(reader, 6) == b"locked"
+        again = rlher("train", "--resume", str(stopped))
         assert again.code == 2
+        assert str(stopped) in again.err
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+    assert rlher("train", "--resume", str(stopped)).code == 0
 
 
-def test_an_environment_that_does_not_repeat_itself_is_told(rlher, stopped: Path, monkeypatch) -> None:
+def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkeypatch) -> None:
     reset = BitFlippingEnv.reset
 
     def unseeded(self: BitFlippingEnv, *, seed=None, options=None):
@@ -568,10 +570,10 @@ def test_an_environment_that_does_not_repeat_itself_is_told(rlher, stopped: Path
     monkeypatch.setattr(BitFlippingEnv, "reset", unseeded)
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-    assert "does not repeat itself" in again.err
+    assert messages.episodes_not_repeatable() in again.err
 
 
-def test_checkpoints_share_what_did_not_change(rlher) -> None:
+def test_checkpoints_share_unchanged_files(rlher) -> None:
     assert rlher("train", *words("dqn")).code == 0
     last, before = checkpoint_store.newest_first(folder_of("dqn") / "checkpoints")
     shared = [file for file in (before / "buffer").glob("part-*.npz") if (last / "buffer" / file.name).exists()]
@@ -580,26 +582,27 @@ def test_checkpoints_share_what_did_not_change(rlher) -> None:
     checkpoint_store.verify(last)
 
 
-def test_no_checkpoints_where_none_are_wanted(rlher) -> None:
+def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     assert rlher("train", *words("dqn"), "checkpoint.every=null").code == 0
     assert not (folder_of("dqn") / "checkpoints").exists()
     again = rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10")
     assert again.code == 2
-    assert "no checkpoint" in again.err
+    assert "checkpoint.every" in again.err
 
 
-def test_infos_that_may_be_anything_are_told(rlher, at_step) -> None:
+def test_copy_info_dict_disables_checkpoints(rlher, at_step) -> None:
     at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
     done = rlher("train", *words("dqn"), "her.copy_info_dict=true")
     assert done.code == 130, done.err
-    assert "no checkpoints: her.copy_info_dict" in done.err
+    assert "her.copy_info_dict" in done.err
     again = rlher("train", "--resume", "checkpoint.every=90")
     assert again.code == 0, again.err
-    assert "it begins again" in again.err
-    assert "no checkpoints: her.copy_info_dict" in again.err
+    assert resumed_at(folder_of("dqn")) == [0]
+    assert "her.copy_info_dict" in again.err
+    assert not (folder_of("dqn") / "checkpoints").exists()
 
 
-def test_a_full_disk_costs_a_checkpoint_and_no_more(rlher, monkeypatch, tmp_path: Path) -> None:
+def test_a_full_disk_only_loses_the_checkpoint(rlher, monkeypatch, tmp_path: Path) -> None:
     save = np.savez
 
     def full(file: object, **arrays: object) -> None:
@@ -610,6 +613,6 @@ def test_a_full_disk_costs_a_checkpoint_and_no_more(rlher, monkeypatch, tmp_path
     monkeypatch.setattr(np, "savez", full)
     done = rlher("train", *words("dqn"))
     assert done.code == 0, done.err
-    assert "no checkpoint at 90 steps" in done.err
+    assert "90 steps" in done.err
     assert "No space left on device" in done.err
     assert not list((folder_of("dqn") / "checkpoints").glob("*"))

@@ -1,4 +1,4 @@
-"""Every registry entry trains; a run folder holds what it should; runs stop and fail as told."""
+"""`rlher train`: every algorithm, strategy and environment; the run folder; interrupted and failed runs."""
 
 import csv
 import json
@@ -96,7 +96,7 @@ def test_the_run_folder(finished: Path) -> None:
     assert not list(finished.glob(".*")), "a temporary file was left behind"
 
 
-def test_evaluate_and_enjoy_read_it_back(rlher, finished: Path) -> None:
+def test_evaluate_and_enjoy_load_the_model(rlher, finished: Path) -> None:
     measured = rlher("evaluate", str(finished), "--episodes", "6", "--json")
     assert measured.code == 0, measured.err
     summary = json.loads(measured.out)
@@ -109,7 +109,7 @@ def test_evaluate_and_enjoy_read_it_back(rlher, finished: Path) -> None:
     assert Path("film.gif").stat().st_size > 1000
 
 
-def test_a_run_whose_environment_has_changed_since_is_told(rlher, finished: Path) -> None:
+def test_a_run_whose_environment_has_changed_is_refused(rlher, finished: Path) -> None:
     config = finished / "config.yaml"
     config.write_text(config.read_text().replace("n_bits: 4", "n_bits: 5"))
     for verb in ("evaluate", "enjoy"):
@@ -119,13 +119,13 @@ def test_a_run_whose_environment_has_changed_since_is_told(rlher, finished: Path
         assert "desired_goal Box(5,)" in done.err
 
 
-def test_evaluation_repeats_itself(rlher, finished: Path) -> None:
+def test_evaluations_are_reproducible(rlher, finished: Path) -> None:
     one, two = (rlher("evaluate", str(finished), "--episodes", "5", "--json").out for _ in range(2))
     assert json.loads(one) == json.loads(two)
 
 
-def test_the_final_evaluation_can_be_repeated(rlher, finished: Path) -> None:
-    """The stored model plays what training's last evaluation played: nothing is lost in the file."""
+def test_the_final_evaluation_is_reproducible(rlher, finished: Path) -> None:
+    """The saved model plays the same episodes as the model in memory did."""
     result = json.loads((finished / "result.json").read_text())
     again = json.loads(rlher("evaluate", str(finished), "--episodes", "4", "--seed", "1010000", "--json").out)
     assert again["mean_reward"] == result["mean_reward"]
@@ -138,7 +138,7 @@ def test_same_seed_same_numbers(rlher, tmp_path: Path) -> None:
     assert {**one, "wall_seconds": 0} == {**two, "wall_seconds": 0}
 
 
-def test_multirun_makes_a_run_per_seed(rlher, tmp_path: Path) -> None:
+def test_multirun_trains_a_run_per_seed(rlher, tmp_path: Path) -> None:
     done = rlher("train", "-m", "algo=dqn", *BITS, *TINY, "total_timesteps=60", "seed=0,1,2")
     assert done.code == 0, done.err
     metas = sorted(tmp_path.glob("logs/dqn/BitFlipping-v0_*/meta.json"))
@@ -150,13 +150,13 @@ def test_several_environments_in_processes(rlher, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     config = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
     assert config["algo"]["gradient_steps"] == 2
-    assert "one update per stored transition" in done.err
+    assert "gradient_steps 2" in done.err
 
 
-def test_init_from_starts_where_the_other_ended(rlher, finished: Path) -> None:
+def test_init_from_starts_with_the_other_runs_model(rlher, finished: Path) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=41", f"init_from={finished}", "eval.freq=1")
     assert done.code == 0, done.err
-    # With learning_starts=40 nothing was learnt yet at step 20: the agent acts as the first run's did at its end.
+    # Before learning_starts=40 there are no updates, so the first evaluation is that of the other run's last model.
     with (finished.parent / "BitFlipping-v0_2/evaluations.csv").open() as file:
         first = next(csv.DictReader(file))
     assert float(first["mean_reward"]) == pytest.approx(_last_evaluation(finished), abs=1.5)
@@ -176,7 +176,7 @@ def _rows(run: Path) -> list[dict[str, str]]:
 
 
 def break_in_training(monkeypatch: pytest.MonkeyPatch, folder: Path, what: Callable[[tuple], tuple]) -> None:
-    """Let ``what`` happen to the outcome of bit flipping's 60th step after the run folder was made."""
+    """Apply ``what`` to the outcome of the environment's 60th step after the run folder was created, and later ones."""
     from rlher.envs.bit_flipping import BitFlippingEnv
 
     step, calls = BitFlippingEnv.step, []
@@ -193,7 +193,7 @@ def interrupt(*arguments: object) -> tuple:
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ctrl_c_saves_the_model(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
     with monkeypatch.context() as patch:
         break_in_training(patch, folder, interrupt)
@@ -205,7 +205,7 @@ def test_ctrl_c_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tm
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
 
-def test_an_environment_that_breaks_down_keeps_what_was_learnt(rlher, monkeypatch, tmp_path: Path) -> None:
+def test_a_fault_of_the_environment_saves_the_model(rlher, monkeypatch, tmp_path: Path) -> None:
     folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
     break_in_training(monkeypatch, folder, lambda outcome: (outcome[0], math.nan, *outcome[2:]))
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=1000", "eval.freq=1000")
@@ -216,7 +216,7 @@ def test_an_environment_that_breaks_down_keeps_what_was_learnt(rlher, monkeypatc
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
 
 
-def test_a_clock_put_back_in_mid_run_changes_nothing(rlher, monkeypatch, tmp_path: Path) -> None:
+def test_setting_the_clock_back_changes_nothing(rlher, monkeypatch, tmp_path: Path) -> None:
     folder = tmp_path / "logs/dqn/BitFlipping-v0_2"
     run = ("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=40")
     assert rlher(*run).code == 0
@@ -238,7 +238,7 @@ def test_a_clock_put_back_in_mid_run_changes_nothing(rlher, monkeypatch, tmp_pat
 
 
 @pytest.mark.parametrize("algo", ["ddpg", "sac"])
-def test_diverged_weights_stop_the_run_and_are_not_kept(rlher, tmp_path: Path, algo: str) -> None:
+def test_diverged_weights_end_the_run_and_are_not_saved(rlher, tmp_path: Path, algo: str) -> None:
     wild = ("algo.learning_rate=1e30", "algo.target_q_bounds=null", "eval.freq=20")
     done = rlher("train", f"algo={algo}", *BITS, "env.continuous=true", *TINY, *wild, "total_timesteps=200")
     assert done.code == 1
@@ -246,8 +246,8 @@ def test_diverged_weights_stop_the_run_and_are_not_kept(rlher, tmp_path: Path, a
     assert "Traceback" not in done.err
     folder = tmp_path / f"logs/{algo}/BitFlipping-v0_1"
     assert not (folder / "last_model.zip").exists()
-    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0, "the best model, from before, is good"
-    assert rlher("evaluate", str(folder), "--checkpoint", "last").code == 2, "no other model under its name"
+    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0, "the earlier best model"
+    assert rlher("evaluate", str(folder), "--checkpoint", "last").code == 2, "no last model"
 
 
 def fail(*arguments: object) -> None:
@@ -255,9 +255,9 @@ def fail(*arguments: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"), [(fail, "ZeroDivisionError"), (lambda *arguments: math.nan, "compute_reward")]
+    ("what", "named"), [(fail, "ZeroDivisionError"), (lambda *arguments: math.nan, "compute_reward")]
 )
-def test_a_reward_function_that_breaks_in_training_is_told(rlher, monkeypatch, tmp_path: Path, what, told: str) -> None:
+def test_a_fault_of_compute_reward_saves_the_model(rlher, monkeypatch, tmp_path: Path, what, named: str) -> None:
     from rlher.envs.bit_flipping import BitFlippingEnv
 
     compute, folder = BitFlippingEnv.compute_reward, tmp_path / "logs/dqn/BitFlipping-v0_1"
@@ -265,13 +265,13 @@ def test_a_reward_function_that_breaks_in_training_is_told(rlher, monkeypatch, t
 
     def computed(self, achieved, desired, info):
         if folder.exists() and np.ndim(achieved) > 1:
-            broken.append("at the first batch of relabelled goals, and ever after")
+            broken.append("from the first batch of relabelled goals on")
         return what() if broken else compute(self, achieved, desired, info)
 
     monkeypatch.setattr(BitFlippingEnv, "compute_reward", computed)
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200")
     assert done.code == 1
-    assert told in done.err
+    assert named in done.err
     assert "Traceback" not in done.err
     assert (folder / "last_model.zip").exists()
 
@@ -279,28 +279,28 @@ def test_a_reward_function_that_breaks_in_training_is_told(rlher, monkeypatch, t
 def test_a_dry_run_is_not_the_newest(rlher, finished: Path) -> None:
     dry = rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true")
     assert dry.code == 0, dry.err
-    assert "watch it" not in dry.err
+    assert "rlher enjoy" not in dry.err
     assert str(finished.relative_to(Path.cwd())) in rlher("evaluate", "--episodes", "1").err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "named"),
     [
         (("env=BitFlipping-v0",), "recipe dqn-BitFlipping-v0"),
         (("env=BitFlipping-v0", "~tuned"), "no recipe"),
         (("env=BitFlipping-v0", "--recipe", "mine.yaml"), "recipe mine.yaml"),
     ],
 )
-def test_the_recipe_in_force_is_told(rlher, tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_the_recipe_is_printed_and_recorded(rlher, tmp_path: Path, words: tuple[str, ...], named: str) -> None:
     (tmp_path / "mine.yaml").write_text("algo: {gamma: 0.9}\n")
     done = rlher("train", "algo=dqn", *words, *TINY, "env.n_bits=4", "total_timesteps=60")
     assert done.code == 0, done.err
-    assert told in done.err
+    assert named in done.err
     recipe = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())["recipe"]
-    assert told == (f"recipe {recipe}" if recipe else "no recipe")
+    assert named == (f"recipe {recipe}" if recipe else "no recipe")
 
 
-def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_bug_saves_the_model(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from rlher.training.callbacks.evaluation import EvaluationCallback
 
     monkeypatch.setattr(EvaluationCallback, "evaluate", fail)
@@ -311,7 +311,7 @@ def test_a_bug_keeps_what_was_learnt(rlher, monkeypatch: pytest.MonkeyPatch, tmp
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
 
 
-def test_ctrl_c_in_the_final_evaluation_keeps_the_result(
+def test_ctrl_c_in_the_final_evaluation_writes_the_result(
     rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("rlher.training.trainer.Trainer._evaluate_final", interrupt)
@@ -326,14 +326,14 @@ def test_ctrl_c_ends_a_whole_sweep(rlher, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert len(list(tmp_path.glob("logs/dqn/*"))) == 1
 
 
-def test_a_run_too_short_for_its_learning_starts_learns(rlher, tmp_path: Path) -> None:
+def test_learning_starts_beyond_the_run_is_halved(rlher, tmp_path: Path) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "algo.learning_starts=5000", "total_timesteps=100")
     assert done.code == 0
-    assert "half of a run" in done.err
+    assert "learning_starts 50" in done.err
     assert _last_row(tmp_path / "logs/dqn/BitFlipping-v0_1")["updates"] != "0"
 
 
-def test_evaluation_uses_other_starts_for_the_last_word(rlher, finished: Path) -> None:
+def test_the_final_evaluation_has_other_seeds(rlher, finished: Path) -> None:
     from rlher.config.training import EvalConfig
     from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 
@@ -341,7 +341,7 @@ def test_evaluation_uses_other_starts_for_the_last_word(rlher, finished: Path) -
     assert chosen.seed + chosen.episodes < chosen.seed + FINAL_SEED_OFFSET
 
 
-def test_the_normaliser_travels_with_the_model(rlher, finished: Path) -> None:
+def test_the_model_file_contains_the_normaliser(rlher, finished: Path) -> None:
     import zipfile
 
     with zipfile.ZipFile(finished / "last_model.zip") as archive, archive.open("normalizer.npz") as file:
@@ -371,7 +371,7 @@ def test_replay_options_train(rlher, option: str) -> None:
 
 
 @pytest.mark.parametrize("algo", ["sac", "tqc", "td3", "ddpg"])
-def test_many_updates_a_step_train(rlher, tmp_path: Path, algo: str) -> None:
+def test_many_updates_per_step_train(rlher, tmp_path: Path, algo: str) -> None:
     run = ("train", f"algo={algo}", *BITS, "env.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=50")
     done = rlher(*run, "her.n_sampled_goal=2", "eval.freq=50")
     assert done.code == 0, done.err
@@ -384,20 +384,20 @@ def test_many_updates_a_step_train(rlher, tmp_path: Path, algo: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["her.priority=td_error", "algo.target_critics=2", "engine.precision=bf16"])
-def test_what_only_our_update_step_can_do_is_refused_elsewhere(rlher, option: str) -> None:
+def test_options_of_our_update_step_are_refused_with_engine_sb3(rlher, option: str) -> None:
     done = rlher("train", "algo=sac", *BITS, "env.continuous=true", *TINY, "engine=sb3", option)
     assert done.code == 2
     assert option in done.err
     assert "engine=sb3" in done.err
 
 
-def test_a_preset_that_does_not_fit_is_told(rlher) -> None:
+def test_a_preset_for_other_algorithms_is_refused(rlher) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "+preset=high_utd")
     assert done.code == 2
     assert "n_critics" in done.err
 
 
-def test_the_run_folder_says_whose_update_step_ran(rlher, tmp_path: Path) -> None:
+def test_the_config_records_the_engine(rlher, tmp_path: Path) -> None:
     for number, (words, name) in enumerate([((), "rlher"), (("engine=sb3",), "sb3")], start=1):
         done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=60", *words)
         assert done.code == 0, done.err
@@ -406,7 +406,7 @@ def test_the_run_folder_says_whose_update_step_ran(rlher, tmp_path: Path) -> Non
         assert ("not compiled" in done.err) == (name == "rlher")
 
 
-def test_a_wrong_mix_is_told(rlher) -> None:
+def test_an_unknown_strategy_in_a_mix_is_refused(rlher) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "her=mix", "her.goal_mix={fuure:1.0}")
     assert done.code == 2
     assert "fuure" in done.err
