@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from rlher.config.algorithms import OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import key
-from rlher.her.choices import KEY_TO_GOAL_STRATEGY, RELABEL_DONE
+from rlher.her.choices import KEY_TO_GOAL_STRATEGY, PRIORITIES, RELABEL_DONE
 
 
 @dataclass
@@ -16,7 +16,7 @@ class HerConfig:
     goal_selection_strategy: str = key("future", "where goals come from", choices=tuple(KEY_TO_GOAL_STRATEGY))
     goal_mix: dict[str, float] = key({}, "weights of the strategies in a mix, and of `original`; empty: the default")
     n_steps: int = key(1, "steps a return sums up", low=1)
-    priority: str = key("uniform", "which transitions are drawn", choices=("uniform", "energy", "td_error"))
+    priority: str = key("uniform", "which transitions are drawn", choices=tuple(PRIORITIES))
     relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = key(True, "carry over reward that no goal explains, such as a crash penalty")
     copy_info_dict: bool = key(False, "hand each step's info to compute_reward")

@@ -11,9 +11,9 @@ import numpy as np
 
 @contextlib.contextmanager
 def stored_arrays(file: Path | IO[bytes]) -> Iterator[Any]:
-    """Open an archive of arrays as NumPy's ``savez`` writes them: as they are, so that none is larger than its file.
+    """Open an uncompressed archive of arrays, as ``numpy.savez`` writes it; no array is larger than the file.
 
-    :raises ValueError: it is compressed, and may be made to fill the memory of who reads it.
+    :raises ValueError: it is compressed, and its arrays may be larger than the memory.
     """
     with zipfile.ZipFile(file) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):

@@ -1,6 +1,6 @@
 """Hindsight experience replay, usable with plain Stable-Baselines3: no Hydra, no command line, no run folder.
 
-``HerReplayBuffer`` is fetched on first use, so that the strategies' names can be read without importing
+``HerReplayBuffer`` is imported on first use, so that the names of strategies can be read without importing
 NumPy or torch.
 """
 

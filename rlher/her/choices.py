@@ -1,16 +1,28 @@
-"""The choices of hindsight by name, for those who must not wait for NumPy: the command line's help and completion."""
+"""Names of the buffer's choices, importable without NumPy for the command line's help and completion."""
 
 from enum import Enum
 
 RELABEL_DONE = ("auto", "keep", "success", "never")
-"""How ``done`` of a virtual transition is decided, see :mod:`rlher.her.done_rule`."""
+"""Values of ``relabel_done``: how ``done`` of a virtual transition is decided, see :mod:`rlher.her.done_rule`."""
+
+RELABEL = ("corrected", "sb3")
+"""Values of ``relabel``: this buffer's reward and ``done``, or exactly SB3's."""
 
 LOST = "lost_step"
-"""Key of ``info`` set for a step in which the environment's process died: its transition is not stored."""
+"""Key of ``info`` for a step in which the environment's process died: its transition is not stored."""
+
+ORIGINAL = "original"
+"""Name under which a mix keeps the goal as collected."""
+
+DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
+"""Weights of the strategy ``mix``, where none are given."""
 
 
 class GoalSelectionStrategy(Enum):
-    """Where the goals of virtual transitions come from (section 4.5 of the HER paper, arXiv:1707.01495)."""
+    """Where the goals of virtual transitions come from (section 4.5 of the HER paper, arXiv:1707.01495).
+
+    Each value is the name of a function in :mod:`rlher.her.strategies`.
+    """
 
     FUTURE = "future"
     FINAL = "final"
@@ -21,3 +33,6 @@ class GoalSelectionStrategy(Enum):
 
 
 KEY_TO_GOAL_STRATEGY = {strategy.value: strategy for strategy in GoalSelectionStrategy}
+
+PRIORITIES = {"uniform": "Uniform", "energy": "Energy", "td_error": "TDError"}
+"""Values of ``priority``, each with the name of its class in :mod:`rlher.her.prioritization`."""

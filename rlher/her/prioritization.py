@@ -1,65 +1,35 @@
-"""Which transitions are drawn: uniformly, by the energy of their episode, or by TD error."""
+"""Priorities: which transitions are drawn (uniformly, by the energy of their episode, or by TD error).
 
-from collections.abc import Callable
-from typing import Protocol
+To add a priority, write a class here, and add its name to :data:`rlher.her.choices.PRIORITIES`.
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.her.choices import PRIORITIES
+from rlher.her.ring import Ring
 from rlher.her.storage import Indices, Storage
 from rlher.her.sum_tree import SumTree
 
-NO_ERRORS = 'update_priorities needs a buffer built with priority="td_error".'
+NEW_EPISODES = 0.01
+"""Share of new episodes among those held after which ``energy`` computes its mean and all priorities again."""
+
+LARGEST = 1e100
+"""Largest energy or TD-error priority: sums of them stay finite."""
 
 
-class Priority(Protocol):
-    """Draws slots, and says what their bias costs."""
+def make_priority(name: str, storage: Storage, **options: Any) -> "Uniform":
+    """Return the priority of that name.
 
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Indices, NDArray | None]:
-        """Return (count,) slots and (count,) importance weights, None where the draw is not to be
-        corrected."""
-
-    def update(self, slots: Indices, errors: NDArray) -> None:
-        """Take the (n,) absolute TD errors of those slots."""
-
-    def reset(self, storage: Storage) -> None:
-        """Begin again with an empty storage."""
-
-    def state(self) -> dict[str, NDArray]:
-        """Return what the storage does not tell, to be saved with it."""
-
-    def restore(self, state: dict[str, NDArray]) -> None:
-        """Take what :meth:`state` returned, the storage being loaded; from another kind of priority, nothing."""
+    :raises ValueError: an option out of its range.
+    """
+    return globals()[PRIORITIES[name]](storage, **options)
 
 
 class Uniform:
-    """Every transition held is as likely as any other."""
-
-    def __init__(self, storage: Storage) -> None:
-        self.storage = storage
-
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Indices, NDArray | None]:
-        """Return (count,) slots."""
-        return self.storage.draw(count, rng), None
-
-    def update(self, slots: Indices, errors: NDArray) -> None:
-        """Refuse: there is nothing to update."""
-        raise RuntimeError(NO_ERRORS)
-
-    def reset(self, storage: Storage) -> None:
-        """Begin again with an empty storage."""
-        self.storage = storage
-
-    def state(self) -> dict[str, NDArray]:
-        """Return nothing: the storage tells it all."""
-        return {}
-
-    def restore(self, state: dict[str, NDArray]) -> None:
-        """Take nothing."""
-
-
-class _Ranked:
-    """A sum tree over the storage's slots, brought up to date when a batch is drawn."""
+    """Draws every transition with the same probability; the base class of the other priorities."""
 
     def __init__(self, storage: Storage) -> None:
         self.reset(storage)
@@ -67,70 +37,71 @@ class _Ranked:
     def reset(self, storage: Storage) -> None:
         """Begin again with an empty storage."""
         self.storage = storage
-        self.tree = SumTree(storage.n_envs * storage.capacity)
-        self.known = [0] * storage.n_envs  # transitions ranked, of all ever added
-        self.cleared = [0] * storage.n_envs  # transitions evicted and taken out of the tree
 
-    def update(self, slots: Indices, errors: NDArray) -> None:
-        """Refuse: these priorities do not follow errors."""
-        raise RuntimeError(NO_ERRORS)
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Indices, NDArray | None]:
+        """Return (count,) slots and (count,) importance weights; None: no correction of the bias."""
+        return self.storage.draw(count, rng), None
+
+    def update(self, ids: Indices, errors: NDArray) -> None:
+        """Take the (n,) absolute TD errors of the transitions with those ids (:meth:`Storage.ids_of`).
+
+        :raises RuntimeError: these priorities do not depend on errors.
+        """
+        raise RuntimeError('update_priorities needs a buffer with priority="td_error".')
 
     def state(self) -> dict[str, NDArray]:
-        """Return the numbers of the transitions ranked, oldest first, and how many those were in all."""
-        leaves = {}
-        for env, ring in enumerate(self.storage.rings):
-            oldest = min(max(self.cleared[env], ring.total - ring.count), self.known[env])
-            leaves[f"env{env}"] = self.tree.leaves[ring.numbered(oldest, self.known[env])]
-        return leaves | {"known": np.array(self.known)}
+        """Return what cannot be computed from the storage, to be saved with it."""
+        return {}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take them back, the newest where less is held.
+        """Take back a value of :meth:`state` after the storage is loaded; ignore that of another priority.
 
-        :raises ValueError: they do not belong to what is stored.
+        :raises ValueError: it does not fit the storage.
         """
-        for env, ring in enumerate(self.storage.rings):
-            leaves, known = state[f"env{env}"], int(state["known"][env])
-            if leaves.ndim != 1 or not (np.isfinite(leaves) & (leaves >= 0)).all() or not 0 <= known <= ring.total:
-                raise ValueError("The priorities are damaged: they do not fit the transitions.")
-            oldest = max(ring.total - ring.count, known - len(leaves))
-            kept = max(known - oldest, 0)
-            self.tree.set(ring.numbered(known - kept, known), leaves[len(leaves) - kept :])
-            self.known[env], self.cleared[env] = known, ring.total - ring.count
 
-    def _follow(self, value: float) -> None:
-        """Take evicted transitions out of the tree, and give new ones that value."""
-        gone, fresh = [], []
+
+class _Tree(Uniform):
+    """Draws by a sum tree over the storage's slots, which is updated before each draw."""
+
+    def reset(self, storage: Storage) -> None:
+        """Begin again with an empty storage."""
+        self.storage = storage
+        self.tree = SumTree(storage.n_envs * storage.capacity)
+        self.known = [0] * storage.n_envs  # transitions entered into the tree, of all ever added
+        self.cleared = [0] * storage.n_envs  # transitions evicted and removed from the tree
+
+    def _follow_storage(self, value: float) -> None:
+        """Remove evicted transitions from the tree, and enter new ones with that value."""
+        evicted, added = [], []
         for env, ring in enumerate(self.storage.rings):
-            oldest = ring.total - ring.count
+            oldest, stop = self.storage.drawable(ring)
             if oldest > self.cleared[env]:
-                gone.append(ring.numbered(max(self.cleared[env], oldest - ring.capacity), oldest))
-            if ring.total > self.known[env]:
-                fresh.append(ring.numbered(*ring.fresh(self.known[env])))
-            self.cleared[env], self.known[env] = oldest, ring.total
-        if gone:
-            self.tree.set(np.concatenate(gone), 0.0)
-        if fresh:
-            self.tree.set(np.concatenate(fresh), value)
+                evicted.append(ring.slots(max(self.cleared[env], oldest - ring.capacity), oldest))
+            if stop > self.known[env]:
+                added.append(ring.slots(max(self.known[env], oldest), stop))
+            self.cleared[env], self.known[env] = oldest, stop
+        if evicted:
+            self.tree.set(np.concatenate(evicted), 0.0)
+        if added:
+            self.tree.set(np.concatenate(added), value)
 
-    def _pick(self, count: int, rng: np.random.Generator) -> tuple[Indices, float]:
-        """Return (count,) slots, one from each of as many equal shares of the total, in random order, and
-        it."""
+    def _draw_slots(self, count: int, rng: np.random.Generator) -> tuple[Indices, float]:
+        """Return (count,) slots, one from each of ``count`` equal shares of the total, shuffled, and the total."""
         return self.tree.find((rng.permutation(count) + rng.random(count)) / count), self.tree.total
 
 
-class TDError(_Ranked):
+class TDError(_Tree):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
-    A transition is drawn with probability ∝ (|TD error| + ε)^α; new ones as if they had the greatest error
-    seen. Weights are (N·P)^-β, divided by the greatest of the batch. The goal of a virtual transition is
-    drawn after the transition, so its error stands for that of the goals it is given (as in cpprb, which
-    stores them apart).
+    A transition is drawn with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
+    Weights are (N·P)^-β, divided by the greatest weight of the batch. The goal of a virtual transition is drawn after
+    the transition, so its error stands for all goals it is given (as in cpprb, which stores them separately).
 
     :param storage: what to draw from.
     :param alpha: 0 is uniform, 1 proportional.
     :param beta: exponent of the weights at the start; it rises linearly to 1.
-    :param beta_steps: batches over which it does.
-    :param epsilon: added to errors, so that none is never drawn.
+    :param beta_steps: batches until ``beta`` is 1.
+    :param epsilon: added to errors, so that every transition can be drawn.
     """
 
     def __init__(
@@ -141,8 +112,11 @@ class TDError(_Ranked):
         beta_steps: int = 100_000,
         epsilon: float = 1e-3,
     ) -> None:
-        if not (alpha >= 0 and 0 <= beta <= 1 and beta_steps >= 1 and epsilon > 0):
-            raise ValueError("td_error needs alpha >= 0, 0 <= beta <= 1, beta_steps >= 1 and epsilon > 0.")
+        if not (0 <= alpha < np.inf and 0 <= beta <= 1 and beta_steps >= 1 and 0 < epsilon < np.inf):
+            raise ValueError(
+                f"td_error has alpha={alpha}, beta={beta}, beta_steps={beta_steps}, epsilon={epsilon}; use a finite "
+                "alpha >= 0, 0 <= beta <= 1, beta_steps >= 1 and a finite epsilon > 0."
+            )
         self.alpha, self.beta, self.beta_steps, self.epsilon = alpha, beta, beta_steps, epsilon
         super().__init__(storage)
 
@@ -153,112 +127,158 @@ class TDError(_Ranked):
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Indices, NDArray | None]:
         """Return (count,) slots and (count,) importance weights in (0, 1]."""
-        self._follow(self.greatest)
-        slots, total = self._pick(count, rng)
+        self._follow_storage(self.greatest)
+        slots, total = self._draw_slots(count, rng)
         beta = self.beta + (1 - self.beta) * min(1.0, self.batches / self.beta_steps)
         self.batches += 1
-        weights = (self.storage.count * self.tree.leaves[slots] / total) ** -beta
+        weights = (self.storage.n_drawable * self.tree.leaves[slots] / total) ** -beta
         return slots, weights / weights.max()
 
-    def update(self, slots: Indices, errors: NDArray) -> None:
-        """Take the (n,) absolute TD errors of those slots, but for transitions evicted since they were
-        drawn."""
-        if not np.isfinite(errors).all():
-            raise ValueError("update_priorities was given TD errors that are not finite.")
-        self._follow(self.greatest)
-        values = (errors + self.epsilon) ** self.alpha
-        held = self.tree.leaves[slots] > 0
+    def update(self, ids: Indices, errors: NDArray) -> None:
+        """Take the (n,) absolute TD errors of the transitions with those ids, except evicted ones.
+
+        :raises ValueError: an error is not finite, or too large for a sum of priorities.
+        """
+        with np.errstate(over="ignore"):
+            values = (errors + self.epsilon) ** self.alpha
+        if not (np.isfinite(errors).all() and (values <= LARGEST).all()):
+            raise ValueError(
+                f"TD errors up to {np.max(errors)} are no priorities: they must be finite, and (error + epsilon)^alpha "
+                f"at most {LARGEST:g}; check the critic for divergence."
+            )
+        self._follow_storage(self.greatest)
+        slots, held = self.storage.slots_of(ids)
+        held &= self.tree.leaves[slots] > 0
         self.tree.set(slots[held], values[held])
         self.greatest = max(self.greatest, float(values.max(initial=0.0)))
 
     def state(self) -> dict[str, NDArray]:
-        """Return the priorities, and what new ones and the weights follow."""
+        """Return the priorities, the greatest of them, and the number of batches."""
+        leaves = {}
+        for env, ring in enumerate(self.storage.rings):
+            oldest = min(max(self.cleared[env], ring.total - ring.count), self.known[env])
+            leaves[f"env{env}"] = self.tree.leaves[ring.slots(oldest, self.known[env])]
         numbers = {"alpha": self.alpha, "greatest": self.greatest, "batches": self.batches}
-        return super().state() | {name: np.array(number) for name, number in numbers.items()}
+        return leaves | {"known": np.array(self.known)} | {name: np.array(value) for name, value in numbers.items()}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take them back; with another ``alpha`` every transition counts as new."""
-        if float(state.get("alpha", np.nan)) == self.alpha:
-            super().restore(state)
-            self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
+        """Take back the newest priorities that are held; with another ``alpha`` every transition counts as new."""
+        if float(state.get("alpha", np.nan)) != self.alpha:
+            return
+        for env, ring in enumerate(self.storage.rings):
+            leaves, known = state[f"env{env}"], int(state["known"][env])
+            if leaves.ndim != 1 or not (np.isfinite(leaves) & (leaves >= 0)).all() or not 0 <= known <= ring.total:
+                raise ValueError("the priorities do not fit the transitions")
+            oldest = max(ring.total - ring.count, known - len(leaves))
+            kept = max(known - oldest, 0)
+            self.tree.set(ring.slots(known - kept, known), leaves[len(leaves) - kept :])
+            self.known[env], self.cleared[env] = known, ring.total - ring.count
+        self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
 
 
-class Energy(_Ranked):
-    """Energy-based prioritisation (arXiv:1810.01363): episodes in which the achieved goal moved further are
-    likelier.
+class Energy(_Tree):
+    """Energy-based prioritisation (arXiv:1810.01363): episodes in which the achieved goal moved further are likelier.
 
-    An episode is drawn with probability ∝ its energy, the sum of squared displacements of the achieved goal,
-    which is the kinetic part of the paper's and needs no knowledge of masses; a transition then uniformly
-    from the episode. Episodes in which nothing moves keep ``floor`` of the mean energy; running ones count as
-    average. As in the paper no weights correct the bias.
+    An episode is drawn with probability ∝ its energy, the sum of squared displacements of the achieved goal (the
+    kinetic part of the paper's energy, which needs no masses), but at least ``floor`` times the mean energy of the
+    finished episodes held; then a transition uniformly from the episode. The mean, and with it every priority, is
+    computed again whenever 1 % of the episodes held are new. Running episodes count as average. As in the paper no
+    weights correct the bias.
 
     :param storage: what to draw from.
-    :param floor: share of the mean energy that every episode is given at least.
+    :param floor: least energy of an episode, as a share of the mean energy.
     """
 
     def __init__(self, storage: Storage, floor: float = 0.1) -> None:
         if not 0 < floor <= 1:
-            raise ValueError(f"energy needs a floor above 0 and at most 1, not {floor}.")
+            raise ValueError(f"energy has floor={floor}; use a floor above 0 and at most 1.")
         self.floor = floor
         super().__init__(storage)
 
     def reset(self, storage: Storage) -> None:
         """Begin again with an empty storage."""
         super().reset(storage)
-        self.finished = [0] * storage.n_envs  # episodes ranked, of all ever begun
-        self.episodes, self.energy, self.steps = 0, 0.0, 0
-
-    def state(self) -> dict[str, NDArray]:
-        """Return the ranks, and what later episodes are compared with."""
-        begun = [ring.begun for ring in self.storage.rings]
-        numbers = {"begun": begun, "finished": self.finished, "episodes": self.episodes, "steps": self.steps}
-        return super().state() | {"energy": np.array(self.energy)} | {k: np.array(v) for k, v in numbers.items()}
-
-    def restore(self, state: dict[str, NDArray]) -> None:
-        """Take them back; in a buffer of another capacity, whose episodes are numbered anew, all are ranked anew."""
-        if [ring.begun for ring in self.storage.rings] == state.get("begun", np.zeros(0)).tolist():
-            super().restore(state)
-            self.finished, self.energy = state["finished"].tolist(), float(state["energy"])
-            self.episodes, self.steps = int(state["episodes"]), int(state["steps"])
+        self.energy = np.zeros(len(storage.first))  # by episode
+        self.finished = [0] * storage.n_envs  # episodes of which the energy is known, of all ever begun
+        # The last mean: over episodes, per step, and the number of finished episodes at that time.
+        self.mean, self.per_step, self.ranked = 0.0, 1.0, 0
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Indices, NDArray | None]:
         """Return (count,) slots."""
-        self._rank_finished()
-        return self._pick(count, rng)[0], None
+        self._follow_storage(self.per_step)
+        rings = self.storage.rings
+        since = [max(done, ring.dropped) for done, ring in zip(self.finished, rings, strict=True)]
+        if self.finished != [ring.finished for ring in rings]:
+            self._compute_energies(since)
+            self._rank(since)
+        new = sum(self.finished) - self.ranked
+        if new and new >= NEW_EPISODES * sum(ring.finished - ring.dropped for ring in rings):
+            self._compute_mean()
+            self._rank([ring.dropped for ring in rings])
+        return self._draw_slots(count, rng)[0], None
 
-    def _rank_finished(self) -> None:
-        first_of = [self.known[env] for env in range(self.storage.n_envs)]
-        self._follow(self.energy / self.steps if self.energy > 0 else 1.0)
-        for env, ring in enumerate(self.storage.rings):
-            done = ring.begun - ring.running
-            if done > self.finished[env]:
-                self._rank(env, first_of[env], done)
-            self.finished[env] = done
+    def state(self) -> dict[str, NDArray]:
+        """Return the last mean; energies and priorities follow from it and the storage."""
+        new = sum(ring.finished for ring in self.storage.rings) - self.ranked
+        return {"mean": np.array(self.mean), "per_step": np.array(self.per_step), "new": np.array(new)}
 
-    def _rank(self, env: int, since: int, done: int) -> None:
-        """Rank the episodes of one environment that finished since the last batch."""
-        storage, ring = self.storage, self.storage.rings[env]
-        begun = range(max(self.finished[env], ring.dropped), done)
-        episodes = np.array([ring.base_episode + number % ring.n_episodes for number in begun], dtype=np.int64)
-        if not len(episodes):
-            return
-        lengths = storage.last[episodes] - storage.first[episodes]
-        stop = ring.total - storage.running_steps(ring)
-        slots = ring.numbered(stop - int(lengths.sum()), stop)
-        rows = storage.rows_of(slots)
-        before, after = (storage.achieved.take(at, axis=0).astype(np.float64) for at in (rows, rows + 1))
-        moved = after - before
-        squared = (moved.reshape(len(rows), -1) ** 2).sum(axis=1)
-        energy = np.add.reduceat(squared, np.cumsum(lengths) - lengths)
-        self.episodes, self.energy = self.episodes + len(episodes), self.energy + float(energy.sum())
-        self.steps += len(rows)
-        energy = np.maximum(energy, self.floor * self.energy / self.episodes)
-        share = energy / lengths if energy.any() else np.ones(len(lengths))
-        self.tree.set(slots, np.repeat(share, lengths))
+    def restore(self, state: dict[str, NDArray]) -> None:
+        """Compute energies and priorities of the loaded episodes, with the last mean where it is known."""
+        rings = self.storage.rings
+        self._compute_energies([ring.dropped for ring in rings])
+        if "mean" in state:
+            self.mean, self.per_step = float(state["mean"]), float(state["per_step"])
+            self.ranked = sum(self.finished) - int(state["new"])
+            if not (np.isfinite(self.mean) and np.isfinite(self.per_step) and self.mean >= 0 and self.per_step > 0):
+                raise ValueError("the mean energy is not a finite number of at least 0")
+        else:
+            self._compute_mean()
+        self._follow_storage(self.per_step)
+        self._rank([ring.dropped for ring in rings])
 
+    def _compute_energies(self, since: list[int]) -> None:
+        """Compute the energy of the finished episodes of each environment from the given number on."""
+        for env, (ring, start) in enumerate(zip(self.storage.rings, since, strict=True)):
+            episodes = ring.episodes(start, ring.finished)
+            self.finished[env] = ring.finished
+            if len(episodes):
+                lengths, slots = self._lengths_and_slots(ring, episodes)
+                rows = self.storage.rows_of(slots)
+                before, after = (self.storage.achieved_at(at).astype(np.float64) for at in (rows, rows + 1))
+                squared = ((after - before).reshape(len(rows), -1) ** 2).sum(axis=1)
+                self.energy[episodes] = np.minimum(np.add.reduceat(squared, np.cumsum(lengths) - lengths), LARGEST)
 
-PRIORITIES: dict[str, Callable[..., Priority]] = {
-    "uniform": Uniform,
-    "energy": Energy,
-    "td_error": TDError,
-}
+    def _compute_mean(self) -> None:
+        """Compute the mean energy of the finished episodes held, per episode and per step."""
+        rings = self.storage.rings
+        held = np.concatenate([ring.episodes(ring.dropped, ring.finished) for ring in rings])
+        self.ranked = sum(ring.finished for ring in rings)
+        self.mean = float(self.energy[held].mean()) if len(held) else 0.0
+        steps = (self.storage.last[held] - self.storage.first[held]).sum()
+        # Priorities below the smallest normal number would be rounded to 0.
+        if self.mean < 1e-200:
+            self.mean, self.per_step = 0.0, 1.0
+        else:
+            self.per_step = float(self.energy[held].sum() / steps)
+
+    def _rank(self, since: list[int]) -> None:
+        """Set the priorities of the finished episodes of each environment from the given number on.
+
+        From the oldest episode on, running ones are set, too.
+        """
+        for ring, start in zip(self.storage.rings, since, strict=True):
+            episodes = ring.episodes(start, ring.finished)
+            if len(episodes):
+                lengths, slots = self._lengths_and_slots(ring, episodes)
+                energy = np.maximum(self.energy[episodes], self.floor * self.mean)
+                share = energy / lengths if self.mean > 0 else np.ones(len(lengths))
+                self.tree.set(slots, np.repeat(share, lengths))
+            running = self.storage.running_steps(ring)
+            if start == ring.dropped and running and self.storage.sample_running:
+                self.tree.set(ring.newest(running), self.per_step)
+
+    def _lengths_and_slots(self, ring: Ring, episodes: Indices) -> tuple[NDArray, Indices]:
+        """Return the lengths of the newest finished episodes of a ring, and the slots of all their steps."""
+        lengths = self.storage.last[episodes] - self.storage.first[episodes]
+        stop = ring.total - self.storage.running_steps(ring)
+        return lengths, ring.slots(stop - int(lengths.sum()), stop)

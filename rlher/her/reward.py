@@ -1,7 +1,8 @@
-"""``compute_reward`` of the environment, wherever it runs and however it was written."""
+"""``compute_reward`` of the environment, in this process or another, vectorised or not."""
 
 import warnings
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,18 @@ from numpy.typing import NDArray
 Rewards = NDArray[np.floating[Any]]
 
 CHECKED = 4
-"""Rows of the first batch that are also computed one by one, to tell whether batches can be trusted."""
+"""Rows of the first batch that are also computed one by one, to check that the function is vectorised."""
 
 
 class RewardFunction:
-    """Calls ``compute_reward(achieved_goal, desired_goal, info)`` on batches, or row by row where it must.
+    """Calls ``compute_reward(achieved_goal, desired_goal, info)`` on batches, or row by row where necessary.
 
-    A function not written for batches raises, returns the wrong shape (stable-baselines3 #854, #1337), or
-    silently returns something else; the first call compares some rows with single calls, and on any
-    difference every later call loops, after one warning.
+    A function not written for batches raises, returns the wrong shape (stable-baselines3 #854, #1337), or returns
+    wrong rewards. The first call compares some rows with single calls. After any difference, or a wrong shape in a
+    later call, every call loops over the rows, after one warning.
 
     :param call: the function, vectorised or not.
-    :param of_env: whether it was taken from an environment, and so is not to be pickled.
+    :param of_env: whether it was taken from an environment, and so is not pickled.
     """
 
     def __init__(self, call: Callable[..., Any], of_env: bool = False) -> None:
@@ -32,7 +33,7 @@ class RewardFunction:
     def of(cls, env: Any) -> "RewardFunction":
         """Return the function of a vectorised environment's first environment.
 
-        In this process it is called directly; in another process through ``env_method``, one message a batch.
+        In this process it is called directly; in another process through ``env_method``, one message per batch.
 
         :param env: an SB3 ``VecEnv``.
         :raises AttributeError: the environment has no ``compute_reward``.
@@ -53,16 +54,20 @@ class RewardFunction:
 
         :param achieved: (n, …) achieved goals, raw (not normalised).
         :param desired: (n, …) desired goals, raw.
-        :param infos: n info dictionaries; None: empty ones.
+        :param infos: n info dictionaries, of which the function gets a copy; None: empty ones.
         """
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        infos = [{}] * count if infos is None else infos
+        infos = [{}] * count if infos is None else deepcopy(list(infos))
         if self._vectorised is None:
             self._vectorised = self._check(achieved, desired, infos)
         if self._vectorised:
-            return np.asarray(self.call(achieved, desired, infos)).reshape(count)
+            rewards = np.asarray(self.call(achieved, desired, infos))
+            if rewards.size == count:
+                return rewards.reshape(count)
+            self._vectorised = False
+            _warn_not_vectorised(f"it returned the shape {rewards.shape} for {count} rows")
         return self._loop(achieved, desired, infos)
 
     def _loop(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> Rewards:
@@ -70,23 +75,31 @@ class RewardFunction:
         return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in each])
 
     def _check(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
-        rows = [row % len(achieved) for row in range(max(2, min(len(achieved), CHECKED)))]
+        """Return whether the function can be called on batches; warn if it cannot."""
+        count = max(2, min(len(achieved), CHECKED))
+        while count in achieved.shape[1:]:  # a reduction over the wrong axis must return another shape
+            count += 1
+        rows = [row % len(achieved) for row in range(count)]
         some = achieved[rows], desired[rows], [infos[row] for row in rows]
         try:
-            together = np.asarray(self.call(*some), dtype=np.float64).reshape(len(rows))
+            together = np.asarray(self.call(*deepcopy(some)), dtype=np.float64).reshape(count)
         except Exception as error:
             reason = f"it raised {type(error).__name__}: {error}"
         else:
             try:
-                single = self._loop(*some)
+                single = self._loop(*deepcopy(some))
             except Exception:
                 return True  # written for batches alone
             if np.allclose(together, single, rtol=1e-4, atol=1e-6, equal_nan=True):
                 return True
             reason = "it returned other rewards than one by one"
-        warnings.warn(
-            f"compute_reward is not vectorised ({reason}): it is called row by row, which is slow. "
-            "Reduce over the last axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
-            stacklevel=2,
-        )
+        _warn_not_vectorised(reason)
         return False
+
+
+def _warn_not_vectorised(reason: str) -> None:
+    warnings.warn(
+        f"compute_reward is not vectorised ({reason}) and is called row by row, which is slow; "
+        "reduce over the last axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
+        stacklevel=3,
+    )

@@ -1,13 +1,22 @@
-"""A batch as the algorithms take it."""
+"""Batches as tensors, in the form that SB3's algorithms take, on any device."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch as th
 from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecNormalize
+
+from rlher.her.layout import ACHIEVED, GOAL, sample_dtype
+from rlher.her.sampler import Drawn
+
+ALIGNMENT = 16
+"""Bytes, at least the size of an element of any tensor."""
 
 
 class HerReplayBufferSamples(NamedTuple):
-    """SB3's ``DictReplayBufferSamples``, field for field, and what prioritised replay needs.
+    """SB3's ``DictReplayBufferSamples``, field for field, with the additional fields of prioritised replay.
 
     :param observations: (batch, …) tensors by key.
     :param actions: (batch, action_dim).
@@ -16,7 +25,7 @@ class HerReplayBufferSamples(NamedTuple):
     :param rewards: (batch, 1).
     :param discounts: (batch, 1) discount of the bootstrapped value, None with one-step returns.
     :param weights: (batch, 1) importance weights, None without priorities by TD error.
-    :param indices: (batch,) what ``update_priorities`` takes, None without such priorities.
+    :param indices: (batch,) ids of the transitions for ``update_priorities``, None without such priorities.
     """
 
     observations: dict[str, th.Tensor]
@@ -29,37 +38,68 @@ class HerReplayBufferSamples(NamedTuple):
     indices: NDArray | None = None
 
 
-ALIGNED = 16  # bytes, more than any type of a tensor has
+def to_tensors(drawn: Drawn, keys: Sequence[str], env: VecNormalize | None) -> HerReplayBufferSamples:
+    """Return a batch as tensors in the processor's memory, without copies where possible.
 
-
-def moved(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferSamples:
-    """Return a sample of the processor's memory on another device, all its tensors in one copy.
-
-    A copy to a GPU has its price whatever its size, and a sample has about ten tensors of a few kilobytes. They are put
-    one behind the other, in page-locked memory for CUDA, and what arrives is cut up again without copying.
+    :param keys: keys of the observation other than the goals.
+    :param env: normalises observations and rewards; None: they stay as they are.
     """
-    parts = [*sample.observations.values(), *sample.next_observations.values(), *filter(th.is_tensor, sample)]
-    tensors = {id(tensor): tensor for tensor in parts}  # the goal may be the same before and after
-    begins, size = {}, 0
-    for name, tensor in tensors.items():
-        begins[name] = size
-        size += -(-tensor.nbytes // ALIGNED) * ALIGNED
-    host = th.empty(size, dtype=th.uint8, pin_memory=device.type == "cuda")
-    for name, tensor in tensors.items():
-        _cut(host, begins[name], tensor).copy_(tensor)
-    there = host.to(device, non_blocking=True)
-    arrived = {name: _cut(there, begins[name], tensor) for name, tensor in tensors.items()}
-    return sample._replace(
-        observations={key: arrived[id(value)] for key, value in sample.observations.items()},
-        next_observations={key: arrived[id(value)] for key, value in sample.next_observations.items()},
-        actions=arrived[id(sample.actions)],
-        dones=arrived[id(sample.dones)],
-        rewards=arrived[id(sample.rewards)],
-        discounts=arrived.get(id(sample.discounts)),
-        weights=arrived.get(id(sample.weights)),
+    obs: dict[str, NDArray] = {key: drawn.now[key] for key in keys}
+    next_obs: dict[str, NDArray] = {key: drawn.after[key] for key in keys}
+    obs[ACHIEVED], next_obs[ACHIEVED] = _for_tensor(drawn.achieved), _for_tensor(drawn.next_achieved)
+    obs[GOAL] = _for_tensor(drawn.goals)
+    if env is not None or drawn.next_goals is not drawn.goals:
+        next_obs[GOAL] = _for_tensor(drawn.next_goals)
+    rewards = drawn.rewards.reshape(-1, 1)
+    if env is not None:
+        obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
+        rewards = env.normalize_reward(rewards).astype(np.float32)
+    discounts = drawn.discounts
+    observations = {key: th.from_numpy(value) for key, value in obs.items()}
+    next_observations = {key: th.from_numpy(value) for key, value in next_obs.items()}
+    next_observations.setdefault(GOAL, observations[GOAL])
+    return HerReplayBufferSamples(
+        observations=observations,
+        actions=th.from_numpy(drawn.now["_action"]),
+        next_observations=next_observations,
+        dones=th.from_numpy(drawn.dones.reshape(-1, 1)),
+        rewards=th.from_numpy(rewards),
+        discounts=None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),
     )
 
 
-def _cut(joined: th.Tensor, begin: int, like: th.Tensor) -> th.Tensor:
-    """Return the bytes of a joined tensor from ``begin`` on, as a tensor of that type and shape."""
-    return joined[begin : begin + like.nbytes].view(like.dtype).view(like.shape)
+def _for_tensor(goals: NDArray) -> NDArray:
+    return goals.astype(sample_dtype(goals.dtype), copy=False)
+
+
+def to_device(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferSamples:
+    """Return a sample of the processor's memory on another device, with all its tensors in one copy.
+
+    A copy to a GPU has a fixed cost whatever its size, and a sample has about ten tensors of a few kilobytes. They are
+    joined, in page-locked memory for CUDA, and split again on the device without copying.
+    """
+    parts = [*sample.observations.values(), *sample.next_observations.values(), *filter(th.is_tensor, sample)]
+    tensors = {id(tensor): tensor for tensor in parts}  # the goal may be the same before and after
+    offsets, size = {}, 0
+    for name, tensor in tensors.items():
+        offsets[name] = size
+        size += -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
+    joined = th.empty(size, dtype=th.uint8, pin_memory=device.type == "cuda")
+    for name, tensor in tensors.items():
+        _split(joined, offsets[name], tensor).copy_(tensor)
+    joined = joined.to(device, non_blocking=True)
+    copies = {name: _split(joined, offsets[name], tensor) for name, tensor in tensors.items()}
+    return sample._replace(
+        observations={key: copies[id(value)] for key, value in sample.observations.items()},
+        next_observations={key: copies[id(value)] for key, value in sample.next_observations.items()},
+        actions=copies[id(sample.actions)],
+        dones=copies[id(sample.dones)],
+        rewards=copies[id(sample.rewards)],
+        discounts=copies.get(id(sample.discounts)),
+        weights=copies.get(id(sample.weights)),
+    )
+
+
+def _split(joined: th.Tensor, offset: int, like: th.Tensor) -> th.Tensor:
+    """Return the part of a joined tensor from ``offset`` on, as a tensor of that type and shape."""
+    return joined[offset : offset + like.nbytes].view(like.dtype).view(like.shape)

@@ -1,4 +1,4 @@
-"""Where one step of every environment is put together before it is stored."""
+"""One step of every environment, packed into rows before it is stored."""
 
 from collections.abc import Mapping
 
@@ -9,35 +9,34 @@ from rlher.her.layout import ACHIEVED, GOAL, Layout
 
 
 class Stage:
-    """One packed row per environment, and views to fill it by.
+    """One packed row per environment, with writable views of its fields.
 
     :param layout: types and shapes of what is stored.
-    :param n_envs: environments.
+    :param n_envs: number of environments.
     """
 
     def __init__(self, layout: Layout, n_envs: int) -> None:
         self.n_envs = n_envs
         self.rows = np.zeros(n_envs, dtype=layout.row)
-        self.achieved = layout.achieved_goals(n_envs)
+        self.achieved = self.rows[ACHIEVED] if layout.in_row else layout.achieved_goals(n_envs)
         self.goal = layout.goals(n_envs)
         views = {name: self.rows[name] for name in layout.row.names or ()}
-        self.own = {name: view for name, view in views.items() if name.startswith("_")}
-        self._views = [(name, view) for name, view in views.items() if not name.startswith("_")]
-        self._views += [(ACHIEVED, self.achieved), (GOAL, self.goal)]
+        self.fields = {name: view for name, view in views.items() if name.startswith("_")}
+        self._observation = [(key, views[key]) for key in layout.keys] + [(ACHIEVED, self.achieved), (GOAL, self.goal)]
         raw = self.rows.view(np.uint8).reshape(n_envs, layout.row.itemsize)
-        seen = [raw[:, : layout.row.fields["_action"][1]], self.goal]  # type: ignore[index]
-        self._to_see = seen if layout.in_row else [*seen, self.achieved]
+        compared = [raw[:, : layout.row.fields["_action"][1]], self.goal]  # type: ignore[index]
+        self._compared = compared if layout.in_row else [*compared, self.achieved]
 
     def observe(self, obs: Mapping[str, NDArray]) -> None:
-        """Take (n_envs, …) observations by key."""
-        for key, view in self._views:
+        """Write (n_envs, …) observations by key into the rows."""
+        for key, view in self._observation:
             value = np.asarray(obs[key])
             view[...] = value if value.shape == view.shape else value.reshape(view.shape)
 
-    def seen(self) -> list[bytes]:
-        """Return the observations of all environments as bytes, to compare; the goals are the second."""
-        return [part.tobytes() for part in self._to_see]
+    def observed(self) -> list[bytes]:
+        """Return the observations of all environments as bytes, for comparison; the goals are the second item."""
+        return [part.tobytes() for part in self._compared]
 
-    def share(self, seen: list[bytes], env: int) -> list[bytes]:
-        """Return one environment's share of what :meth:`seen` returned."""
-        return [part[env * len(part) // self.n_envs : (env + 1) * len(part) // self.n_envs] for part in seen]
+    def part_of_env(self, observed: list[bytes], env: int) -> list[bytes]:
+        """Return one environment's part of a value of :meth:`observed`."""
+        return [part[env * len(part) // self.n_envs : (env + 1) * len(part) // self.n_envs] for part in observed]

@@ -1,61 +1,105 @@
-"""What the buffer's constructor refuses, and what it takes from older versions with a word."""
+"""Checks of the buffer's constructor arguments, and warnings about arguments without effect."""
 
+import operator
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 
+from rlher.her.choices import (
+    DEFAULT_MIX,
+    KEY_TO_GOAL_STRATEGY,
+    ORIGINAL,
+    PRIORITIES,
+    RELABEL,
+    GoalSelectionStrategy,
+)
 from rlher.her.layout import ACHIEVED, GOAL
-from rlher.her.prioritization import PRIORITIES
 
 
-def check_arguments(
-    buffer_size: int,
-    observation_space: spaces.Space,
-    n_sampled_goal: int,
-    optimize_memory_usage: bool,
-    relabel: str,
-) -> None:
-    """Check the space and what SB3's buffer takes, too.
-
-    :raises ValueError: a goal is missing, or an argument out of its range.
-    """
-    keys = set(observation_space.spaces) if isinstance(observation_space, spaces.Dict) else set()
-    missing = {ACHIEVED, GOAL} - keys
+def validate_space(observation_space: spaces.Space) -> None:
+    """Raise ValueError if the observation space has no goals, an empty goal, or a reserved key."""
+    keys = dict(observation_space.spaces) if isinstance(observation_space, spaces.Dict) else {}
+    missing = sorted({ACHIEVED, GOAL} - keys.keys())
     if missing:
-        raise ValueError(f"The observation space has no {' and no '.join(sorted(missing))}: no goal environment.")
-    if buffer_size < 1:
-        raise ValueError(f"buffer_size={buffer_size} must be at least 1.")
-    if n_sampled_goal < 0:
-        raise ValueError(f"n_sampled_goal={n_sampled_goal} must be at least 0.")
-    if optimize_memory_usage:
-        raise ValueError("optimize_memory_usage is not needed: every observation is stored once as it is.")
-    if relabel not in ("right", "sb3"):
-        raise ValueError(f"relabel={relabel!r} is not one of right, sb3.")
+        raise ValueError(f"the observation space has no {' and no '.join(missing)}; use a goal environment.")
+    for key, space in keys.items():
+        if key.startswith("_"):
+            raise ValueError(f"the observation key {key!r} begins with an underscore; rename it.")
+        if key in (ACHIEVED, GOAL) and 0 in (space.shape or ()):
+            raise ValueError(f"{key} has the shape {space.shape}; a goal needs at least one entry.")
 
 
-def check_returns(n_steps: int, gamma: float, goal_gamma: float, priority: str) -> None:
-    """Check what a return and a draw are made of.
+def validate_integer(name: str, value: Any, low: int) -> None:
+    """Raise ValueError unless the value is a whole number of at least ``low``."""
+    try:
+        valid = operator.index(value) >= low
+    except TypeError:
+        valid = False
+    if not valid:
+        raise ValueError(f"{name}={value!r} is invalid; use a whole number of at least {low}.")
 
-    :raises ValueError: an argument out of its range.
-    """
-    if n_steps < 1:
-        raise ValueError(f"n_steps={n_steps} must be at least 1.")
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma={gamma} must lie between 0 and 1.")
-    if not 0 <= goal_gamma <= 1:
-        raise ValueError(f"goal_gamma={goal_gamma} must lie between 0 and 1.")
+
+def validate_fraction(name: str, value: float) -> None:
+    """Raise ValueError unless the value lies in [0, 1]."""
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name}={value} is invalid; use a number from 0 to 1.")
+
+
+def validate_choices(relabel: str, priority: str, optimize_memory_usage: bool) -> None:
+    """Raise ValueError for a name that does not exist, or SB3's option that cannot be used here."""
+    if relabel not in RELABEL:
+        raise ValueError(f"relabel={relabel!r} is unknown; use {' or '.join(RELABEL)}.")
     if priority not in PRIORITIES:
-        raise ValueError(f"priority={priority!r} is not one of {', '.join(PRIORITIES)}.")
+        raise ValueError(f"priority={priority!r} is unknown; use {', '.join(PRIORITIES)}.")
+    if optimize_memory_usage:
+        raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once in any case.")
 
 
-def warn_of_old_arguments(online_sampling: bool | None, max_episode_length: int | None) -> None:
-    """Say what replaced two arguments of older versions of SB3."""
+def validate_mix(weights: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the weights of a mix as floats, the default ones for None.
+
+    :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
+    """
+    weights = DEFAULT_MIX if weights is None else weights
+    known = [*(key for key in KEY_TO_GOAL_STRATEGY if key != GoalSelectionStrategy.MIX.value), ORIGINAL]
+    for name, weight in weights.items():
+        if name not in known:
+            raise ValueError(f"goal_mix has the unknown strategy {name!r}; use {', '.join(known)}.")
+        if not weight >= 0 or not np.isfinite(weight):
+            raise ValueError(f"goal_mix has the weight {weight} for {name!r}; use a finite number of at least 0.")
+    if not any(weights.values()):
+        raise ValueError("goal_mix has no weight above 0; give one strategy a weight.")
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def warn_about_ignored(
+    strategy: GoalSelectionStrategy,
+    goal_mix: Mapping[str, float] | None,
+    goal_gamma: float | None,
+    relabel: str,
+    relabel_done: str,
+) -> None:
+    """Warn about arguments that another argument overrides."""
+    is_mix = strategy is GoalSelectionStrategy.MIX
+    uses_gamma = strategy is GoalSelectionStrategy.GEOMETRIC or (is_mix and "geometric" in (goal_mix or {}))
+    if goal_mix is not None and not is_mix:
+        _warn(f'goal_mix has no effect with goal_selection_strategy="{strategy.value}"; use "mix".')
+    if goal_gamma is not None and not uses_gamma:
+        _warn(f'goal_gamma has no effect with goal_selection_strategy="{strategy.value}"; use "geometric".')
+    if relabel == "sb3" and relabel_done not in ("auto", "keep"):
+        _warn(f'relabel_done="{relabel_done}" has no effect with relabel="sb3", which keeps done as collected.')
+
+
+def warn_about_old_arguments(online_sampling: bool | None, max_episode_length: int | None) -> None:
+    """Warn about two arguments of older versions of SB3."""
     if online_sampling is not None:
-        warnings.warn(
-            "online_sampling is not needed any more: goals are always drawn when a batch is sampled.", stacklevel=3
-        )
+        _warn("online_sampling has no effect: goals are always drawn when a batch is sampled.")
     if max_episode_length is not None:
-        warnings.warn(
-            "max_episode_length is not needed any more: episodes of any length are stored as they come.",
-            stacklevel=3,
-        )
+        _warn("max_episode_length has no effect: episodes of any length are stored.")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=4)

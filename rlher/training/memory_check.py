@@ -62,7 +62,7 @@ def _machine_memory() -> int:
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
     """Return the bytes of a transition, including its share of what is stored once per episode."""
-    row = layout.row.itemsize + layout.achieved_goals(1).nbytes
+    row = layout.row_bytes
     episode = row + layout.goals(1).nbytes + 16  # the last row, the desired goal, the first and the last index
     steps = config.env.max_episode_steps or 1
     return row + 8 + -(-episode // steps) + (PRIORITY_BYTES if config.her.priority != "uniform" else 0)

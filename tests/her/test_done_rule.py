@@ -72,7 +72,7 @@ def test_where_success_does_not_end_episodes_done_stays():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.hindsight.done_rule.in_force == "keep"
+    assert buffer.sampler.done_rule.in_force == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -102,7 +102,7 @@ def test_dense_reward_without_a_threshold_keeps_done():
         player.play([step % 5 == 4], terminated=[step % 5 == 4])
     ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[2] == 4]
     _, after, _, _, done = virtual(buffer.sample(500))
-    assert buffer.hindsight.done_rule.in_force == "keep"
+    assert buffer.sampler.done_rule.in_force == "keep"
     assert (done == np.isin(after, ended)).all()
 
 

@@ -18,7 +18,7 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy 
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
 from rlher.her import KEY_TO_GOAL_STRATEGY, HerReplayBuffer
-from rlher.her.samples import moved
+from rlher.her.samples import to_device
 
 
 def bits(n_bits=4, **kwargs):
@@ -49,7 +49,7 @@ def test_every_algorithm_trains(algo, n_envs):
     buffer = make_model(algo, env, copy_info_dict=n_envs == 2).replay_buffer
     assert isinstance(buffer, SB3Buffer)
     assert buffer.n_transitions >= 140
-    assert buffer.hindsight.done_rule.in_force == "success"
+    assert buffer.sampler.done_rule.in_force == "success"
 
 
 @pytest.mark.parametrize("strategy", [*KEY_TO_GOAL_STRATEGY, *SB3Strategy])
@@ -91,7 +91,7 @@ def test_a_sample_moves_in_one_copy(options, continuous, monkeypatch):
     sample = buffer.sample(8)
     copies, to = [], th.Tensor.to
     monkeypatch.setattr(th.Tensor, "to", lambda tensor, *args, **kwargs: copies.append(tensor) or to(tensor, *args))
-    there = moved(sample, th.device("cpu"))
+    there = to_device(sample, th.device("cpu"))
     assert len(copies) == 1
     monkeypatch.undo()
     for one, two in zip(sample, there, strict=True):

@@ -71,5 +71,5 @@ def test_pointmaze_moves_its_goal_in_mid_episode():
     gap = (batch.next_observations["achieved_goal"] - batch.next_observations["desired_goal"]).norm(dim=1)
     clear = (gap - 0.45).abs() > 1e-5
     assert ((gap <= 0.45) == (batch.rewards[:, 0] == 1))[clear].all()
-    assert buffer.hindsight.done_rule.in_force == "keep"
+    assert buffer.sampler.done_rule.in_force == "keep"
     assert not batch.dones.any()

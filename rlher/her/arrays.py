@@ -1,0 +1,193 @@
+"""The storage's arrays: reserved address space, reads by row, copies of row ranges, pickling of what was written."""
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from rlher.her.layout import ACHIEVED, Layout, as_bytes, field_as_bytes
+from rlher.her.ring import Ring
+
+Indices = NDArray[np.integer[Any]]
+
+ROW_ARRAYS = ("rows", "achieved", "row_goal", "infos")
+
+ARRAYS = {name: "rows_used" for name in ROW_ARRAYS} | {
+    "slot_row": "slots_used",
+    "first": "episodes_used",
+    "last": "episodes_used",
+    "episode_goal": "episodes_used",
+}
+"""Names of the arrays, each one block per environment, and the ring's attribute that counts the items written."""
+
+MOVED_AT_ONCE = 65_536
+"""Rows copied in one call: NumPy takes a temporary copy where source and target overlap."""
+
+
+class TransitionArrays:
+    """Arrays for the transitions of ``n_envs`` environments.
+
+    An array takes address space when it is made, and memory when it is written to.
+
+    :param capacity: maximum number of transitions per environment.
+    :param n_envs: number of environments.
+    :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys.
+    :param action_space: of one environment.
+    :param spare: rows per environment in addition to one per transition. None: enough for episodes of one step each,
+        where the system grants that much address space; with fewer, short episodes are evicted earlier.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        n_envs: int,
+        observation_space: spaces.Dict,
+        action_space: spaces.Space,
+        spare: int | None = None,
+    ) -> None:
+        self.capacity, self.n_envs = capacity, n_envs
+        self.layout = Layout.of(observation_space, action_space)
+        self.keys = self.layout.keys
+        self.spare = capacity + 2 if spare is None else spare
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Reserve address space, with fewer spare rows where the system refuses more than its memory."""
+        try:
+            self._reserve()
+        except MemoryError:
+            if self.spare <= self.capacity // 8 + 2:
+                raise
+            self.spare = self.capacity // 8 + 2
+            self._reserve()
+
+    def _reserve(self) -> None:
+        self._rings = [Ring(env, self.capacity, self.spare) for env in range(self.n_envs)]
+        rows = self.n_envs * self._rings[0].n_rows
+        episodes = self.n_envs * self._rings[0].n_episodes
+        self.rows = np.zeros(rows, dtype=self.layout.row)
+        # Goals of virtual transitions are read from rows all over the storage: without fields, in half the time.
+        self._achieved_bytes = field_as_bytes(self.rows, ACHIEVED) if self.layout.in_row else None
+        self.achieved = self.rows[ACHIEVED] if self.layout.in_row else self.layout.achieved_goals(rows)
+        self.slot_row = np.zeros(self.n_envs * self.capacity, dtype=np.int64)
+        self.first = np.zeros(episodes, dtype=np.int64)
+        self.last = np.zeros(episodes, dtype=np.int64)
+        self.episode_goal = self.layout.goals(episodes)
+        self.row_goal: NDArray | None = None
+        self.infos: NDArray | None = None
+
+    @property
+    def rings(self) -> list[Ring]:
+        """The rings of the environments."""
+        return self._rings
+
+    def empty(self, capacity: int, spare: int) -> Any:
+        """Return an empty storage for the same kind of transitions."""
+        other = copy(self)
+        other.capacity, other.spare = capacity, spare
+        other._reserve()
+        return other
+
+    # ----------------------------------------------------------------------------------------------- reading
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes written to so far, and so the memory in use."""
+        return sum(part.nbytes for parts in self.written().values() for part in parts)
+
+    def rows_of(self, slots: Indices) -> Indices:
+        """Return the rows of those slots."""
+        return self.slot_row.take(slots)
+
+    def achieved_at(self, rows: Indices) -> NDArray:
+        """Return (n, …) what was achieved at those (n,) rows, at the environment's precision."""
+        if self._achieved_bytes is None:
+            return self.achieved.take(rows, axis=0)
+        dtype, shape = self.layout.achieved
+        return self._achieved_bytes[rows].view(dtype).reshape(*rows.shape, *shape)
+
+    def achieved_in(self, packed: NDArray, rows: Indices) -> NDArray:
+        """Return what was achieved at rows of which the packed form is already read.
+
+        :param packed: (n,) packed rows.
+        :param rows: (n,) their indices.
+        """
+        return packed[ACHIEVED] if self.layout.in_row else self.achieved.take(rows, axis=0)
+
+    def goals_achieved(self, rows: Indices) -> NDArray:
+        """Return what was achieved at those rows, with the type and shape of desired goals."""
+        found = self.achieved_at(rows)
+        if self.layout.achieved == self.layout.goal:
+            return found
+        dtype, shape = self.layout.goal
+        return found.astype(dtype).reshape(len(rows), *shape)
+
+    def goals(self, rows: Indices, episodes: NDArray) -> NDArray:
+        """Return the goals desired at those rows of those episodes."""
+        if self.row_goal is not None:
+            return self.row_goal.take(rows, axis=0)
+        return self.episode_goal.take(episodes, axis=0)
+
+    # ----------------------------------------------------------------------------------------------- writing
+
+    def use_goal_per_row(self) -> None:
+        """Change from one goal per episode to one per row."""
+        self.row_goal = self.layout.goals(len(self.rows))
+        rows = np.concatenate([self.rows_of(ring.newest(ring.count)) for ring in self.rings])
+        self.row_goal[rows] = self.row_goal[rows + 1] = self.episode_goal[self.rows["_episode"][rows]]
+
+    def copy_rows(self, source: int, target: int, count: int) -> None:
+        """Copy ``count`` rows from ``source`` on to ``target`` on; the two ranges may overlap."""
+        starts = range(0, count, MOVED_AT_ONCE)
+        for name in self._arrays_by_row():
+            array = getattr(self, name)
+            array = array if name == "infos" else as_bytes(array)
+            for start in starts if target < source else reversed(starts):
+                stop = min(start + MOVED_AT_ONCE, count)
+                array[target + start : target + stop] = array[source + start : source + stop]
+
+    def _arrays_by_row(self) -> list[str]:
+        return [name for name in ROW_ARRAYS if name in self._stored()]
+
+    def _stored(self) -> list[str]:
+        """List the arrays in use; ``achieved`` may be a view of ``rows``."""
+        return [
+            name
+            for name in ARRAYS
+            if getattr(self, name) is not None and not (name == "achieved" and self.layout.in_row)
+        ]
+
+    # ---------------------------------------------------------------------------------------------- pickling
+
+    def written(self) -> dict[str, list[NDArray]]:
+        """Return, for each array, the part of each environment's block that has been written to, as views."""
+        return {
+            name: [
+                block[: getattr(ring, ARRAYS[name])]
+                for block, ring in zip(np.split(getattr(self, name), self.n_envs), self.rings, strict=True)
+            ]
+            for name in self._stored()
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep only the part of each array that has been written to."""
+        written = self.written()
+        kept = {key: value for key, value in self.__dict__.items() if key not in ARRAYS and key != "_achieved_bytes"}
+        return kept | {"written": written}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Reserve the address space again and restore the parts that had been written to."""
+        written = state.pop("written")
+        self.__dict__.update(state)
+        rings = self._rings
+        self._allocate()
+        self._rings = rings
+        if "row_goal" in written:
+            self.row_goal = self.layout.goals(len(self.rows))
+        if "infos" in written:
+            self.infos = np.empty(len(self.rows), dtype=object)
+        for name, blocks in self.written().items():
+            for block, part in zip(blocks, written[name], strict=True):
+                block[...] = part
