@@ -64,6 +64,8 @@ class TransitionArrays:
             self._reserve()
 
     def _reserve(self) -> None:
+        for name in (*ARRAYS, "_achieved_bytes"):  # of an attempt that failed
+            self.__dict__.pop(name, None)
         self._rings = [Ring(env, self.capacity, self.spare) for env in range(self.n_envs)]
         rows = self.n_envs * self._rings[0].n_rows
         episodes = self.n_envs * self._rings[0].n_episodes

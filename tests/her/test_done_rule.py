@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rlher.her.done_rule import DoneRule, goal_independent
+from rlher.her.done_rule import DoneRule
+from rlher.her.goal_independent import goal_independent_part
 from tests.support.her_play import Player, make_buffer, sparse
 
 MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtual
@@ -89,7 +90,7 @@ def test_time_outs_are_bootstrapped_and_can_be_made_terminal():
 
 def test_rounding_is_not_taken_for_reward():
     stored = np.array([-1.0000001, -6.0, 1000.001], dtype=np.float32)
-    assert goal_independent(stored, np.array([-1.0, -1.0, 1000.0])).tolist() == [0.0, -5.0, 0.0]
+    assert goal_independent_part(stored, np.array([-1.0, -1.0, 1000.0])).tolist() == [0.0, -5.0, 0.0]
 
 
 def test_dense_reward_without_a_threshold_keeps_done():
@@ -133,27 +134,31 @@ def test_reward_not_written_for_batches_is_looped_over_with_one_warning():
     assert (reward == sparse(after[:, None], goal[:, None], None)).all()
 
 
-def test_a_sparse_reward_is_told_from_a_dense_one():
-    ended = np.array([False, False])
-    sparse_rule, dense_rule, still_unknown = DoneRule(), DoneRule(), DoneRule()
-    assert sparse_rule.needs_perfect
-    sparse_rule.observe(np.array([-1.0, -1.0]), np.array([0.0, 0.0]), ended)
-    assert not sparse_rule.needs_perfect
+def observe(rule, explained, exact, terminated):
+    rule.sparse.observe(np.array(explained), None if exact is None else np.array(exact))
+    rule.observe(np.array(explained), np.array(terminated))
+
+
+def test_sparse_and_dense_rewards_are_distinguished():
+    sparse_rule, dense_rule, open_rule = DoneRule(), DoneRule(), DoneRule()
+    assert sparse_rule.sparse.needs_exact
+    observe(sparse_rule, [-1.0, -1.0], [0.0, 0.0], [False, False])
+    assert not sparse_rule.sparse.needs_exact
     assert sparse_rule.in_force == "keep", "no episode has ended on success yet"
-    sparse_rule.observe(np.array([-1.0, 0.0]), None, np.array([False, True]))
+    observe(sparse_rule, [-1.0, 0.0], None, [False, True])
     assert sparse_rule.in_force == "success"
-    sparse_rule.observe(np.array([0.0, 0.0]), None, ended)
+    observe(sparse_rule, [0.0, 0.0], None, [False, False])
     assert sparse_rule.in_force == "keep", "most successes did not end an episode"
     for reward in (-0.3, -0.2, -0.1):
-        dense_rule.observe(np.array([reward]), np.array([0.0]) if dense_rule.needs_perfect else None, ended[:1])
-    dense_rule.observe(np.array([0.0]), None, np.array([True]))
+        observe(dense_rule, [reward], [0.0] if dense_rule.sparse.needs_exact else None, [False])
+    observe(dense_rule, [0.0], None, [True])
     assert dense_rule.in_force == "keep"
     assert not dense_rule.success(np.array([0.0])).any()
-    still_unknown.observe(np.array([0.0]), np.array([0.0]), np.array([True]))
-    assert still_unknown.in_force == "keep"
+    observe(open_rule, [0.0], [0.0], [True])
+    assert open_rule.in_force == "keep", "one value alone may be failure or success"
 
 
-def test_mazes_pay_nought_and_one():
+def test_success_of_mazes_pays_one():
     rule = DoneRule("success")
-    rule.observe(np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([False, False]))
+    observe(rule, [0.0, 0.0], [1.0, 1.0], [False, False])
     assert rule.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2), np.zeros(2)).tolist() == [True, False]

@@ -63,7 +63,7 @@ def test_td_errors_set_how_often_a_transition_is_drawn():
         player.play([step % 10 == 9])
     slots = np.concatenate([ring.newest(ring.count) for ring in buffer.storage.rings])
     errors = np.arange(1.0, len(slots) + 1)
-    buffer.update_priorities(slots, th.as_tensor(-errors).reshape(-1, 1))
+    buffer.update_priorities(buffer.storage.ids_of(slots), th.as_tensor(-errors).reshape(-1, 1))
     counts = drawn_after(buffer)
     seen = [counts.get(entry[4]["achieved_goal"][0], 0) for entry in player.log[-len(slots) :]]
     assert chisquare(seen, errors / errors.sum() * 20_000).pvalue > 1e-4

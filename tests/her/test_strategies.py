@@ -17,9 +17,9 @@ from rlher.her.strategies import (
     STRATEGIES,
     Draw,
     GoalSelectionStrategy,
-    check_mix,
     strategy_of,
 )
+from rlher.her.validation import validate_mix
 from tests.support.her_play import Player, make_buffer
 
 RANGES = {  # offsets from the first row of an episode of T steps, for the transition from row t
@@ -121,7 +121,7 @@ def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
 @pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
 def test_a_mix_that_means_nothing_is_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
-        check_mix(weights)
+        validate_mix(weights)
 
 
 def test_unknown_strategy_names_those_there_are():
