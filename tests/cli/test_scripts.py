@@ -1,4 +1,4 @@
-"""The scripts that the numbers of the documents come from still run, in a small form; what they print is not judged."""
+"""The scripts that the numbers of the documents come from still run, in a small form; their output is not checked."""
 
 import re
 import subprocess
@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
