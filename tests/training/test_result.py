@@ -1,0 +1,60 @@
+"""The result of a run: its JSON object and the lines that are printed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlher.training.result import RunResult, Status
+from tests.conftest import TINY
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        RunResult(Status.FINISHED, None, 200, 1.5, {"success_rate": 0.5, "episodes": 4}, {"timesteps": 100}),
+        RunResult(Status.FAILED, "training diverged", 20),
+    ],
+)
+def test_from_json_is_the_inverse_of_to_json(result: RunResult) -> None:
+    assert RunResult.from_json(result.to_json()) == result
+    assert result.to_json().get("episodes") == result.final.get("episodes")
+
+
+@pytest.mark.parametrize("values", [{}, {"status": None}, {"status": ["finished"]}, {"status": "unknown"}])
+def test_a_damaged_result_counts_as_failed(values: dict) -> None:
+    assert RunResult.from_json(values).status is Status.FAILED
+
+
+PRINT_LOG_IN_SECOND_RUN = """
+import sys
+from pathlib import Path
+from rlher.cli.main import main
+from rlher.training.trainer import Trainer
+
+for stream in (sys.stdout, sys.stderr):
+    stream.reconfigure(line_buffering=False)
+evaluate_final = Trainer._evaluate_final
+
+def copy_log(self):
+    Path(f"{self.run.folder.name}.txt").write_text(Path("log.txt").read_text())
+    evaluate_final(self)
+
+Trainer._evaluate_final = copy_log
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("progress", ["true", "false"])
+def test_a_log_file_shows_each_line_as_it_is_printed(tmp_path: Path, progress: str) -> None:
+    """Python buffers the output to a file by the page; a run would show nothing for hours."""
+    words = ("train", "-m", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=60", "seed=0,1")
+    line = [sys.executable, "-c", PRINT_LOG_IN_SECOND_RUN, *words, "eval.freq=30", f"progress={progress}"]
+    with (tmp_path / "log.txt").open("w") as log:
+        done = subprocess.run([*line, "threads=1"], stdout=log, stderr=subprocess.STDOUT, cwd=tmp_path)
+    assert done.returncode == 0, (tmp_path / "log.txt").read_text()
+    first, second = ((tmp_path / f"BitFlipping-v0_{number}.txt").read_text() for number in (1, 2))
+    assert "dqn on BitFlipping-v0" in first
+    assert ("30 steps  eval success" in first) == (progress == "true")
+    assert "after 60 steps" in second, "the result of the first run, while the second trains"
