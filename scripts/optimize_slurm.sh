@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# A search on a Slurm cluster: plain workers that join one database, an array job of WORKERS tasks.
+# Run a search on a Slurm cluster: an array job of WORKERS tasks whose workers share one database.
 #
 #   WORKERS=32 scripts/optimize_slurm.sh --storage postgresql://me@db.cluster/optuna algo=tqc env=FetchPush-v4 --n-trials 500
 #
-# Everything after the script's name goes to `rlher optimize`. PARTITION, TIME and CPUS are Slurm's; the password belongs
-# into ~/.pgpass or PGPASSWORD. A task that is killed or runs out of time loses at most its trial, which another one runs
-# again; submit the script again and the study goes on.
+# All arguments go to `rlher optimize`. PARTITION, TIME and CPUS are Slurm's. Put the password in ~/.pgpass or PGPASSWORD.
+# A task that is killed or runs out of time loses at most its running trial, which another task runs again. Submit the
+# script again to resume the study.
 set -euo pipefail
 
 if [[ " $* " != *" --storage"* ]]; then
-    echo "optimize_slurm.sh: --storage postgresql://... is what the workers share; give one." >&2
+    echo "optimize_slurm.sh: the workers need a shared database; give --storage postgresql://..." >&2
     exit 2
 fi
 
