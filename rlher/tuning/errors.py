@@ -1,4 +1,4 @@
-"""User errors of `rlher optimize` that callers and tests tell apart by class and attributes."""
+"""User errors of `rlher optimize`, with the file, study or key concerned as attributes."""
 
 from typing import Any
 

@@ -1,8 +1,10 @@
-"""Where workers run: in processes of this machine, or in tasks of a Ray cluster."""
+"""Launchers of workers: processes of this machine, or tasks of a Ray cluster."""
 
+import functools
 import os
 import signal
 import sys
+from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -35,11 +37,8 @@ class Worker(Protocol):
         """Wait until it has stopped."""
 
 
-class Launcher(Protocol):
-    """Starts workers."""
-
-    def start(self, spec: WorkerSpec) -> Worker:
-        """Start a worker."""
+Launcher = Callable[[WorkerSpec], Worker]
+"""Starts a worker."""
 
 
 class LocalWorker:
@@ -88,14 +87,6 @@ def _redirect_output(folder: Path) -> None:
             os.dup2(log.fileno(), stream.fileno())
 
 
-class LocalLauncher:
-    """Starts workers as processes of this machine."""
-
-    def start(self, spec: WorkerSpec) -> Worker:
-        """Spawn a worker."""
-        return LocalWorker(spec)
-
-
 class RayWorker:
     """A task of a Ray cluster, which Ray restarts on another node if its node dies."""
 
@@ -126,36 +117,30 @@ class RayWorker:
         """Return at once; Ray ends cancelled tasks."""
 
 
-class RayLauncher:
-    """Starts workers as tasks of a Ray cluster.
+def make_launcher(config: OptimizeConfig) -> Launcher:
+    """Return the launcher of ``launcher=``.
 
     :raises UserError: Ray is not installed, its head cannot be reached, or several machines would share a journal file.
     """
-
-    def __init__(self, config: OptimizeConfig) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise UserError("--launcher ray needs Ray; pip install 'rlher[ray]'.") from None
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        options: dict[str, Any] = {}
-        if not config.ray_address:
-            options = {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
-        try:
-            ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {reason}") from error
-        machines = {node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
-        if config.storage is None and len(machines) > 1:
-            raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
-        self._ray = ray
-
-    def start(self, spec: WorkerSpec) -> Worker:
-        """Submit a worker."""
-        return RayWorker(self._ray, spec)
+    return functools.partial(RayWorker, _connect_ray(config)) if config.launcher == "ray" else LocalWorker
 
 
-def make_launcher(config: OptimizeConfig) -> Launcher:
-    """Return the launcher of ``launcher=``."""
-    return RayLauncher(config) if config.launcher == "ray" else LocalLauncher()
+def _connect_ray(config: OptimizeConfig) -> Any:
+    """Return the module ``ray``, connected to the cluster."""
+    try:
+        import ray
+    except ImportError:
+        raise UserError("--launcher ray needs Ray; pip install 'rlher[ray]'.") from None
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    options: dict[str, Any] = {}
+    if not config.ray_address:
+        options = {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
+    try:
+        ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {reason}") from error
+    machines = {node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
+    if config.storage is None and len(machines) > 1:
+        raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
+    return ray

@@ -1,4 +1,4 @@
-"""What one trial does: train its seeds with the trainer of `rlher train`, report to the pruner and store the score."""
+"""Objectives of the trials: train with the trainer of `rlher train`, report to the pruner and store the score."""
 
 import time
 from collections.abc import Mapping

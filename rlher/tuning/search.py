@@ -39,25 +39,25 @@ def optimize(config: OptimizeConfig) -> int:
 
     :return: exit code: 0, or 130 after Ctrl-C.
     :raises UserError: the config is invalid; no trial has started.
-    :raises EnvironmentFault: every trial failed, or workers keep dying.
+    :raises EnvironmentFault: every trial failed, or workers die repeatedly.
     """
     _validate(config)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     space = search_space.load(config.search_space, train_config(config))
     with prepare(train_config(config)):  # raises here, before the first trial, what every trial would raise
         pass
-    launcher = make_launcher(config)
+    launch = make_launcher(config)
     folder = Path(config.logs) / "optuna" / (config.study_name or _default_name(config))
     storage = open_storage(config.storage, folder, config.heartbeat, requeue)
     study, created = _open_search(storage, folder.name, config, space)
     try:
         with interrupt_on_sigterm():
             spec = _worker_spec(study, config, space, folder, created)
-            _run(study, spec, launcher, "search")
+            _run(study, spec, launch, "search")
             _require_completed_trial(study)
             candidates = select_candidates(study, config)
             reruns = _open_reruns(storage, folder.name, candidates, config)
-            _run(reruns, _rerun_spec(spec, reruns, candidates), launcher, "re-runs of the best trials")
+            _run(reruns, _rerun_spec(spec, reruns, candidates), launch, "re-runs of the best trials")
     except KeyboardInterrupt:
         done = sum(trial.state.is_finished() for trial in counted_trials(study))
         warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
@@ -131,7 +131,7 @@ def _rerun_spec(spec: WorkerSpec, reruns: Study, candidates: Mapping[int, Mappin
     return replace(spec, study_name=reruns.study_name, total=len(counted_trials(reruns)), objective=objective)
 
 
-def _run(study: Study, spec: WorkerSpec, launcher: Launcher, phase: str) -> None:
+def _run(study: Study, spec: WorkerSpec, launch: Launcher, phase: str) -> None:
     """Run workers until the study has all its trials, and show the progress."""
     config, is_search = spec.config, isinstance(spec.objective, SearchObjective)
     with StudyProgress(
@@ -142,7 +142,7 @@ def _run(study: Study, spec: WorkerSpec, launcher: Launcher, phase: str) -> None
         runs_per_trial=config.n_seeds if is_search else 1,
         runs_after=(config.rerun_best + 1) * config.rerun_seeds if is_search else 0,
     ) as progress:
-        supervise(study, spec, config.workers, launcher, progress.update)
+        supervise(study, spec, config.workers, launch, progress.update)
 
 
 def _require_completed_trial(study: Study) -> None:

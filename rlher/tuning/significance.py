@@ -1,4 +1,4 @@
-"""Whether the best trials beat the baseline: all are trained again on fresh seeds and compared with intervals."""
+"""Comparison of the best trials with the baseline: all are trained again on fresh seeds, with confidence intervals."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Where a study is kept: a journal file, or a database whose calls are repeated while the server is away.
+"""Storage of a study: a journal file, or a database whose calls are repeated while the server is away.
 
 SQLAlchemy's pre-ping replaces connections that were lost between two calls. A server that is down, or a connection that
 breaks within a call, still raises; such calls are repeated as a whole with tenacity.

@@ -1,4 +1,4 @@
-"""The main process while workers run: starts them, replaces dead ones, requeues their trials, updates the progress."""
+"""Supervision of workers: start them, replace dead ones, requeue their trials and update the progress."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ MAX_DEATHS = 10  # deaths of workers without a finished trial in between, after 
 
 
 def supervise(
-    study: Study, spec: WorkerSpec, n_workers: int, launcher: Launcher, show_progress: Callable[[], None]
+    study: Study, spec: WorkerSpec, n_workers: int, launch: Launcher, show_progress: Callable[[], None]
 ) -> None:
     """Keep workers running until every trial is finished, by this command or others that joined the study.
 
@@ -44,7 +44,7 @@ def supervise(
             if not n_unstarted and n_done >= len(counted_trials(study)):
                 return
             for _ in range(min(n_workers - len(workers), n_unstarted)):
-                workers.append(launcher.start(replace(spec, entropy=(*spec.entropy, n_started))))
+                workers.append(launch(replace(spec, entropy=(*spec.entropy, n_started))))
                 n_started += 1
             time.sleep(POLL_SECONDS)
     finally:
@@ -59,7 +59,7 @@ def supervise(
 def _make_is_dead(spec: WorkerSpec, dead: set[str]) -> IsDead:
     """Return how dead workers are recognised.
 
-    All workers of a journal are on this machine, so process ids tell; of a database, only those started here do.
+    All workers of a journal run on this machine, so process ids suffice. Of a database's, only own ones are known.
     """
     return is_dead_here if spec.config.storage is None else lambda worker: worker in dead
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from optuna.trial import TrialState
 
-from rlher.tuning.launchers import RayLauncher
+from rlher.tuning.launchers import make_launcher
 from rlher.tuning.supervisor import supervise
 from tests.support.postgres import Postgres, binaries
 from tests.support.workers import BLOCK, new_study, no_progress, require_complete, wait_for
@@ -50,8 +50,8 @@ def main(folder: Path) -> None:
     start_node(f"--address={HEAD}", **{BLOCK: "1"})  # trials on this node block
     study, spec = new_study(folder, postgres.url, heartbeat=1, seconds=0.3)
     spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD, workers=2))
-    launcher = RayLauncher(spec.config)
-    search = threading.Thread(target=supervise, args=(study, spec, 2, launcher, no_progress), daemon=True)
+    launch = make_launcher(spec.config)
+    search = threading.Thread(target=supervise, args=(study, spec, 2, launch, no_progress), daemon=True)
     search.start()
     wait_for((folder / "blocked").exists, 120)
     raylet = parent(int((folder / "blocked").read_text()))

@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 from rlher.core.errors import UserError
 from rlher.tuning import storage
 from rlher.tuning.errors import StorageError
-from rlher.tuning.launchers import LocalLauncher
+from rlher.tuning.launchers import LocalWorker
 from rlher.tuning.shared_study import counted_trials
 from rlher.tuning.storage import open_storage
 from rlher.tuning.supervisor import supervise
@@ -85,7 +85,7 @@ def test_calls_are_not_repeated_forever(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, postgres.url, seconds=0.5, together=2)
-    command = threading.Thread(target=supervise, args=(study, spec, 2, LocalLauncher(), no_progress))
+    command = threading.Thread(target=supervise, args=(study, spec, 2, LocalWorker, no_progress))
     command.start()
     wait_for(lambda: any(trial.state is TrialState.COMPLETE for trial in study.get_trials()))
     postgres.restart()
@@ -117,7 +117,7 @@ def test_postgresql_heartbeat_frees_the_trial_of_a_dead_machine(postgres: Postgr
     wait_for((tmp_path / "blocked").exists)
     time.sleep(0.2)
     remote.kill()
-    supervise(study, spec, 1, LocalLauncher(), no_progress)
+    supervise(study, spec, 1, LocalWorker, no_progress)
     require_complete(study)
     assert study.trials[1].state is TrialState.FAIL
 

@@ -13,7 +13,7 @@ import pytest
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from rlher.tuning.launchers import LocalLauncher
+from rlher.tuning.launchers import LocalWorker
 from rlher.tuning.shared_study import counted_trials, open_study, requeue
 from rlher.tuning.storage import open_storage
 from rlher.tuning.supervisor import supervise
@@ -23,10 +23,10 @@ from tests.support.workers import TOTAL, new_study, no_progress, require_complet
 
 def test_two_workers_run_the_total(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, together=2)
-    supervise(study, spec, 2, LocalLauncher(), no_progress)
+    supervise(study, spec, 2, LocalWorker, no_progress)
     require_complete(study)
     assert len({trial.user_attrs["worker"] for trial in study.trials}) == 2
-    supervise(study, spec, 2, LocalLauncher(), no_progress)
+    supervise(study, spec, 2, LocalWorker, no_progress)
     assert len(study.trials) == TOTAL, "a second call adds no trial"
 
 
@@ -35,10 +35,10 @@ def test_two_commands_share_the_total(tmp_path: Path) -> None:
     storage = open_storage(None, tmp_path, 60, requeue)
     joined, created = open_study(storage, "quadratic", [StudyDirection.MAXIMIZE], {"n": 1})
     assert not created
-    arguments = (joined, replace(spec, entropy=(1,)), 1, LocalLauncher(), no_progress)
+    arguments = (joined, replace(spec, entropy=(1,)), 1, LocalWorker, no_progress)
     other = threading.Thread(target=supervise, args=arguments)
     other.start()
-    supervise(study, spec, 1, LocalLauncher(), no_progress)
+    supervise(study, spec, 1, LocalWorker, no_progress)
     other.join()
     require_complete(study)
 
@@ -52,7 +52,7 @@ def test_workers_propose_different_trials(tmp_path: Path) -> None:
 
 def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, blocks=2)
-    command = threading.Thread(target=supervise, args=(study, spec, 2, LocalLauncher(), no_progress))
+    command = threading.Thread(target=supervise, args=(study, spec, 2, LocalWorker, no_progress))
     command.start()
     wait_for((tmp_path / "blocked").exists)
     time.sleep(0.2)
@@ -79,7 +79,7 @@ def test_worker_that_dies_before_its_first_heartbeat_loses_no_trial(
     with pytest.raises(SystemExit):
         run_worker(replace(spec, objective=die))
     assert study.trials[0].state is TrialState.RUNNING
-    arguments = (study, spec, 1, LocalLauncher(), no_progress)
+    arguments = (study, spec, 1, LocalWorker, no_progress)
     command = threading.Thread(target=supervise, args=arguments, daemon=True)
     command.start()
     command.join(60)
@@ -89,7 +89,7 @@ def test_worker_that_dies_before_its_first_heartbeat_loses_no_trial(
 
 def test_exception_fails_its_trial_and_is_recorded(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, fails=1)
-    supervise(study, replace(spec, total=3), 1, LocalLauncher(), no_progress)
+    supervise(study, replace(spec, total=3), 1, LocalWorker, no_progress)
     failed = study.trials[1]
     assert failed.state is TrialState.FAIL
     assert failed.user_attrs[REASON].startswith("ZeroDivisionError: ")
