@@ -1,4 +1,4 @@
-"""What `conf/env/` holds, read without composing it and without building anything."""
+"""The environments of `conf/env/`, read from the YAML files without building them."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -7,21 +7,23 @@ from typing import Any
 
 import yaml
 
-# The file that stands for every environment without a YAML of its own.
 ANY = "any"
+"""The YAML of environments that have none of their own."""
+
 PACKAGE_OF_EXTRA = {"panda": "panda_gym"}
+"""Package that an extra of pip installs, where its name differs."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of `rlher list envs`.
+    """An environment with a YAML, a row of `rlher list envs`.
 
-    :param name: what ``env=`` takes.
-    :param id: the id gymnasium.make takes.
-    :param actions: ``"continuous"``, ``"discrete"``, or both with a word between.
+    :param name: value of ``env=``.
+    :param id: of ``gymnasium.make``.
+    :param actions: ``"continuous"`` or ``"discrete"``.
     :param description: one line.
-    :param extra: optional dependency it comes with, or ``None``.
-    :param installed: whether that dependency is there.
+    :param extra: extra of pip that installs it, or ``None``.
+    :param installed: whether it is installed.
     """
 
     name: str
@@ -33,7 +35,7 @@ class Entry:
 
 
 def yaml_names() -> list[str]:
-    """Return the names ``env=`` takes, sorted: those of the YAML files, ``any`` left out."""
+    """Return the names that ``env=`` accepts, sorted: the YAML files without ``any``."""
     folder = resources.files("rlher.conf") / "env"
     names = (file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
     return sorted(name for name in names if name != ANY)
@@ -45,12 +47,12 @@ def yaml_ids() -> set[str]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return the keys that ``conf/env/<name>.yaml`` sets."""
+    """Return the content of ``conf/env/<name>.yaml``."""
     return yaml.safe_load((resources.files("rlher.conf") / "env" / f"{name}.yaml").read_text("utf-8"))
 
 
 def entries() -> list[Entry]:
-    """Return every environment with a YAML, sorted by name. No environment is built, nothing heavy is imported."""
+    """Return every environment with a YAML, sorted by name."""
     return [_entry(name, read(name)) for name in yaml_names()]
 
 

@@ -1,4 +1,4 @@
-"""A broken environment told in a sentence, from this process or from another."""
+"""Wrappers that turn a broken environment into an EnvironmentFault, in this process or in a worker process."""
 
 import traceback
 from pathlib import Path
@@ -10,19 +10,20 @@ import numpy as np
 from rlher.core.errors import EnvironmentFault, UserError
 
 FAULT_KEY = "rlher_fault"
+"""Key of ``info`` that holds the message of a fault in a worker process."""
 
-LARGEST = float(np.finfo(np.float32).max)
-"""What is larger becomes infinite where it is learnt from, in single precision."""
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+"""Larger numbers become infinite in the replay buffer and the networks."""
 
 
-class Guard(gym.Wrapper):
-    """Raise :class:`EnvironmentFault` when the environment raises or returns something no agent can learn from.
+class FaultGuard(gym.Wrapper):
+    """Raise :class:`EnvironmentFault` when the environment raises or returns values that no agent can learn from.
 
-    That is: a missing key, a shape other than the declared one, NaN or infinity in an observation or reward, or a
-    number that single precision takes for infinity.
+    Such values are a missing key, a shape other than the declared one, and NaN, infinity or a number beyond float32 in
+    an observation or reward.
 
     :param env: a goal environment.
-    :param name: what to call it in the sentence.
+    :param name: of the environment, for messages.
     """
 
     def __init__(self, env: gym.Env, name: str) -> None:
@@ -32,9 +33,9 @@ class Guard(gym.Wrapper):
         self._shapes = {key: space.shape for key, space in spaces.items() if space.shape is not None}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset.
+        """Reset the environment.
 
-        :raises EnvironmentFault: what went wrong.
+        :raises EnvironmentFault: it raised, or returned an invalid observation.
         """
         self._steps = 0
         try:
@@ -45,9 +46,10 @@ class Guard(gym.Wrapper):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step.
+        """Step the environment.
 
-        :raises EnvironmentFault: what went wrong, and at which step of the episode.
+        :raises EnvironmentFault: it raised, or returned an invalid observation or reward; the message has the number
+            of the step within the episode.
         """
         self._steps += 1
         try:
@@ -56,18 +58,18 @@ class Guard(gym.Wrapper):
         except Exception as error:
             raise self._fault(f"step {self._steps}", error) from error
         self._check_observation(f"step {self._steps}", observation)
-        if not abs(reward) <= LARGEST:
+        if not abs(reward) <= FLOAT32_MAX:
             raise EnvironmentFault(f"{self._name}: step {self._steps} of an episode returned a reward of {reward}.")
         return observation, reward, bool(terminated), bool(truncated), info
 
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
-        """Compute the environment's reward.
+        """Return the environment's reward of goals.
 
         :raises EnvironmentFault: it raised, or is not finite.
         """
         try:
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
-            finite = _finite(np.asarray(reward, dtype=np.float64)).all()
+            finite = _is_finite(np.asarray(reward, dtype=np.float64)).all()
         except Exception as error:
             raise self._fault("compute_reward", error) from error
         if not finite:
@@ -89,37 +91,37 @@ class Guard(gym.Wrapper):
             value = np.asarray(observation[key])
             if value.shape != shape:
                 raise EnvironmentFault(
-                    f"{self._name}: {call} returned {key!r} of shape {value.shape}, declared was {shape}."
+                    f"{self._name}: {call} returned {key!r} with shape {value.shape}; the declared shape is {shape}."
                 )
-            if value.dtype.kind == "f" and not (finite := _finite(value)).all():
+            if value.dtype.kind == "f" and not (finite := _is_finite(value)).all():
                 entry = int(np.flatnonzero(~finite)[0])
                 raise EnvironmentFault(f"{self._name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry}).")
 
 
-def _finite(value: np.ndarray) -> np.ndarray:
-    """Tell which entries are finite in single precision."""
-    return np.isfinite(value) if value.dtype.itemsize <= 4 else np.abs(value) <= LARGEST
+def _is_finite(value: np.ndarray) -> np.ndarray:
+    """Return which entries are finite in float32."""
+    return np.isfinite(value) if value.dtype.itemsize <= 4 else np.abs(value) <= FLOAT32_MAX
 
 
 def describe_error(error: BaseException) -> str:
-    """Return ``"ValueError: its message (file.py, line 12)"``, the line being where it was raised, NumPy left out."""
-    raised_through = traceback.extract_tb(error.__traceback__)
-    frames = [frame for frame in raised_through if "/numpy/" not in frame.filename]
+    """Return ``"ValueError: message (file.py, line 12)"``, with the last line of the traceback outside of NumPy."""
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in stack if "/numpy/" not in frame.filename]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     text = str(error).strip().rstrip(".")
     return f"{type(error).__name__}{': ' + text if text else ''}{where}"
 
 
-class Fault(str):
-    """The sentence of a fault as a method's return value, where an exception cannot travel."""
+class FaultMessage(str):
+    """The message of a fault as a method's return value, because a worker process cannot raise in the main process."""
 
 
-class Reporter(gym.Wrapper):
-    """Put the sentence of a fault into ``info[FAULT_KEY]`` instead of raising it.
+class FaultReporter(gym.Wrapper):
+    """Put the message of a fault into ``info[FAULT_KEY]`` instead of raising it.
 
-    A worker process of Stable-Baselines3 that meets an exception prints a traceback and dies, and the main
-    process hears nothing but a broken pipe. So the last good observation is returned with the sentence
-    beside it; :class:`rlher.envs.vec.GoalVecEnv` raises it where it can be caught.
+    A worker process of Stable-Baselines3 prints a traceback and dies on an exception, and the main process only sees a
+    broken pipe. So the last valid observation is returned with the message, and :class:`rlher.envs.vec.GoalVecEnv`
+    raises it in the main process.
 
     :param env: the outermost wrapper of the worker's environment.
     """
@@ -129,58 +131,58 @@ class Reporter(gym.Wrapper):
         self._last = _zeros(env.observation_space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, or report."""
+        """Reset the environment, or report its fault."""
         try:
             self._last, info = self.env.reset(seed=seed, options=options)
         except Exception as error:
-            return self._last, {FAULT_KEY: sentence(error)}
+            return self._last, {FAULT_KEY: fault_message(error)}
         return self._last, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step, or report; a reported step never ends the episode, because the worker would then reset."""
+        """Step the environment, or report its fault without ending the episode: the worker would reset it then."""
         try:
             self._last, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:
-            return self._last, 0.0, False, False, {FAULT_KEY: sentence(error)}
+            return self._last, 0.0, False, False, {FAULT_KEY: fault_message(error)}
         return self._last, float(reward), terminated, truncated, info
 
     def get_wrapper_attr(self, name: str) -> Any:
-        """Return an attribute of the wrapped environments; a method of it returns a :class:`Fault` where it raises."""
+        """Return an attribute of the wrapped environments; a method returns a :class:`FaultMessage` if it raises."""
         attribute = super().get_wrapper_attr(name)
         if not callable(attribute):
             return attribute
 
-        def reporting(*args: Any, **kwargs: Any) -> Any:
+        def call_and_report(*args: Any, **kwargs: Any) -> Any:
             try:
                 return attribute(*args, **kwargs)
             except Exception as error:
-                return Fault(sentence(error, name))
+                return FaultMessage(fault_message(error, name))
 
-        return reporting
+        return call_and_report
 
 
-class Unbuilt(gym.Env):
-    """Stands in a worker for an environment whose construction failed, and reports that at the first reset.
+class FailedEnv(gym.Env):
+    """Placeholder in a worker for an environment that could not be built; it reports that at the first reset.
 
-    :param fault: the sentence to report.
-    :param observation_space: of the environment that should be here.
-    :param action_space: of the environment that should be here.
+    :param fault: the message to report.
+    :param observation_space: of the environment that could not be built.
+    :param action_space: of the environment that could not be built.
     """
 
     def __init__(self, fault: str, observation_space: gym.Space, action_space: gym.Space) -> None:
         self._fault, self.observation_space, self.action_space = fault, observation_space, action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Report."""
+        """Report the fault."""
         return _zeros(self.observation_space), {FAULT_KEY: self._fault}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Report."""
+        """Report the fault."""
         return _zeros(self.observation_space), 0.0, False, False, {FAULT_KEY: self._fault}
 
 
-def sentence(error: Exception, call: str = "") -> str:
-    """Return what to tell a person about ``error``, which ``call`` raised."""
+def fault_message(error: Exception, call: str = "") -> str:
+    """Return the message for an error that the environment's ``call`` raised."""
     if isinstance(error, EnvironmentFault | UserError):
         return str(error)
     return f"the environment{f': {call}' if call else ''} raised {describe_error(error)}."

@@ -1,7 +1,7 @@
-"""highway-env's parking, observed at a third of the cost.
+"""A faster observation function for highway-env's parking environments.
 
-``KinematicsGoalObservation.observe`` builds two pandas frames to pick six numbers out of a dictionary, and a step calls
-it four times: two thirds of the environment's time. The function here picks the same numbers from the same dictionary.
+``KinematicsGoalObservation.observe`` builds two pandas frames to read six numbers from a dictionary. A step calls it
+four times, which takes two thirds of the environment's time. The function here reads the same numbers without pandas.
 """
 
 from collections import OrderedDict
@@ -14,9 +14,9 @@ def observe(self: Any) -> "OrderedDict[str, np.ndarray]":
     """Return what ``KinematicsGoalObservation.observe`` returns: three float64 arrays of shape (features,)."""
     vehicle = self.observer_vehicle
     if not vehicle:
-        nothing = np.zeros(len(self.features))
-        return OrderedDict(observation=nothing, achieved_goal=nothing.copy(), desired_goal=nothing.copy())
-    state, goal = (_features(thing.to_dict(), self) for thing in (vehicle, vehicle.goal))
+        zeros = np.zeros(len(self.features))
+        return OrderedDict(observation=zeros, achieved_goal=zeros.copy(), desired_goal=zeros.copy())
+    state, goal = (_features(each.to_dict(), self) for each in (vehicle, vehicle.goal))
     return OrderedDict(observation=state, achieved_goal=state.copy(), desired_goal=goal)
 
 
@@ -24,8 +24,8 @@ def _features(values: dict[str, float], observation: Any) -> np.ndarray:
     return np.array([values[name] for name in observation.features], dtype=np.float64) / observation.scales
 
 
-def quicken() -> None:
-    """Put :func:`observe` in the place of highway-env's own, in this process."""
+def patch_observation() -> None:
+    """Replace highway-env's own function by :func:`observe`, in this process."""
     from highway_env.envs.common.observation import KinematicsGoalObservation
 
     KinematicsGoalObservation.observe = observe

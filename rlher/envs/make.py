@@ -1,4 +1,4 @@
-"""From an environment's config to one environment, guarded and with one name for success."""
+"""Building one environment from its config, with all wrappers."""
 
 import sys
 from collections.abc import Sequence
@@ -12,37 +12,38 @@ from gymnasium.envs.registration import load_env_creator
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
-from rlher.envs.fault_guard import Guard, describe_error
+from rlher.envs.fault_guard import FaultGuard, describe_error
 from rlher.envs.native_output import native_stdout_to_stderr
 from rlher.envs.registration import ensure_registered
 from rlher.envs.relay import RelayGoals
-from rlher.envs.success_info import Outcome
+from rlher.envs.success_info import SuccessInfo
 from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
+WRAPPER_ADVICE = "wrap it in rlher.envs.goal_wrapper.GoalEnvWrapper."
+
 
 def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = False) -> gym.Env:
-    """Build one goal environment.
+    """Return one goal environment.
 
-    Its ``info`` always has ``is_success`` (and ``is_crash`` where ``cfg.crash_key`` is set), it is
-    truncated after ``cfg.max_episode_steps``, and whatever it does wrong in ``reset`` or ``step`` is
-    raised as one sentence.
+    Its ``info`` always has ``is_success`` (and ``is_crash`` if ``cfg.crash_key`` is set), it is truncated after
+    ``cfg.max_episode_steps``, and its ``reset`` and ``step`` raise EnvironmentFault for any error of the environment.
 
-    :param cfg: which environment, and what is known of it.
-    :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; one the environment does not declare in
-        ``metadata["render_modes"]`` is not asked for.
-    :param training: whether it is trained in: relay sub-goals and ``reward_offset`` apply.
+    :param cfg: the environment and its known properties.
+    :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
+        ``metadata["render_modes"]``.
+    :param training: whether it is used for training: relay sub-goals and ``reward_offset`` apply.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
-    :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
+    :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
-    env = make_bare(cfg, render_mode)
+    env = make_base_env(cfg, render_mode)
     try:
-        require_goal_interface(env, cfg.id)
+        validate_goal_interface(env, cfg.id)
     except UserError:
         env.close()
         raise
-    env = Outcome(env, cfg)
+    env = SuccessInfo(env, cfg)
     if training and cfg.success_reward is not None:
         env = EpisodeDiagnostics(env, cfg.success_reward)
     if cfg.action_repeat > 1:
@@ -51,7 +52,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
         env = RelayGoals(env, cfg.relay, _sparse_rewards(cfg), training)
     if training and cfg.reward_offset:
         env = RewardOffset(env, cfg.reward_offset)
-    return Guard(env, cfg.id)
+    return FaultGuard(env, cfg.id)
 
 
 def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
@@ -64,38 +65,37 @@ def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
     return low, high
 
 
-def make_bare(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
-    """Build the environment as gymnasium.make does, goal environment or not, with failures told in a sentence.
+def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
+    """Return the environment of ``gymnasium.make``, without our wrappers; it need not be a goal environment.
 
     :raises UserError: unknown id, module or keyword argument, or missing extra.
-    :raises EnvironmentFault: its constructor raised although it was given nothing of the user's.
+    :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
     ensure_registered(cfg.id, cfg.modules)
     env = _construct(cfg, render_mode)
-    _refuse_unknown_options(env, cfg)
+    _validate_highway_options(env, cfg)
     return env
 
 
-def require_goal_interface(env: gym.Env, name: str) -> None:
-    """Hold an environment against the least that hindsight needs: three keys and a reward function.
+def validate_goal_interface(env: gym.Env, name: str) -> None:
+    """Raise UserError unless an environment has the three observation keys and ``compute_reward``.
 
-    :raises UserError: naming what is missing.
+    :raises UserError: the message names what is missing.
     """
-    help_ = "A plain environment becomes a goal environment with rlher.envs.goal_wrapper.GoalEnvWrapper."
     space = env.observation_space
     if not isinstance(space, gym.spaces.Dict):
         raise UserError(
             f"{name} is not a goal environment: its observations are {type(space).__name__}, not a Dict of "
-            f"{', '.join(GOAL_KEYS)}. {help_}"
+            f"{', '.join(GOAL_KEYS)}; {WRAPPER_ADVICE}"
         )
     missing = [key for key in GOAL_KEYS if key not in space.spaces]
     if missing:
         raise UserError(
             f"{name} is not a goal environment: its observations have {', '.join(space.spaces)}, "
-            f"but no {' and no '.join(missing)}. {help_}"
+            f"but no {' and no '.join(missing)}; {WRAPPER_ADVICE}"
         )
     if not env.has_wrapper_attr("compute_reward"):
-        raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info). {help_}")
+        raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info); {WRAPPER_ADVICE}")
 
 
 def make_kwargs(cfg: EnvConfig) -> dict[str, Any]:
@@ -106,7 +106,10 @@ def make_kwargs(cfg: EnvConfig) -> dict[str, Any]:
 
 
 def render_modes(cfg: EnvConfig) -> Sequence[str]:
-    """List what an environment's class says it can draw; its constructor may take no render_mode otherwise.
+    """Return the render modes that an environment's class declares, without building it.
+
+    A class without any may have a constructor without ``render_mode``.
+
 
     :raises UserError: unknown id or module, or missing extra.
     """
@@ -122,7 +125,7 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         kwargs["render_mode"] = render_mode
     try:
         with native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
-            # gymnasium's own checker warns in many lines of what the contract check says in one, and costs time.
+            # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
             return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.DependencyNotInstalled as error:
         raise UserError(f"{cfg.id} needs a package that is not installed: {error}") from error
@@ -130,16 +133,16 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         raise UserError(f"{cfg.id} cannot be made: {error}") from error
     except TypeError as error:
         if "argument" not in str(error):
-            raise _construction_failed(cfg, kwargs, error) from error
-        # gymnasium appends the whole call to the message
+            raise _construction_error(cfg, kwargs, error) from error
+        # without the call that gymnasium appends to the message
         text = str(error).split(" was raised from the environment creator")[0]
         raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
     except Exception as error:
-        raise _construction_failed(cfg, kwargs, error) from error
+        raise _construction_error(cfg, kwargs, error) from error
 
 
-def _refuse_unknown_options(env: gym.Env, cfg: EnvConfig) -> None:
-    """Refuse a misspelt option of highway-env, which takes any key without a word and goes by its default."""
+def _validate_highway_options(env: gym.Env, cfg: EnvConfig) -> None:
+    """Raise UserError for an unknown option of highway-env, which ignores unknown keys."""
     default_config = getattr(env.unwrapped, "default_config", None)
     options = cfg.kwargs.get("config")
     if not callable(default_config) or not isinstance(options, dict):
@@ -148,12 +151,12 @@ def _refuse_unknown_options(env: gym.Env, cfg: EnvConfig) -> None:
     for name in options:
         if name not in known:
             env.close()
-            near = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
+            near = did_you_mean(name, known) or f"; use one of {', '.join(sorted(known))}"
             raise UserError(f"{cfg.id} has no option env.kwargs.config.{name}{near}.")
 
 
-def _construction_failed(cfg: EnvConfig, kwargs: dict[str, Any], error: Exception) -> Exception:
-    what = f"raised {describe_error(error)}."
+def _construction_error(cfg: EnvConfig, kwargs: dict[str, Any], error: Exception) -> Exception:
+    reason = f"raised {describe_error(error)}."
     if kwargs:
-        return UserError(f"{cfg.id} cannot be made with {kwargs}: its constructor {what}")
-    return EnvironmentFault(f"{cfg.id}: its constructor {what}")
+        return UserError(f"{cfg.id} cannot be made with {kwargs}: its constructor {reason}")
+    return EnvironmentFault(f"{cfg.id}: its constructor {reason}")

@@ -1,4 +1,4 @@
-"""Keeping what native libraries print out of our results."""
+"""Redirecting the output of native libraries from stdout to stderr."""
 
 import ctypes
 import os
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def native_stdout_to_stderr() -> Iterator[None]:
-    """Send what C code prints to stdout to stderr instead: PyBullet announces its arguments there, amid our JSON."""
+    """Redirect output of C code from stdout to stderr: PyBullet prints its arguments to stdout, where our JSON goes."""
     libc = ctypes.CDLL(None)
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        libc.fflush(None)  # what C still holds in its buffer would come out later, on the restored stdout
-        os.dup2(kept, 1)
-        os.close(kept)
+        libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
+        os.dup2(saved, 1)
+        os.close(saved)

@@ -1,4 +1,4 @@
-"""Making sure that an environment's id is known to gymnasium, by importing as little as possible."""
+"""Registration of environments with gymnasium, importing only the package that an id belongs to."""
 
 import contextlib
 import importlib
@@ -14,14 +14,17 @@ from rlher.core.errors import UserError, did_you_mean
 from rlher.envs import highway_patch
 from rlher.envs.catalog import yaml_ids, yaml_names
 
-# Importing one of these registers its environments. The pattern of ids says which to try first, because
-# highway_env takes longer to import than most commands take to answer; the others are tried before an id is
-# called unknown.
 FAMILIES = {
     "gymnasium_robotics": r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka",
     "highway_env": r"parking",
     "panda_gym": r"Panda",
 }
+"""Packages that register environments on import, and the pattern of their ids.
+
+A matching package is imported first, because highway_env alone takes longer to import than most commands to run; the
+others are imported before an id is reported as unknown.
+"""
+
 EXTRAS = {"panda_gym": "panda"}
 
 gym.register(id="BitFlipping-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv")
@@ -31,12 +34,12 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     """Import what registers ``env_id`` with gymnasium: ``modules`` first, then the package it seems to belong to.
 
     :param env_id: as gymnasium.make takes it, ``module:id`` included.
-    :param modules: packages to import in any case.
-    :raises UserError: a module cannot be imported, the id is unknown (the closest ones are named), or it
-        needs an extra that is not installed.
+    :param modules: packages to import first.
+    :raises UserError: a module cannot be imported, the id is unknown (the closest ids are named), or it needs an extra
+        that is not installed.
     """
     if not env_id:
-        raise UserError("no environment was named: set env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
+        raise UserError("env is not set; use env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
     module, _, name = env_id.rpartition(":")
     for package in [*modules, *([module] if module else [])]:
         _import(package)
@@ -51,15 +54,14 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     if name not in gym.registry:
         near = did_you_mean(name, yaml_names()) or did_you_mean(name, gym.registry)
         raise UserError(
-            f"no environment is called {name!r}{near}. `rlher list envs` prints those that come with a config; "
-            "one that a package of yours registers needs env.modules=[<package>]."
+            f"no environment is called {name!r}{near}. `rlher list envs` prints the "
+            "available ones; an environment of your own package needs env.modules=[<package>]."
         )
 
 
 def _import(module: str) -> None:
-    # The folder a command is given in is where a person keeps their module; console scripts leave it out of
-    # the path.
-    # Its full name, because a worker process may have been started in another folder.
+    # Modules of the working folder: console scripts do not have it in their path. Absolute, because a worker process
+    # may have another working folder.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
@@ -67,7 +69,7 @@ def _import(module: str) -> None:
     except ModuleNotFoundError as error:
         if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
             raise UserError(
-                f"env.modules names {module!r}, which cannot be imported: it is neither installed nor in this folder."
+                f"env.modules={module!r} cannot be imported; install it, or change to its folder."
             ) from None
         raise UserError(f"importing {module!r} failed: {error}.") from error
     except Exception as error:
@@ -75,7 +77,7 @@ def _import(module: str) -> None:
 
 
 def _import_quietly(family: str) -> None:
-    # These packages print release notices to stderr on import, which say nothing about the run at hand.
+    # These packages print release notices to stderr on import.
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             importlib.import_module(family)
@@ -83,11 +85,11 @@ def _import_quietly(family: str) -> None:
         wanted = os.environ.get("MUJOCO_GL")
         if not wanted or isinstance(error, ModuleNotFoundError):
             raise
-        raise UserError(  # MuJoCo loads what it would draw with on import, drawn or not
-            f"{family} cannot be imported while MUJOCO_GL={wanted}, which does not work here: unset it ({error})."
+        raise UserError(  # MuJoCo loads its OpenGL library on import
+            f"{family} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
         ) from error
     if family == "highway_env":
-        highway_patch.quicken()
+        highway_patch.patch_observation()
 
 
 def _how_to_install(name: str, family: str) -> str:
@@ -98,4 +100,4 @@ def _how_to_install(name: str, family: str) -> str:
         else f"pip install {family.replace('_', '-')}"
     )
     known = name in yaml_ids()
-    return f"{name} {'needs' if known else 'looks as if it needed'} {family}, which is not installed: {pip}"
+    return f"{name} {'needs' if known else 'seems to need'} {family}, which is not installed: {pip}"

@@ -1,4 +1,4 @@
-"""One name for success and one for a crash, whatever the environment calls them."""
+"""A wrapper that puts ``is_success`` and ``is_crash`` into ``info``, whatever keys the environment uses."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ import gymnasium as gym
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 
-# Fetch, Hand, Panda and parking say the first, the mazes the second; Stable-Baselines3 reads only the first.
 SUCCESS_KEYS = ("is_success", "success")
+"""Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
 
 
-class Outcome(gym.Wrapper):
-    """Put ``is_success``, and ``is_crash`` where there is a crash key, into every ``info``.
+class SuccessInfo(gym.Wrapper):
+    """Put ``is_success`` into every ``info``, and ``is_crash`` if there is a crash key.
 
-    Without ``cfg.success_key`` the usual keys are looked for, and without those a reward of at least
-    ``cfg.success_reward`` counts as success.
+    Success is the value of ``cfg.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if
+    there is none, whether ``compute_reward`` is at least ``cfg.success_reward``.
 
     :param env: a goal environment.
     :param cfg: its ``success_key``, ``crash_key`` and ``success_reward`` are used.
@@ -26,19 +26,19 @@ class Outcome(gym.Wrapper):
         self._cfg = cfg
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step, and name the outcome.
+        """Step the environment and add the keys to ``info``.
 
-        :raises EnvironmentFault: an episode ended and nothing says whether it was a success.
+        :raises EnvironmentFault: an episode ended, and nothing tells whether it was a success.
         """
         observation, reward, terminated, truncated, info = self.env.step(action)
-        success = self._success(observation, info, over=bool(terminated or truncated))
-        # A copy, because environments have been seen to hand out the same dict twice.
+        success = self._is_success(observation, info, ended=bool(terminated or truncated))
+        # A copy, because some environments return the same dict twice.
         info = {**info, "is_success": success}
         if self._cfg.crash_key is not None:
             info["is_crash"] = bool(info.get(self._cfg.crash_key, False))
         return observation, reward, terminated, truncated, info
 
-    def _success(self, observation: Any, info: dict[str, Any], over: bool) -> bool:
+    def _is_success(self, observation: Any, info: dict[str, Any], ended: bool) -> bool:
         keys = SUCCESS_KEYS if self._cfg.success_key is None else (self._cfg.success_key,)
         for name in keys:
             if name in info:
@@ -47,9 +47,9 @@ class Outcome(gym.Wrapper):
             compute_reward = self.get_wrapper_attr("compute_reward")
             reward = compute_reward(observation["achieved_goal"], observation["desired_goal"], info)
             return bool(reward >= self._cfg.success_reward)
-        if not over:  # some environments speak up only at the end
+        if not ended:  # some environments set the key at the end of an episode only
             return False
         raise EnvironmentFault(
-            f"{self._cfg.id}: an episode ended and `info` has no {' or '.join(map(repr, keys))} "
-            f"(it has {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
+            f"{self._cfg.id}: an episode ended, but `info` has no {' or '.join(map(repr, keys))} "
+            f"(only {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
         )

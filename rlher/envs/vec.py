@@ -1,4 +1,4 @@
-"""Several environments stepped together, in this process or in one process each."""
+"""Vectorised goal environments, in this process or in one process each."""
 
 import multiprocessing
 from collections.abc import Callable, Sequence
@@ -13,64 +13,66 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.envs.fault_guard import FAULT_KEY, Fault, Reporter, Unbuilt, sentence
+from rlher.envs.fault_guard import FAULT_KEY, FailedEnv, FaultMessage, FaultReporter, fault_message
 from rlher.envs.make import make_env
-from rlher.envs.subproc import Workers, leave_signals_to_main
+from rlher.envs.subproc import RestartingSubprocVecEnv
+from rlher.envs.worker_process import ignore_run_signals
 
 STEP_SECONDS = 300.0
-"""Seconds a step in a process of its own may take, unless the config says: no simulator that works is as slow."""
+"""Default of ``env.step_timeout``: far longer than a step of any working simulator."""
 
 
 def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "auto") -> VecEnv:
-    """Build ``n_envs`` environments behind Stable-Baselines3's interface, each monitored, no two seeded alike.
+    """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
-    :param cfg: which environment.
-    :param n_envs: how many, at least 1.
-    :param seed: of the whole group; every environment and action space gets a stream of its own from it.
-    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each; ``"auto"``: the
-        latter from two on.
-    :return: a vectorised environment; closing it ends its processes.
+    :param cfg: the environment.
+    :param n_envs: number of environments, at least 1.
+    :param seed: seed of the group; each environment and the action space get their own seeds from it.
+    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each; ``"auto"``: ``"subproc"`` for two
+        or more.
+    :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
+        raise EnvironmentFault, with the same message from either kind, also if a process is lost more than
+        ``cfg.max_restarts`` times without a finished episode; until then a new process replaces it, see
+        :class:`~rlher.envs.subproc.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
-    :raises EnvironmentFault: by its ``reset``, ``step`` and ``env_method``, with the same sentence from one
-        process and from many; also when a process dies or hangs more than ``cfg.max_restarts`` times without a
-        finished episode in between. Before that a fresh one takes its place, see :class:`~rlher.envs.subproc.Workers`.
     """
     first = _monitored(cfg)
     envs: VecEnv
-    if in_processes(n_envs, vec_env):
-        # A worker that cannot build its environment still has to answer what its spaces are.
+    if uses_processes(n_envs, vec_env):
+        # A worker that fails to build its environment still has to return its spaces.
         spaces = first.observation_space, first.action_space
         first.close()
-        # The server of new processes imports the slow part once; each worker is then forked from it in no time.
+        # The fork server imports the slow modules once, and workers start in milliseconds.
         multiprocessing.set_forkserver_preload(["stable_baselines3.common.vec_env.subproc_vec_env"])
         timeout = STEP_SECONDS if cfg.step_timeout is None else cfg.step_timeout or None
-        envs = Workers([partial(_worker_env, cfg, *spaces)] * n_envs, cfg.id, timeout, cfg.max_restarts)
+        builder = partial(_worker_env, cfg, *spaces)
+        envs = RestartingSubprocVecEnv([builder] * n_envs, cfg.id, timeout, cfg.max_restarts)
     else:
         builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(_monitored, cfg)] * (n_envs - 1)]
         envs = DummyVecEnv(builders)
-    guarded = GoalVecEnv(envs)
-    guarded.seed(seed)
-    return guarded
+    goal_envs = GoalVecEnv(envs)
+    goal_envs.seed(seed)
+    return goal_envs
 
 
-def in_processes(n_envs: int, vec_env: str) -> bool:
-    """Tell whether environments run in processes of their own, which can be ended and replaced."""
+def uses_processes(n_envs: int, vec_env: str) -> bool:
+    """Return whether environments run in worker processes, which can be ended and replaced."""
     return n_envs > 1 if vec_env == "auto" else vec_env == "subproc"
 
 
 class GoalVecEnv(VecEnvWrapper):
-    """Raise what a worker process reported, and give every environment a seed of its own.
+    """Raise the faults that worker processes report, and give every environment its own seed.
 
-    :param venv: environments of :func:`make_goal_envs`.
+    :param venv: the vectorised environments of :func:`make_goal_envs`.
     """
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seed the next reset, and the action spaces.
+        """Seed the next reset and the action space.
 
-        Stable-Baselines3 would give environment i the seed ``seed + i``, so that runs with seeds 0 and 1
-        share all but one of their environments.
+        Stable-Baselines3 gives environment i the seed ``seed + i``, so runs with seeds 0 and 1 would share all but one
+        of their environments.
 
-        :return: the seeds, one per environment.
+        :return: one seed per environment.
         """
         states = np.random.SeedSequence(seed).generate_state(self.num_envs + 1)
         seeds: list[int | None] = [int(state) for state in states[:-1]]
@@ -79,9 +81,9 @@ class GoalVecEnv(VecEnvWrapper):
         return seeds
 
     def reset(self) -> VecEnvObs:
-        """Reset all.
+        """Reset all environments.
 
-        :raises EnvironmentFault: one of them failed.
+        :raises EnvironmentFault: an environment failed.
         """
         observations = self.venv.reset()
         self._raise_reported(self.venv.reset_infos)
@@ -89,9 +91,9 @@ class GoalVecEnv(VecEnvWrapper):
         return observations
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Wait for all.
+        """Wait for the results of a step.
 
-        :raises EnvironmentFault: one of them failed, in ``step`` or in the ``reset`` after an episode's end.
+        :raises EnvironmentFault: an environment failed, in ``step`` or in the ``reset`` after an episode's end.
         """
         observations, rewards, dones, infos = self.venv.step_wait()
         self._raise_reported(infos)
@@ -105,11 +107,11 @@ class GoalVecEnv(VecEnvWrapper):
     ) -> list[Any]:
         """Call a method of each environment.
 
-        :raises EnvironmentFault: it raised in another process. (In this one, its own exception comes through.)
+        :raises EnvironmentFault: it raised in a worker process. (In this process its own exception is raised.)
         """
         results = self.venv.env_method(method_name, *method_args, indices=indices, **method_kwargs)
         for result in results:
-            if isinstance(result, Fault):
+            if isinstance(result, FaultMessage):
                 raise EnvironmentFault(str(result))
         return results
 
@@ -125,8 +127,8 @@ def _monitored(cfg: EnvConfig) -> Monitor:
 
 
 def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.Space) -> gym.Env:
-    leave_signals_to_main()
+    ignore_run_signals()
     try:
-        return Reporter(_monitored(cfg))
+        return FaultReporter(_monitored(cfg))
     except Exception as error:
-        return Unbuilt(sentence(error), observation_space, action_space)
+        return FailedEnv(fault_message(error), observation_space, action_space)

@@ -20,7 +20,7 @@ from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, first_line
 from rlher.envs import make_env
-from rlher.envs.contract.probe import describe
+from rlher.envs.contract.probe import probe
 from rlher.evaluation.agent import Agent
 from rlher.evaluation.policy import make_policy
 
@@ -66,7 +66,7 @@ def load_agent(path: Path, env_config: EnvConfig, config: ReplayConfig, render_m
     :raises UserError: it cannot be read here, or was trained in another environment.
     """
     kind = _class_of(path)
-    env_config = describe(env_config)
+    env_config = probe(env_config)
     env = make_env(env_config, render_mode=render_mode)
     normalizer_file = _normalizer_beside(path)
     names = f"{path} and {normalizer_file}" if normalizer_file else str(path)

@@ -12,8 +12,8 @@ from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.envs.contract.checker import require_goal_env
-from rlher.envs.contract.probe import describe
+from rlher.envs.contract.checker import validate_goal_env
+from rlher.envs.contract.probe import probe
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.rendering import before_building
 from rlher.envs.replayable import Repeatable
@@ -88,7 +88,7 @@ def _probe(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
     :return: its config with the open values filled in; a line for each warning and each probed value.
     :raises UserError, EnvironmentFault: it is not a goal environment, or violates its contract.
     """
-    env = describe(given)
-    warnings = [finding.sentence for finding in require_goal_env(env) if finding.level == "warning"]
+    env = probe(given)
+    warnings = [finding.message for finding in validate_goal_env(env) if finding.level == "warning"]
     found = {item.name: getattr(env, item.name) for item in fields(env) if getattr(given, item.name) is None}
     return env, [*warnings, *(f"env.{name}={value}: probed" for name, value in found.items() if value is not None)]

@@ -7,7 +7,7 @@ from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import EnvironmentFault
-from rlher.envs.vec import in_processes
+from rlher.envs.vec import uses_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training import messages
@@ -24,7 +24,7 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
-    if config.env.step_timeout and not in_processes(config.n_envs, config.vec_env):
+    if config.env.step_timeout and not uses_processes(config.n_envs, config.vec_env):
         notes.append(messages.step_timeout_ignored(config.env.step_timeout))
     return notes
 

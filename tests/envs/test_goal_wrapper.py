@@ -1,3 +1,5 @@
+"""GoalEnvWrapper turns a plain environment into a goal environment."""
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -5,7 +7,7 @@ import pytest
 from rlher.config.environment import EnvConfig
 from rlher.envs import make_env
 from rlher.envs.contract.checker import check_goal_env
-from rlher.envs.contract.probe import describe
+from rlher.envs.contract.probe import probe
 from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.vec import make_goal_envs
 
@@ -13,17 +15,17 @@ CAR = EnvConfig(id="CarToGoal-v0", modules=["goal_mountain_car"])
 
 
 def test_the_documented_example_passes_the_check_without_a_warning():
-    assert {finding.level for finding in check_goal_env(CAR)} == {"ok"}
+    assert {finding.level for finding in check_goal_env(CAR).findings} == {"ok"}
 
 
-def test_it_is_described_by_its_id_alone():
-    cfg = describe(CAR)
+def test_probing_finds_its_properties():
+    cfg = probe(CAR)
     assert (cfg.success_key, cfg.ends_on_success, cfg.reward_range) == ("is_success", True, [-1.0, 0.0])
     assert (cfg.success_reward, cfg.max_episode_steps) == (0.0, 200)
 
 
 @pytest.mark.parametrize("vec_env", ["dummy", "subproc"])
-def test_it_runs_in_one_process_and_in_many(vec_env):
+def test_it_runs_in_this_process_and_in_workers(vec_env):
     envs = make_goal_envs(CAR, 2, 0, vec_env)
     assert envs.reset()["achieved_goal"].shape == (2, 1)
     rewards = envs.env_method("compute_reward", np.zeros((3, 1)), np.array([[0.0], [1.0], [0.01]]), {}, indices=[0])
@@ -31,7 +33,7 @@ def test_it_runs_in_one_process_and_in_many(vec_env):
     envs.close()
 
 
-def test_its_achieved_goal_is_the_function_of_the_observation():
+def test_the_achieved_goal_is_goal_of_the_observation():
     env = make_env(CAR)
     observation, _ = env.reset(seed=3)
     for _ in range(5):
@@ -39,7 +41,7 @@ def test_its_achieved_goal_is_the_function_of_the_observation():
         assert observation["achieved_goal"] == pytest.approx(observation["observation"][:1])
 
 
-def test_goals_and_starts_come_from_different_streams():
+def test_goals_and_starts_are_independent():
     env = make_env(CAR)
     starts, goals = zip(
         *[(each["achieved_goal"][0], each["desired_goal"][0]) for each in (env.reset(seed=s)[0] for s in range(100))],
@@ -50,7 +52,7 @@ def test_goals_and_starts_come_from_different_streams():
     assert env.reset()[0]["desired_goal"] != env.reset()[0]["desired_goal"]
 
 
-def test_a_goal_can_be_given_and_reached():
+def test_reset_options_set_the_goal():
     env = make_env(CAR)
     observation, _ = env.reset(seed=0, options={"desired_goal": [-0.5]})
     assert observation["desired_goal"] == pytest.approx([-0.5])
@@ -58,7 +60,7 @@ def test_a_goal_can_be_given_and_reached():
     assert (reward, terminated, info["is_success"]) == (0.0, True, True)
 
 
-def test_success_need_not_end_an_episode_and_goals_may_be_drawn_by_a_function():
+def test_ends_on_success_and_draw_goal():
     env = GoalEnvWrapper(
         gym.make("MountainCarContinuous-v0"),
         goal_of=lambda observation: observation[:1],
@@ -73,7 +75,7 @@ def test_success_need_not_end_an_episode_and_goals_may_be_drawn_by_a_function():
     assert (reward, terminated, info["is_success"]) == (1.0, False, True)
 
 
-def test_goals_that_cannot_be_drawn_are_refused():
-    endless = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
-    with pytest.raises(ValueError, match="give draw_goal"):
-        GoalEnvWrapper(gym.make("MountainCarContinuous-v0"), lambda o: o, lambda a, d: 0, endless)
+def test_an_unbounded_goal_space_needs_draw_goal():
+    unbounded = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    with pytest.raises(ValueError, match="draw_goal"):
+        GoalEnvWrapper(gym.make("MountainCarContinuous-v0"), lambda o: o, lambda a, d: 0, unbounded)

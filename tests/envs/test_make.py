@@ -1,3 +1,5 @@
+"""Building one environment: the user's mistakes, wrappers and success keys."""
+
 import sys
 
 import numpy as np
@@ -14,40 +16,40 @@ def hostile(name: str, **keys) -> EnvConfig:
 
 
 @pytest.mark.parametrize(
-    ("cfg", "told"),
+    ("cfg", "named"),
     [
-        (EnvConfig(), "no environment was named"),
+        (EnvConfig(), "env="),
         (EnvConfig(id="fetchreach-V4"), "did you mean 'FetchReach-v4'"),
         (EnvConfig(id="Fetchreach"), "did you mean 'FetchReach-v4'"),
         (EnvConfig(id="parking-v1"), "'parking-v0'"),
-        (EnvConfig(id="qqqqqqqqqq"), r"no environment is called 'qqqqqqqqqq'\. `rlher list envs`"),
-        (EnvConfig(id="LineEnv-v0", modules=["hostile_env"]), "'hostile_env', which cannot be imported"),
-        (EnvConfig(id="no_such_module:Foo-v0"), "'no_such_module', which cannot be imported"),
-        (hostile("LineEnv", kwargs={"length": 3}), r"LineEnv-v0 does not take.*unexpected keyword argument 'length'"),
-        (EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 0}), "BitFlipping-v0 cannot be made.*n_bits=0 is too small"),
+        (EnvConfig(id="qqqqqqqqqq"), "'qqqqqqqqqq'.*`rlher list envs`"),
+        (EnvConfig(id="LineEnv-v0", modules=["hostile_env"]), "env.modules='hostile_env'"),
+        (EnvConfig(id="no_such_module:Foo-v0"), "'no_such_module'"),
+        (hostile("LineEnv", kwargs={"length": 3}), r"LineEnv-v0 .*env.kwargs=.*'length'"),
+        (EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 0}), "BitFlipping-v0 .*n_bits=0"),
         (
             EnvConfig(id="parking-v0", kwargs={"config": {"add_wals": False}}),
-            "no option .*add_wals .did you mean 'add_walls'",
+            "env.kwargs.config.add_wals .*'add_walls'",
         ),
-        (EnvConfig(id="CartPole-v1"), "not a goal environment: its observations are Box"),
-        (hostile("LacksKey"), "no achieved_goal"),
+        (EnvConfig(id="CartPole-v1"), "CartPole-v1 .*GoalEnvWrapper"),
+        (hostile("LacksKey"), "achieved_goal"),
     ],
 )
-def test_the_users_mistakes_are_told(cfg, told):
-    with pytest.raises(UserError, match=told):
+def test_a_mistake_raises_user_error_that_names_it(cfg, named):
+    with pytest.raises(UserError, match=named):
         make_env(cfg)
 
 
-def test_a_missing_extra_names_its_pip_line(monkeypatch):
+def test_a_missing_extra_names_the_pip_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "panda_gym", None)
-    with pytest.raises(UserError, match=r"PandaReach-v3 needs panda_gym.*pip install 'rlher\[panda\]'"):
+    with pytest.raises(UserError, match=r"PandaReach-v3 .*pip install 'rlher\[panda\]'"):
         ensure_registered("PandaReach-v3")
 
 
-def test_a_module_that_raises_on_import_is_told(tmp_path, monkeypatch):
+def test_a_module_that_raises_on_import_is_a_user_error(tmp_path, monkeypatch):
     (tmp_path / "broken_module.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="importing 'broken_module' failed: ZeroDivisionError"):
+    with pytest.raises(UserError, match=r"'broken_module'.*ZeroDivisionError"):
         make_env(EnvConfig(id="LineEnv-v0", modules=["broken_module"]))
 
 
@@ -60,18 +62,18 @@ def test_a_module_may_lie_in_the_working_folder(tmp_path, monkeypatch):
     assert make_env(EnvConfig(id="Mine-v0", modules=["my_own_envs"])).reset(seed=0)
 
 
-def test_a_constructor_that_raises_by_itself_is_the_environments_fault():
-    with pytest.raises(EnvironmentFault, match="its constructor raised ValueError: no licence"):
+def test_a_constructor_that_raises_without_arguments_is_a_fault():
+    with pytest.raises(EnvironmentFault, match=r"RaisesInInit-v0.*ValueError: no licence"):
         make_env(hostile("RaisesInInit"))
 
 
-def test_the_episode_limit_is_the_configs():
+def test_max_episode_steps_truncates():
     env = make_env(hostile("LineEnv", max_episode_steps=3))
     env.reset(seed=1)
     assert [env.step(np.zeros(1))[3] for _ in range(3)] == [False, False, True]
 
 
-def test_a_named_success_key_is_the_one_that_counts():
+def test_success_key_selects_the_key():
     env = make_env(hostile("Crashes", success_key="crashed"))
     env.reset(seed=1)
     infos = [env.step(np.ones(1))[4] for _ in range(6)]
@@ -79,7 +81,7 @@ def test_a_named_success_key_is_the_one_that_counts():
     assert any(info["is_success"] for info in infos)
 
 
-def test_a_maze_says_success_under_the_common_name():
+def test_the_success_of_a_maze_is_is_success():
     env = make_env(EnvConfig(id="PointMaze_UMaze-v3"))
     env.reset(seed=0)
     env.unwrapped.goal = env.unwrapped.point_env.init_qpos[:2] + 5

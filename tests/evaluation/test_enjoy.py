@@ -406,7 +406,7 @@ def test_a_renderer_asked_for_in_vain_is_told_where_nothing_is_drawn(
 ) -> None:
     done = alone("evaluate", reach, tmp_path, PYTHONPATH=no_opengl, MUJOCO_GL="egl")
     assert done.returncode == 2
-    assert "MUJOCO_GL=egl, which does not work here: unset it" in done.stderr
+    assert "MUJOCO_GL=egl does not work here" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""Small goal environments, each broken in one way, registered on import as a user's module would."""
+"""Small goal environments that each violate the contract in one way; importing this module registers them."""
 
 import ctypes
 import multiprocessing
@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 
 class LineEnv(gym.Env):
-    """Walk along a line to a point; -1 a step, 0 at the goal, which ends the episode. Sound, the others break it."""
+    """Walk along a line to a point: reward -1 per step, 0 at the goal, which ends the episode. The valid base class."""
 
     def __init__(self) -> None:
         box = spaces.Box(-10.0, 10.0, (1,), dtype=np.float32)
@@ -75,7 +75,7 @@ class Dies(LineEnv):
         os._exit(7)
 
 
-DEEDS = {
+FAILURES = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "segfault": lambda: ctypes.string_at(0),
     "exit": lambda: os._exit(7),
@@ -84,50 +84,51 @@ DEEDS = {
 
 
 class Mortal(LineEnv):
-    """Does itself in, in a process of its own only: when a test plays it to see whether it is sound it lives.
+    """Fails in a worker process, but not in the main process, where the contract check runs it.
 
-    :param how: a key of ``DEEDS``.
-    :param marks: folder in which every death leaves a file, so that there are ``times`` of them.
-    :param at: step of an episode.
-    :param chance: probability of death at that step; ``at=0`` is any step.
+    :param how: failure, a key of ``FAILURES``.
+    :param marks: folder with one file per failure so far.
+    :param times: number of failures, after which it works.
+    :param at: step of an episode; 0: any step.
+    :param chance: probability of failure at that step.
     """
 
     def __init__(self, how: str = "kill", marks: str = ".", times: int = 1, at: int = 3, chance: float = 1.0) -> None:
         super().__init__()
-        self.deed, self.marks, self.times, self.at, self.chance = DEEDS[how], Path(marks), times, at, chance
+        self.fail, self.marks, self.times, self.at, self.chance = FAILURES[how], Path(marks), times, at, chance
 
     def step(self, action):
-        here = multiprocessing.parent_process() is not None and self.at in (0, self.steps + 1)
-        if here and random.random() < self.chance:
+        may_fail = multiprocessing.parent_process() is not None and self.at in (0, self.steps + 1)
+        if may_fail and random.random() < self.chance:
             for number in range(self.times):
                 try:
                     (self.marks / str(number)).touch(exist_ok=False)
                 except FileExistsError:
                     continue
-                self.deed()
+                self.fail()
         return super().step(action)
 
 
 class Poisoned(LineEnv):
-    """Is sound until a file exists, and from then on not, at the second step of an episode.
+    """Works until a file exists, and then fails at the second step of an episode.
 
-    :param how: ``raise``, ``reset``, ``reward`` or ``observation``.
+    :param how: failure: ``raise``, ``reset``, ``reward`` or ``observation``.
     :param once: the file.
-    :param where: ``main`` or ``worker``: the kind of process it is not sound in.
+    :param where: kind of process it fails in: ``main`` or ``worker``.
     """
 
     def __init__(self, how: str = "raise", once: str = "nowhere", where: str = "main") -> None:
         super().__init__()
-        self.how, self.once, self.here = how, Path(once), where == _kind_of_process()
+        self.how, self.once, self.may_fail = how, Path(once), where == _process_kind()
 
     def reset(self, **kwargs):
-        if self.how == "reset" and self.here and self.once.exists():
+        if self.how == "reset" and self.may_fail and self.once.exists():
             raise OSError("the cable is loose")
         return super().reset(**kwargs)
 
     def step(self, action):
         observation, reward, *rest = super().step(action)
-        if self.here and self.steps == 2 and self.once.exists():
+        if self.may_fail and self.steps == 2 and self.once.exists():
             if self.how == "raise":
                 raise ValueError("the motor is on fire")
             if self.how == "reward":
@@ -137,7 +138,7 @@ class Poisoned(LineEnv):
         return observation, reward, *rest
 
 
-def _kind_of_process() -> str:
+def _process_kind() -> str:
     return "main" if multiprocessing.parent_process() is None else "worker"
 
 
@@ -206,21 +207,21 @@ class OutOfSpace(LineEnv):
 
 
 class PlainReward(LineEnv):
-    """Its compute_reward knows single goals only, which is what most people write."""
+    """compute_reward takes single goals only, as in many published environments."""
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         return 0.0 if np.linalg.norm(achieved_goal - desired_goal) < 0.3 else -1.0
 
 
 class FixedGoals(LineEnv):
-    """Its compute_reward raises on a batch."""
+    """compute_reward raises on a batch."""
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         return 0.0 if abs(float(achieved_goal[0].item()) - float(desired_goal[0])) < 0.3 and info is not None else -1.0
 
 
 class TwoConventions(LineEnv):
-    """Pays -1 and 0 in step, 0 and 1 in compute_reward: a mistake seen in a published HER example."""
+    """Rewards are -1 and 0 in step, 0 and 1 in compute_reward: a mistake seen in a published HER example."""
 
     def step(self, action):
         observation, reward, *rest = super().step(action)
@@ -237,7 +238,7 @@ class ActionCost(LineEnv):
 
 
 class Crashes(LineEnv):
-    """A crash costs 5 more, ends the episode, and is no business of compute_reward."""
+    """A crash costs 5 more and ends the episode; compute_reward does not know of it."""
 
     def step(self, action):
         observation, reward, terminated, truncated, info = super().step(action)
@@ -264,7 +265,7 @@ class BatchUnsafeTermination(LineEnv):
 
 
 class Silent(LineEnv):
-    """Says nothing about success."""
+    """`info` has no success key."""
 
     def step(self, action):
         observation, reward, terminated, truncated, _ = super().step(action)
@@ -272,7 +273,7 @@ class Silent(LineEnv):
 
 
 class Dense(Silent):
-    """Nor does its reward."""
+    """`info` has no success key, and the reward is dense."""
 
     def step(self, action):
         observation, _, _, truncated, info = super().step(action)
@@ -282,7 +283,22 @@ class Dense(Silent):
         return -np.linalg.norm(achieved_goal - desired_goal, axis=-1)
 
 
+class VaryingTruncation(LineEnv):
+    """Has no time limit of its own, and is truncated after 5, 6 or 7 steps."""
+
+    episodes = 0
+
+    def reset(self, **kwargs):
+        self.episodes += 1
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        observation, reward, _, _, info = super().step(np.zeros(1))
+        return observation, reward, False, self.steps == 5 + self.episodes % 3, info
+
+
 HOSTILE = [env for env in list(globals().values()) if isinstance(env, type) and issubclass(env, LineEnv)]
 for env in HOSTILE:
-    gym.register(id=f"{env.__name__}-v0", entry_point=env, max_episode_steps=20)
+    limit = None if env is VaryingTruncation else 20
+    gym.register(id=f"{env.__name__}-v0", entry_point=env, max_episode_steps=limit)
 gym.register(id="Endless-v0", entry_point=Dense)

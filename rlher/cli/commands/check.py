@@ -7,7 +7,7 @@ from typing import Any
 from rlher.config.check import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.envs.contract.checker import Examination, examine
+from rlher.envs.contract.checker import CheckResult, check_goal_env
 
 MARKS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "error": "[red]✗[/]"}
 
@@ -19,7 +19,7 @@ def check(config: CheckConfig) -> int:
     :raises UserError: there is no such environment, or it cannot be made.
     """
     try:
-        found = examine(config.env, config.seed)
+        found = check_goal_env(config.env, config.seed)
     except EnvironmentFault as error:  # its constructor; nothing else can be said of it
         if config.json:
             print(json.dumps({"env": config.env.id, "ok": False, "findings": [_finding("error", str(error))]}))
@@ -32,7 +32,7 @@ def check(config: CheckConfig) -> int:
     return EnvironmentFault.exit_code if found.errors else 0
 
 
-def _properties(found: Examination) -> dict[str, Any]:
+def _properties(found: CheckResult) -> dict[str, Any]:
     """Return what the rest of the program goes by."""
     cfg: EnvConfig = found.cfg
     names = (
@@ -47,7 +47,7 @@ def _properties(found: Examination) -> dict[str, Any]:
     return {name: getattr(cfg, name) for name in names}
 
 
-def _spaces(found: Examination) -> dict[str, str]:
+def _spaces(found: CheckResult) -> dict[str, str]:
     parts = getattr(found.observation_space, "spaces", {"observation": found.observation_space})
     return {**{key: str(space) for key, space in parts.items()}, "action": str(found.action_space)}
 
@@ -56,18 +56,18 @@ def _finding(level: str, sentence: str) -> dict[str, str]:
     return {"level": level, "sentence": sentence}
 
 
-def _print_json(found: Examination) -> None:
+def _print_json(found: CheckResult) -> None:
     result = {
         "env": found.cfg.id,
         "ok": not found.errors,
         "properties": _properties(found),
         "spaces": _spaces(found),
-        "findings": [_finding(finding.level, finding.sentence) for finding in found.findings],
+        "findings": [_finding(finding.level, finding.message) for finding in found.findings],
     }
     print(json.dumps(result))
 
 
-def _print_text(found: Examination) -> None:
+def _print_text(found: CheckResult) -> None:
     from rich.console import Console
     from rich.markup import escape
 
@@ -79,7 +79,7 @@ def _print_text(found: Examination) -> None:
         console.print(escape(f"{key:<{width}}  {text}"), soft_wrap=True)
     console.print()
     for finding in found.findings:
-        sentence = textwrap.fill(finding.sentence, max(console.width - 2, 40), subsequent_indent="  ")
+        sentence = textwrap.fill(finding.message, max(console.width - 2, 40), subsequent_indent="  ")
         console.print(f"{MARKS[finding.level]} {escape(sentence)}", soft_wrap=True)
     console.print("\ntraining would be refused" if found.errors else "\nready to train on")
 

@@ -1,1 +1,1 @@
-"""The goal-environment contract: checking an environment against it and probing what the config leaves open."""
+"""The goal-environment contract: checking an environment against it, and probing properties the config leaves open."""

@@ -1,20 +1,22 @@
-"""One result of the goal-env check."""
+"""One result of the contract check."""
 
 from dataclasses import dataclass
 from typing import Literal
 
+Level = Literal["ok", "warning", "error"]
+
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence and how bad it is.
+    """A message and its level.
 
-    :param level: ``"ok"``; ``"warning"``: training works, but slower or less surely; ``"error"``: it would
-        not.
-    :param sentence: for a person.
-    :param fault: whether the environment broke down, rather than being declared or written for something
-        else.
+    :param level: ``"ok"``; ``"warning"``: training works, but may be slower or less reliable; ``"error"``: training is
+        refused.
+    :param message: for the user.
+    :param check: name of the check it comes from, a key of ``rlher.envs.contract.checker.CHECKS``, ``"interface"``, or
+        ``"fault"``: the environment failed while it was checked.
     """
 
-    level: Literal["ok", "warning", "error"]
-    sentence: str
-    fault: bool = False
+    level: Level
+    message: str
+    check: str = ""

@@ -1,4 +1,4 @@
-"""Finding out what nobody has said about an environment, by playing it at random for half a second."""
+"""Probing the properties of an environment that its config leaves open, by random episodes."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,95 +7,96 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
-from rlher.envs.contract.random_rollout import Recording, play, reward_of
-from rlher.envs.fault_guard import Guard
-from rlher.envs.make import make_bare, require_goal_interface
+from rlher.envs.contract.random_rollout import Recording, compute_single_reward, record_random_rollout
+from rlher.envs.fault_guard import FaultGuard
+from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.success_info import SUCCESS_KEYS
 
-PAIRS = 40  # pairs of goals whose rewards are looked at
+PAIRS = 40
+"""Number of goal pairs whose rewards are computed."""
+
 CRASH_KEYS = ("is_crash", "crashed")
-# One of these unknown is worth playing for. (No crash key may simply mean that nothing can crash.)
 PROBED = ("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range")
+"""Properties that start the probing if null. A null crash key may mean that the environment has no crashes."""
 
 
-def describe(cfg: EnvConfig) -> EnvConfig:
-    """Return a copy of ``cfg`` in which what was null is filled in, as far as random play tells.
+def probe(cfg: EnvConfig) -> EnvConfig:
+    """Return a copy of ``cfg`` in which properties that are null are filled in as far as random episodes show them.
 
-    What is given is never overwritten, and where nothing is null nothing is built. What stays null: a
-    success key where no usual one is in ``info``, ``success_reward`` where the reward is dense,
-    ``ends_on_success`` where no success was seen and the environment has no ``compute_terminated``, and an
-    episode's limit where none was reached.
+    Properties that are set are never changed, and the environment is built only if one is null. These stay null: the
+    success key if no usual one is in ``info``, ``success_reward`` if the reward is dense, ``ends_on_success`` if no
+    success was seen and the environment has no ``compute_terminated``, and ``max_episode_steps`` if no episode was
+    truncated or not all of them after equally many steps.
 
     :raises UserError: as :func:`rlher.envs.make.make_env`.
-    :raises EnvironmentFault: it broke down in play.
+    :raises EnvironmentFault: it failed during the random episodes.
     """
     if all(getattr(cfg, name) is not None for name in PROBED):
         return replace(cfg, name=cfg.name or cfg.id)
-    env = make_bare(cfg)
+    env = make_base_env(cfg)
     try:
-        require_goal_interface(env, cfg.id)
-        return fill(cfg, env, play(Guard(env, cfg.id)))
+        validate_goal_interface(env, cfg.id)
+        return fill_from_recording(cfg, env, record_random_rollout(FaultGuard(env, cfg.id)))
     finally:
         env.close()
 
 
-def fill(cfg: EnvConfig, env: gym.Env, recording: Recording) -> EnvConfig:
-    """Return a copy of ``cfg`` in which what was null is filled in from a recording of ``env``."""
-    found: dict[str, Any] = {
+def fill_from_recording(cfg: EnvConfig, env: gym.Env, recording: Recording) -> EnvConfig:
+    """Return a copy of ``cfg`` in which properties that are null are filled in from a recording of ``env``."""
+    probed: dict[str, Any] = {
         "name": cfg.name or cfg.id,
         "actions": "discrete" if isinstance(env.action_space, gym.spaces.Discrete) else "continuous",
-        "success_key": _first_said(SUCCESS_KEYS, recording),
-        "crash_key": _first_said(CRASH_KEYS, recording),
+        "success_key": _first_key_in_info(SUCCESS_KEYS, recording),
+        "crash_key": _first_key_in_info(CRASH_KEYS, recording),
         "max_episode_steps": _limit(env, recording),
     }
-    hit, rewards = _rewards(env, recording)
-    found["success_reward"] = hit if len(rewards) == 2 and hit == max(rewards) else None
-    crash_costs = (cfg.crash_key or found["crash_key"]) is not None
-    found["reward_range"] = None if cfg.extra_reward else _range(hit, rewards, recording.rewards, crash_costs)
-    known = {name: value for name, value in found.items() if getattr(cfg, name) in (None, "")}
-    cfg = replace(cfg, **known)
+    best, rewards = _rewards(env, recording)
+    probed["success_reward"] = best if len(rewards) == 2 and best == max(rewards) else None
+    crash_costs = (cfg.crash_key or probed["crash_key"]) is not None
+    probed["reward_range"] = None if cfg.extra_reward else _range(best, rewards, recording.rewards, crash_costs)
+    missing = {name: value for name, value in probed.items() if getattr(cfg, name) in (None, "")}
+    cfg = replace(cfg, **missing)
     if cfg.ends_on_success is None:
         cfg = replace(cfg, ends_on_success=ends_on_success(cfg, env, recording))
     return cfg
 
 
-def _first_said(keys: tuple[str, ...], recording: Recording) -> str | None:
+def _first_key_in_info(keys: tuple[str, ...], recording: Recording) -> str | None:
     return next((key for key in keys if any(key in info for info in recording.infos)), None)
 
 
 def _limit(env: gym.Env, recording: Recording) -> int | None:
-    """Return the registered limit, else the length of the truncated episodes where all were equally long."""
+    """Return the registered limit, or the length of the truncated episodes if all have the same."""
     if env.spec is not None and env.spec.max_episode_steps is not None:
         return env.spec.max_episode_steps
-    steps = zip(recording.steps_of_episode, recording.truncated, strict=True)
-    lengths = {length for length, truncated in steps if truncated}
+    lengths = set(recording.truncated_lengths)
     return lengths.pop() if len(lengths) == 1 else None
 
 
 def _rewards(env: gym.Env, recording: Recording) -> tuple[float, set[float]]:
-    """Return the reward of a goal that is achieved exactly, and all rewards that pairs of seen goals earn."""
+    """Return the reward of an exactly achieved goal, and all rewards of pairs of recorded goals."""
     achieved, desired = recording.achieved, recording.desired
     goals = np.concatenate([achieved, desired])[:: max(1, len(achieved) // PAIRS)]
-    hits = {reward_of(env, goal, goal, {}) for goal in goals}
+    exact = {compute_single_reward(env, goal, goal, {}) for goal in goals}
     steps = np.linspace(0, len(achieved) - 1, min(len(achieved), PAIRS)).astype(int)
-    paid = {reward_of(env, achieved[step], desired[step], recording.infos[step]) for step in steps}
-    # Goals seen at other times are the ones that hindsight will put in.
-    others = {reward_of(env, goal, other, {}) for goal, other in zip(goals, goals[::-1], strict=True)}
-    return max(hits) + 0.0, {round(reward, 6) + 0.0 for reward in hits | paid | others}
+    paid = {compute_single_reward(env, achieved[step], desired[step], recording.infos[step]) for step in steps}
+    # Goals of other times, as hindsight will use them.
+    others = {compute_single_reward(env, goal, other, {}) for goal, other in zip(goals, goals[::-1], strict=True)}
+    return max(exact) + 0.0, {round(reward, 6) + 0.0 for reward in exact | paid | others}
 
 
-def _range(hit: float, rewards: set[float], paid: list[float], crash_costs: bool) -> list[float | None] | None:
-    """Return bounds of a step's reward that the kind of reward vouches for, not merely what was seen."""
-    if len(rewards) == 2 and hit == max(rewards) and min(rewards) <= min(paid) and max(paid) <= hit:
+def _range(best: float, rewards: set[float], paid: list[float], crash_costs: bool) -> list[float | None] | None:
+    """Return bounds of a step's reward that follow from its kind, not only from the recorded values."""
+    if len(rewards) == 2 and best == max(rewards) and min(rewards) <= min(paid) and max(paid) <= best:
         return [None if crash_costs else min(rewards), max(rewards)]
-    if hit == 0.0 and max(rewards) <= 0.0 and max(paid) <= 0.0:  # a distance, or a distance and penalties
+    if best == 0.0 and max(rewards) <= 0.0 and max(paid) <= 0.0:  # a negative distance, with or without penalties
         return [None, 0.0]
     return None
 
 
 def ends_on_success(cfg: EnvConfig, env: gym.Env, recording: Recording) -> bool | None:
-    """Return whether success terminates an episode: as seen, else as ``compute_terminated`` says; None: unknown."""
-    success = recording.said(cfg.success_key)
+    """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
+    success = recording.info_flags(cfg.success_key)
     if cfg.success_key is None and cfg.success_reward is not None:
         success = np.array(recording.rewards) >= cfg.success_reward
     if success.any():
@@ -105,5 +106,5 @@ def ends_on_success(cfg: EnvConfig, env: gym.Env, recording: Recording) -> bool 
     goal = recording.desired[0]
     try:
         return bool(env.get_wrapper_attr("compute_terminated")(goal, goal, recording.infos[0]))
-    except Exception:  # an abstract method that nobody implemented
+    except Exception:  # an abstract method without an implementation
         return None

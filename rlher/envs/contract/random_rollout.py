@@ -1,4 +1,4 @@
-"""A few random episodes, recorded: what probing and checking look at."""
+"""A recording of random episodes, the input of probing and of the contract check."""
 
 import time
 from dataclasses import dataclass, field
@@ -12,15 +12,18 @@ from rlher.envs.fault_guard import describe_error
 
 MAX_STEPS = 1000
 SECONDS = 0.5
-SECONDS_TO_LIMIT = 5.0
-FEW = 4  # steps that are played however slow the environment is
+SECONDS_WITHOUT_LIMIT = 5.0
+"""Time to wait for the first truncation if the environment has no registered time limit."""
+
+MIN_STEPS = 4
+"""Further steps that are recorded after the first one, however slow the environment is."""
 
 
 @dataclass
 class Recording:
-    """Steps of random play, one entry a step in every list.
+    """Steps of random episodes, one entry per step in every list.
 
-    Observations are those that ``step`` returned, rewards what it paid; ``steps_of_episode`` counts from 1.
+    Observations and rewards are those that ``step`` returned; ``steps_of_episode`` counts from 1.
     """
 
     observations: list[dict[str, np.ndarray]] = field(default_factory=list)
@@ -32,23 +35,29 @@ class Recording:
 
     @property
     def achieved(self) -> np.ndarray:
-        """Achieved goals, one row a step."""
+        """Achieved goals, one row per step."""
         return np.stack([observation["achieved_goal"] for observation in self.observations])
 
     @property
     def desired(self) -> np.ndarray:
-        """Desired goals, one row a step."""
+        """Desired goals, one row per step."""
         return np.stack([observation["desired_goal"] for observation in self.observations])
 
-    def said(self, key: str | None) -> np.ndarray:
-        """Return what ``info[key]`` said on each step, as bool; False where it said nothing."""
+    @property
+    def truncated_lengths(self) -> list[int]:
+        """Lengths of the episodes that were truncated, in their order."""
+        steps = zip(self.steps_of_episode, self.truncated, strict=True)
+        return [length for length, truncated in steps if truncated]
+
+    def info_flags(self, key: str | None) -> np.ndarray:
+        """Return ``info[key]`` of each step as bool; False where it is missing."""
         return np.array([key is not None and bool(info.get(key, False)) for info in self.infos], dtype=bool)
 
 
-def play(env: gym.Env, seed: int = 0) -> Recording:
-    """Play random actions for half a second; longer where it takes that to see how long an episode may get.
+def record_random_rollout(env: gym.Env, seed: int = 0) -> Recording:
+    """Record random actions for half a second; up to 5 s if the time limit is unknown and not seen yet.
 
-    :param env: a goal environment whose observations are what they are declared to be.
+    :param env: a goal environment whose observations match its observation space.
     :param seed: of the first reset and of the actions.
     """
     limit_known = env.spec is not None and env.spec.max_episode_steps is not None
@@ -58,8 +67,8 @@ def play(env: gym.Env, seed: int = 0) -> Recording:
     started = time.monotonic()
     length = 0
     for step in range(MAX_STEPS):
-        patience = SECONDS if limit_known or any(recording.truncated) else SECONDS_TO_LIMIT
-        if step > FEW and time.monotonic() - started > patience:
+        seconds = SECONDS if limit_known or any(recording.truncated) else SECONDS_WITHOUT_LIMIT
+        if step > MIN_STEPS and time.monotonic() - started > seconds:
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         length += 1
@@ -75,7 +84,7 @@ def play(env: gym.Env, seed: int = 0) -> Recording:
     return recording
 
 
-def reward_of(env: gym.Env, achieved: np.ndarray, desired: np.ndarray, info: Any) -> float:
+def compute_single_reward(env: gym.Env, achieved: np.ndarray, desired: np.ndarray, info: Any) -> float:
     """Return the environment's ``compute_reward`` of one pair of goals.
 
     :raises EnvironmentFault: it raised, or is not one finite number.

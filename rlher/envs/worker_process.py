@@ -1,0 +1,126 @@
+"""Processes that run one environment each: starting, waiting for an answer, and ending them.
+
+The only module that uses private parts of Stable-Baselines3: ``_worker``, the function that a worker process runs.
+``SubprocVecEnv`` starts workers in its constructor only, so a worker that replaces a lost one has to be started here,
+with the same function. If that name changes in a later SB3, this import fails, and tests/envs/test_subproc.py with it.
+"""
+
+import contextlib
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing import forkserver, resource_tracker
+from typing import Any
+
+import gymnasium as gym
+from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper
+from stable_baselines3.common.vec_env.subproc_vec_env import _worker
+
+GRACE_SECONDS = 0.5
+"""Extra wait at the end of a timeout, in case this process was suspended longer than the worker."""
+
+POLL_SECONDS = 1.0
+"""Length of one wait within a timeout."""
+
+CLOSE_SECONDS = 5.0
+"""Time that workers have to end after they are asked to, before they are killed."""
+
+RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+"""Signals that a terminal or a batch system sends to every process of a run."""
+
+
+class WorkerLost(Exception):
+    """A worker process died or hangs; the message completes the sentence "the process …"."""
+
+
+class Timeout:
+    """Seconds that several answers may take together, excluding time the whole process group was suspended.
+
+    :param seconds: None: no limit.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.left = seconds
+
+    def wait(self, remote: Any) -> bool:
+        """Wait for a message on a pipe; return whether it arrived in time."""
+        if self.left is None:
+            return bool(remote.poll(None))
+        while self.left > 0:
+            seconds, started = min(POLL_SECONDS, self.left), time.monotonic()
+            arrived = bool(remote.poll(seconds))
+            self.left -= min(time.monotonic() - started, seconds)  # a longer wait includes a suspension
+            if arrived:
+                return True
+        return bool(remote.poll(GRACE_SECONDS))
+
+
+def start_fork_server() -> None:
+    """Start the server from which worker processes are forked, with SIGINT and SIGTERM blocked in it.
+
+    Both signals reach every process of a run; without the server, the exit status of its workers would be lost.
+    """
+    resource_tracker.ensure_running()  # otherwise the server starts it, which unblocks the signals
+    blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
+
+
+def start_worker(builder: Callable[[], gym.Env]) -> tuple[Any, Any]:
+    """Start a worker process that builds an environment; return its pipe and the process."""
+    methods = multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    remote, worker_remote = context.Pipe()
+    arguments = worker_remote, remote, CloudpickleWrapper(builder)
+    process = context.Process(target=_worker, args=arguments, daemon=True)
+    process.start()
+    worker_remote.close()
+    return remote, process
+
+
+def ignore_run_signals() -> None:
+    """Ignore SIGINT and SIGTERM in a worker process: the main process handles them, and may need one more step.
+
+    The handler does nothing, but is neither blocked nor ``SIG_IGN``: a simulator started from this process would
+    inherit those, and the environment could not end it.
+    """
+    for number in RUN_SIGNALS:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+
+
+def exit_reason(process: Any) -> str:
+    """Return why a worker does not answer, for the sentence "the process …"."""
+    process.join(timeout=1)
+    if process.exitcode is None:
+        return "stopped answering"
+    if process.exitcode < 0:
+        names = {each.value: each.name for each in signal.Signals}  # most real-time signals have no name
+        return f"died (killed by {names.get(-process.exitcode, f'signal {-process.exitcode}')})"
+    return f"died (exit status {process.exitcode})"
+
+
+def close_workers(remotes: Sequence[Any], processes: Sequence[Any]) -> None:
+    """End all worker processes, including dead ones, hanging ones and those in the middle of a step."""
+    deadline = time.monotonic() + CLOSE_SECONDS
+    for remote in remotes:
+        with contextlib.suppress(OSError):
+            remote.send(("close", None))
+    for remote, process in zip(remotes, processes, strict=True):
+        # Answers still in the pipe, the first one possibly half read because of Ctrl-C, then the end of file.
+        with contextlib.suppress(Exception):
+            while remote.poll(max(deadline - time.monotonic(), 0)):
+                remote.recv()
+        end_process(process, max(deadline - time.monotonic(), 0))
+        remote.close()
+
+
+def end_process(process: Any, seconds: float) -> None:
+    """Wait for a process to end, and kill it after ``seconds``."""
+    process.join(seconds)
+    if process.exitcode is None:
+        process.kill()
+        process.join(CLOSE_SECONDS)  # limited: a process that waits for a lost disk cannot be killed
