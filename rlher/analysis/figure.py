@@ -38,7 +38,7 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], x: str, y: str) -> None:
         title = _escape(_shorten(env, LABEL_WIDTH))
         panel.set(title=title, xlabel=_escape(xlabel), ylabel=_escape(axis_label(y)))
         _format_axes(panel, x, y)
-    width = figure.get_figwidth() * 15  # characters of the small font per inch
+    width = figure.get_figwidth() * 16  # characters of the small font per inch
     figure.supxlabel(textwrap.fill(style.caption(curves), int(width)), fontsize="small", color="#555555")
 
 
@@ -72,7 +72,7 @@ def _draw_curve(panel: Axes, curve: GroupCurve, scale: float, index: int) -> Non
 def _format_axes(panel: Axes, x: str, y: str) -> None:
     if is_rate(y):
         panel.set_ylim(-0.02, 1.02)
-        panel.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:.0f} %")
+        panel.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:.0f}%")
     if x != "wall_seconds":
         panel.xaxis.set_major_formatter(lambda steps, _: _thousands(steps))
     panel.set_xlim(left=0)

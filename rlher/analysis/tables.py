@@ -14,6 +14,7 @@ from rich.text import Text
 from rlher.analysis import comparison
 from rlher.analysis.grouping import Group
 from rlher.core.console import escape_control
+from rlher.evaluation.metrics import BY_NAME, SUCCESS_RATE
 
 Columns = Mapping[str, Callable[[Any], str]]
 """Column headers, each with the function that formats its cell from a row of numbers."""
@@ -92,7 +93,7 @@ def tables(groups: Sequence[Group]) -> list[Table]:
 
 def percent(rate: float) -> str:
     """Return a rate in [0, 1] in per cent, NaN as a dash."""
-    return "–" if np.isnan(rate) else f"{100 * rate:.1f} %"
+    return "–" if np.isnan(rate) else SUCCESS_RATE.format(rate)
 
 
 def _text(column: Any) -> Callable[[Any], str]:
@@ -123,9 +124,9 @@ SUMMARY: Columns = {
     "seeds": _text("seeds"),
     "final success": _success,
     "per seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
-    "crash rate": lambda row: percent(row["crash_rate"]),
-    "steps to 50 %": _steps(50),
-    "steps to 90 %": _steps(90),
+    BY_NAME["crash_rate"].axis: lambda row: percent(row["crash_rate"]),
+    "steps to 50%": _steps(50),
+    "steps to 90%": _steps(90),
     "steps": lambda row: f"{row['timesteps']:,}",
 }
 IMPROVEMENTS: Columns = {

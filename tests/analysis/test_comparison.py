@@ -22,8 +22,8 @@ def test_two_folders(rlher, two_agents: list[str]) -> None:
     done = rlher("compare", *two_agents, "--format", "markdown")
     assert (done.code, done.err) == (0, "")
     good, bad, improvement, _, profile = rows_of(done.out)
-    assert good == ["Some-v0", "good", "3", "100.0 % [98.7 %, 100.0 %]", "100 / 100 / 100", "–", "500", "900", "1,000"]
-    # 40 % never reaches 50 %, 50 % and 60 % do: the median is the last evaluation of 50 %.
+    assert good == ["Some-v0", "good", "3", "100.0% [98.7%, 100.0%]", "100 / 100 / 100", "–", "500", "900", "1,000"]
+    # 40% never reaches 50%, 50% and 60% do: the median is the last evaluation of 50%.
     assert bad[4:] == ["40 / 50 / 60", "–", "1,000 (1 of 3 never)", "never (3 of 3 never)", "1,000"]
     assert improvement == ["Some-v0", "good", "bad", "1.00 [0.50, 1.00]"]
     assert profile == ["Some-v0", "bad", "100%", "100%", "33%", "0%", "0%", "0%"]
@@ -76,7 +76,7 @@ def test_text_columns_are_aligned(rlher, two_agents: list[str]) -> None:
     text = rlher("compare", *two_agents).out
     header, rule, good, bad = text.splitlines()[:4]
     assert header.index("seeds") == good.index(" 3 ") + 1 == bad.index(" 3 ") + 1
-    assert header.index("steps to 50 %") == bad.index("1,000 (1 of 3 never)")
+    assert header.index("steps to 50%") == bad.index("1,000 (1 of 3 never)")
     assert set(rule) == {"─"}
     markdown = rlher("compare", *two_agents, "--format", "markdown").out
     for row in rows_of(markdown):

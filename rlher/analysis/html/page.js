@@ -21,7 +21,7 @@
   const shorten = (value) => String(Number(value.toPrecision(6)));
 
   function format(value, percent) {
-    if (percent) return `${shorten(100 * value)} %`;
+    if (percent) return `${shorten(100 * value)}%`;
     if (Math.abs(value) >= 1e6) return `${shorten(value / 1e6)}M`;
     return Math.abs(value) >= 1e3 ? `${shorten(value / 1e3)}k` : shorten(value);
   }
@@ -245,7 +245,7 @@
       this.data.lines.forEach((line, index) => {
         const [y, low, high] = [line.y, line.low, line.high].map((ys) => interpolate(line.x, ys, this.cursorX));
         if (!this.visible[index] || y === null) return;
-        const short = (value) => `${(100 * value).toFixed(1)} %`;
+        const short = (value) => `${(100 * value).toFixed(1)}%`;
         const row = html("div", {}, this.tip);
         svg("path", { d: "M0 4H28", ...this.stroke(line) }, svg("svg", { width: 28, height: 8 }, row));
         row.append(` ${line.label}: ${short(y)}${low === null ? "" : ` [${short(low)}, ${short(high)}]`}`);

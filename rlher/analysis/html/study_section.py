@@ -88,7 +88,7 @@ def _candidate_row(candidate: dict[str, Any]) -> dict[str, str]:
         "final success": percent(float(np.mean(candidate["success"]))),
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        "steps to 90 %": f"{candidate['steps']:,.0f}",
+        "steps to 90%": f"{candidate['steps']:,.0f}",
         "difference to the recipe": "" if is_recipe else f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]",
         "parameters": " ".join(f"{key}={value}" for key, value in candidate["params"].items()),
     }

@@ -111,7 +111,7 @@ def test_invalid_numbers_are_skipped(rlher, make_run: Make, two_agents: list[str
         (note,) = notes_about(name, done.err)
         assert file in note
     assert [line["y"] for line in chart_data(read())[0]["lines"] if line["label"] == "holes (1 seed)"] == [[0.5, 0.25]]
-    assert "<td>25.0 %</td>" in section(read(), "comparison")
+    assert "<td>25.0%</td>" in section(read(), "comparison")
     assert "NaN" not in json.dumps(chart_data(read()))
 
 

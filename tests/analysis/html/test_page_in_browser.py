@@ -69,7 +69,7 @@ def test_the_page_renders_without_messages_and_requests(page: Chrome) -> None:
     assert visible_lines(page) == [True, True]
     assert len(chart(page).find_elements(By.CSS_SELECTOR, ".seeds path")) == 6
     assert ticks(page, "x") == ["0", "200", "400", "600", "800", "1k"]
-    assert ticks(page, "y") == ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
+    assert ticks(page, "y") == ["0%", "20%", "40%", "60%", "80%", "100%"]
     width = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.execute_script(width), "no horizontal scrolling"
     sides = "return [...document.querySelectorAll('video, img')].map((each) => each.videoWidth ?? each.naturalWidth)"
@@ -124,8 +124,8 @@ def test_arrow_keys_show_values(page: Chrome) -> None:
     first, second, third = page.find_element(By.CSS_SELECTOR, ".tip").text.splitlines()[:3]
     assert re.fullmatch(r"environment steps: [56]00", first)
     steps = int(first[-3:])
-    assert second.strip() == f"good (3 seeds): {steps / 10:.1f} % [{steps / 10:.1f} %, {steps / 10:.1f} %]"
-    assert f"(3 seeds): {steps / 20:.1f} % [{steps / 25:.1f} %" in third
+    assert second.strip() == f"good (3 seeds): {steps / 10:.1f}% [{steps / 10:.1f}%, {steps / 10:.1f}%]"
+    assert f"(3 seeds): {steps / 20:.1f}% [{steps / 25:.1f}%" in third
 
 
 def test_a_command_can_be_copied(page: Chrome) -> None:

@@ -17,7 +17,7 @@ def test_a_study(rlher) -> None:
     tuning = section(page, "tuning")
     assert "<h1>bits15-poor-start</h1>" in page
     assert "20 done, 20 pruned trials" in tuning
-    row = ["trial 8", "98.6 %", "100 / 96 / 100 / 99 / 98", "0.532", "2,960", "+0.826 [+0.770, +0.882]"]
+    row = ["trial 8", "98.6%", "100 / 96 / 100 / 99 / 98", "0.532", "2,960", "+0.826 [+0.770, +0.882]"]
     assert "".join(f"<td>{cell}</td>" for cell in row) in tuning
     assert "her.goal_selection_strategy=mix" in tuning
     assert "All 40 trials" in tuning
