@@ -72,6 +72,9 @@ def main() -> int:
     options = parser.parse_args()
     seed = random.randrange(10**6) if options.seed is None else options.seed
     kinds = {name: words for name, words in KINDS.items() if options.kinds in name}
+    imports = SERVER.Process(target=int)  # the first process waits for the server's imports, which take no run's time
+    imports.start()
+    imports.join()
     tally, deadline = Tally(), time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         jobs = [

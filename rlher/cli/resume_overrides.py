@@ -52,7 +52,9 @@ def main(argv: Sequence[str]) -> int:
     where, words = _where(words)
     run = run_folder.latest_unfinished(where) if name == LATEST else run_folder.find(name, where)
     os.environ[COMMAND] = command_line(["rlher", "train", *argv])
-    return print_result(*resume(run, changed(run, words)))
+    run, result = resume(run, changed(run, words))
+    print_result(run, result)
+    return result.exit_code
 
 
 def _split(argv: list[str]) -> tuple[str, list[str]]:

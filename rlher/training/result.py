@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from rlher.core.errors import EnvironmentFault
+
 
 class Status(str, Enum):
     """How a training run ended."""
@@ -35,6 +37,11 @@ class RunResult:
     wall_seconds: float = 0.0
     final: dict[str, Any] = field(default_factory=dict)
     best: dict[str, Any] | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of `rlher train`: 0, 130 after Ctrl-C or SIGTERM, else 1."""
+        return {Status.FINISHED: 0, Status.INTERRUPTED: 130}.get(self.status, EnvironmentFault.exit_code)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""

@@ -17,9 +17,9 @@ from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import require_no_way_out
 from rlher.training import messages
 from rlher.training.result import RunResult, Status
-from rlher.training.setup import prepare
 from rlher.training.summary import print_header
 from rlher.training.trainer import Trainer
+from rlher.training.training_setup import prepare
 
 
 def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:

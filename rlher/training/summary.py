@@ -6,7 +6,6 @@ import sys
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, warn
-from rlher.core.errors import EnvironmentFault
 from rlher.envs.vec import uses_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs.run_folder import MODELS, Run
@@ -46,27 +45,28 @@ def print_header(run: Run, notes: list[str]) -> None:
         print(escape_control(line), file=sys.stderr, flush=True)
 
 
-def print_result(run: Run, result: RunResult) -> int:
-    """Print the result on stdout and the next command on stderr; return the exit code."""
+def print_result(run: Run, result: RunResult) -> None:
+    """Print the result on stdout, and the error and the next command on stderr."""
     if run.config.json:
         print(json.dumps({"run": str(run.folder), **result.to_json()}), flush=True)
     elif result.status is Status.FINISHED:
         _print_evaluations(run, result)
-    if result.status is Status.FINISHED:
-        if not run.config.dry_run:
-            print(escape_control(f"watch it: rlher enjoy {run.folder}"), file=sys.stderr)
-        return 0
-    kept = f"the models of {result.timesteps:,} steps are in {run.folder}"
+    if result.status is not Status.FINISHED:
+        _print_reason(run, result)
+    elif not run.config.dry_run:
+        print(escape_control(f"watch it: rlher enjoy {run.folder}"), file=sys.stderr)
+
+
+def _print_reason(run: Run, result: RunResult) -> None:
+    """Print why a run did not finish, where its models are, and how to resume it."""
+    models = f"the models of {result.timesteps:,} steps are in {run.folder}"
     if not any(run.model(name).exists() for name in MODELS):
-        kept = f"no model was saved in {run.folder}"
+        models = f"no model was saved in {run.folder}"
     if result.status is Status.INTERRUPTED:
-        warn(
-            f"interrupted; {kept}. "
-            f"Evaluate: `rlher evaluate {run.folder}`. Resume: `rlher train --resume {run.folder}`."
-        )
-        return 130
-    warn(f"{(result.error or 'failed').rstrip('.')}; {kept}.")
-    return EnvironmentFault.exit_code
+        commands = f"Evaluate: `rlher evaluate {run.folder}`. Resume: `rlher train --resume {run.folder}`."
+        warn(f"interrupted; {models}. {commands}")
+    else:
+        warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
 
 
 def _print_evaluations(run: Run, result: RunResult) -> None:

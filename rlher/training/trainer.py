@@ -26,8 +26,8 @@ from rlher.training.divergence import all_finite
 from rlher.training.loggers.csv_tensorboard import make_logger
 from rlher.training.loggers.service_writer import log_to_service
 from rlher.training.result import RunResult, Status
-from rlher.training.setup import TrainingSetup, prepare
 from rlher.training.summary import print_header
+from rlher.training.training_setup import TrainingSetup, prepare
 
 Rows = list[dict[str, Any]]
 """The rows of ``evaluations.csv``, the newest last."""

@@ -17,7 +17,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import interrupt_on_sigterm
-from rlher.training.setup import prepare
+from rlher.training.training_setup import prepare
 from rlher.tuning import recipe, search_space
 from rlher.tuning.launchers import Launcher, make_launcher
 from rlher.tuning.objective import RerunObjective, SearchObjective, train_config

@@ -6,7 +6,6 @@ import pytest
 
 from rlher.core.stats import wilson
 from rlher.evaluation.rollout import evaluate_policy
-from rlher.training.defaults import resolve_defaults
 
 
 class Scripted(gym.Env):
@@ -44,24 +43,3 @@ def test_success_is_that_of_the_last_step() -> None:
 )
 def test_wilson_against_published_values(successes: int, trials: int, low: float, high: float) -> None:
     assert wilson(successes, trials) == pytest.approx((low, high), abs=5e-4)
-
-
-def test_what_is_left_open_is_resolved() -> None:
-    from rlher.config.algorithms import SACConfig
-    from rlher.config.environment import EnvConfig
-    from rlher.config.training import TrainConfig
-
-    given = TrainConfig(
-        algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=500), n_envs=3, total_timesteps=20_000
-    )
-    found, notes = resolve_defaults(given)
-    assert found.algo.learning_starts == 1500, "an episode each"
-    assert found.algo.gradient_steps == 3
-    assert found.eval.freq == 1000
-    said = " ".join(notes)
-    for sentence in ("learning_starts 1500", "gradient_steps 3", "losses not compiled", "thread"):
-        assert sentence in said
-    kept, _ = resolve_defaults(
-        TrainConfig(algo=SACConfig(learning_starts=4000, gradient_steps=1), env=EnvConfig(max_episode_steps=500))
-    )
-    assert (kept.algo.learning_starts, kept.algo.gradient_steps) == (4000, 1)

@@ -11,4 +11,6 @@ def train(config: TrainConfig) -> int:
     :return: exit code: 0, 1 where the environment broke down in mid-run, 130 after Ctrl-C.
     :raises UserError: the config asks for something that cannot be done; nothing was started.
     """
-    return print_result(*trainer.train(config))
+    run, result = trainer.train(config)
+    print_result(run, result)
+    return result.exit_code
