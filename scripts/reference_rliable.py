@@ -1,6 +1,6 @@
-"""Write tests/data/rliable.json, what rliable says of the scores in it, for tests/test_stats.py to compare with.
+"""Write tests/data/rliable.json: scores and the statistics rliable computes from them, for tests/core/test_stats.py.
 
-rliable 1.2 needs arch<8, which does not import beside pandas 3, so it is no dependency of the tests:
+rliable 1.2 needs arch<8, which cannot be imported with pandas 3, so the tests do not depend on it:
     python -m venv /tmp/rliable && /tmp/rliable/bin/pip install rliable==1.2.0 "pandas<3"
     /tmp/rliable/bin/python scripts/reference_rliable.py
 """
@@ -15,10 +15,10 @@ TAUS = (0.1, 0.5, 0.9)
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the reference file."""
     rng = np.random.default_rng(3)
     better, worse = rng.beta(4, 2, (10, 3)).round(2), rng.beta(3, 3, (8, 3)).round(2)
-    np.random.seed(0)  # its bootstrap draws from NumPy's global generator, whatever random_state says
+    np.random.seed(0)  # its bootstrap uses NumPy's global generator and ignores random_state
     points, intervals = library.get_interval_estimates(
         {"iqm": better, "improvement": (better, worse)}, lambda *x: np.array([statistic(*x)]), reps=20_000
     )

@@ -82,14 +82,14 @@ def _candidates(folder: Path, verdict: dict[str, Any], notes: list[str]) -> pd.D
 
 def _candidate_row(candidate: dict[str, Any]) -> dict[str, str]:
     gain, low, high = candidate["gain"]
-    is_recipe = candidate["number"] < 0
+    is_baseline = candidate["number"] < 0
     return {
-        "candidate": "the recipe" if is_recipe else f"trial {candidate['number']}",
+        "candidate": "baseline" if is_baseline else f"trial {candidate['number']}",
         "final success": percent(float(np.mean(candidate["success"]))),
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
         "steps to 90%": f"{candidate['steps']:,.0f}",
-        "difference to the recipe": "" if is_recipe else f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]",
+        "difference to baseline": "" if is_baseline else f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]",
         "parameters": " ".join(f"{key}={value}" for key, value in candidate["params"].items()),
     }
 
