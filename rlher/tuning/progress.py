@@ -92,10 +92,11 @@ class StudyProgress:
     def _time_left(self, trials: list[FrozenTrial]) -> str:
         """Return the time left, estimated from the trials that finished since this command started."""
         done = sum(trial.state.is_finished() for trial in trials)
-        if done <= self._done_at_start:
+        trials_left = max(self._total - done, 0) + self._trials_after
+        if done <= self._done_at_start or not trials_left:
             return ""
         seconds_per_trial = (time.monotonic() - self._start_time) / (done - self._done_at_start)
-        return f"  ~{_format_seconds(seconds_per_trial * (max(self._total - done, 0) + self._trials_after))} left"
+        return f"  ~{_format_seconds(seconds_per_trial * trials_left)} left"
 
 
 def describe(trial: FrozenTrial) -> str:

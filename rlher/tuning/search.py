@@ -13,6 +13,7 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 
+from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
@@ -100,7 +101,8 @@ def _open_search(
     }
     multi = [StudyDirection.MINIMIZE] if config.objective == "multi" else []
     baseline = search_space.baseline_params(space, base)
-    return open_study(storage, name, [StudyDirection.MAXIMIZE, *multi], identity, [baseline])
+    defaults = dict(recipe.recipe_items(asdict(TrainConfig(algo=type(base.algo)(), env=type(base.env)()))))
+    return open_study(storage, name, [StudyDirection.MAXIMIZE, *multi], identity, [baseline], defaults)
 
 
 def _open_reruns(

@@ -6,7 +6,7 @@ one, started at the same time as the last one by another worker.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -32,11 +32,13 @@ def open_study(
     directions: Sequence[StudyDirection],
     identity: dict[str, Any],
     baseline: Iterable[dict[str, Any]] = (),
+    defaults: Mapping[str, Any] | None = None,
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
     :param identity: settings that must be equal for two commands to share a study; stored in it.
     :param baseline: parameters of the trials to queue when the study is created.
+    :param defaults: values of the keys of ``identity`` that a study from an older version may lack.
     :return: the study, and whether it was created now.
     :raises StudyMismatch: a study of this name has another identity.
     """
@@ -44,7 +46,7 @@ def open_study(
         study = optuna.create_study(storage=storage, study_name=name, directions=directions)
     except DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name)
-        _require_identity(study, identity)
+        _require_identity(study, identity, defaults or {})
         return study, False
     for params in baseline:
         study.enqueue_trial(params, user_attrs={BASELINE: True})
@@ -52,7 +54,8 @@ def open_study(
     return study, True
 
 
-def _require_identity(study: Study, identity: dict[str, Any]) -> None:
+def _require_identity(study: Study, identity: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Raise StudyMismatch if the study has another identity; keys that only another version has are ignored."""
     for _ in range(50):  # the command that created the study may not have written it yet
         stored = study.user_attrs.get(IDENTITY)
         if isinstance(stored, dict):
@@ -60,10 +63,12 @@ def _require_identity(study: Study, identity: dict[str, Any]) -> None:
         time.sleep(0.1)
     else:
         raise StudyMismatch(study.study_name, None)
-    requested = json.loads(json.dumps(identity))
-    for key in [*requested, *(key for key in stored if key not in requested)]:
-        if requested.get(key) != stored.get(key):
-            raise StudyMismatch(study.study_name, key, stored.get(key), requested.get(key))
+    requested, defaults = json.loads(json.dumps([identity, dict(defaults)]))
+    for key in [*requested, *stored]:
+        if key in requested or key in defaults or any(key.startswith(f"{parent}.") for parent in requested):
+            old, new = (values.get(key, defaults.get(key)) for values in (stored, requested))
+            if old != new:
+                raise StudyMismatch(study.study_name, key, old, new)
 
 
 def counted_trials(study: Study) -> list[FrozenTrial]:

@@ -38,6 +38,24 @@ def test_study_with_another_identity_is_refused(tmp_path: Path) -> None:
     assert (error.study, error.key, error.stored, error.requested) == ("mine", "objective", "success", "auc")
 
 
+def test_study_of_an_older_version_is_joined(tmp_path: Path) -> None:
+    """The version had a key that is not compared any more, and lacked the key ``new``."""
+    storage, directions = open_storage(None, tmp_path, 60, requeue), [StudyDirection.MAXIMIZE]
+    defaults = {"seed": 0, "new": 1, "mix": {}}
+    open_study(storage, "mine", directions, {"seed": 3, "removed": "x", "mix.future": 0.5})
+    same = {"seed": 3, "new": 1, "mix.future": 0.5}
+    assert not open_study(storage, "mine", directions, same, (), defaults)[1]
+    for key, changed in {
+        "new": {**same, "new": 2},
+        "seed": {**same, "seed": 0},
+        "mix.future": {"seed": 3, "new": 1, "mix": {}},
+        "mix.final": {**same, "mix.final": 1},
+    }.items():
+        with pytest.raises(StudyMismatch) as caught:
+            open_study(storage, "mine", directions, changed, (), defaults)
+        assert caught.value.key == key
+
+
 def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
     study, _ = new_study(tmp_path)
     numbers = []
