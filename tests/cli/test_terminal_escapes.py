@@ -34,7 +34,7 @@ def test_printable(text: str, shown: str, capsys: pytest.CaptureFixture) -> None
     assert capsys.readouterr().err == f"rlher: {shown}\n"
 
 
-@pytest.mark.parametrize("form", ["markdown", "csv", "latex"])
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex"])
 def test_compare_shows_what_a_run_says(rlher, make_run: Make, form: str) -> None:
     for seed in range(3):
         make_run(f"sac/three_{seed}", seed, env={"id": NASTY})

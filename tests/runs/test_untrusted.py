@@ -370,7 +370,7 @@ def test_steps_that_no_run_has_are_told(rlher, make_run: Make, steps: str) -> No
     (folder / "evaluations.csv").write_text(f"timesteps,success_rate\n{steps},0.5\n")
     done = rlher("compare")
     assert done.code == 2
-    assert "numbers of steps that no run can have" in done.err
+    assert "evaluations.csv has timesteps" in done.err
     assert len(done.err) < 300
 
 
