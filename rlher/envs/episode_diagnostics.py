@@ -7,6 +7,7 @@ import numpy as np
 
 OBJECT_MOVED = "object_moved"
 SUCCESS_AT_RESET = "success_at_reset"
+EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
 
 
 class EpisodeDiagnostics(gym.Wrapper):

@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
+from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
 from rlher.envs.fault_guard import FAULT_KEY, FailedEnv, FaultMessage, FaultReporter, fault_message
 from rlher.envs.make import make_env
 from rlher.envs.subproc import RestartingSubprocVecEnv
@@ -122,8 +123,9 @@ class GoalVecEnv(VecEnvWrapper):
 
 
 def _monitored(cfg: EnvConfig) -> Monitor:
-    keywords = ("is_success", *(["is_crash"] if cfg.crash_key is not None else []))
-    return Monitor(make_env(cfg, training=True), info_keywords=keywords)
+    crash = ("is_crash",) if cfg.crash_key is not None else ()
+    diagnostics = EPISODE_DIAGNOSTICS if cfg.success_reward is not None else ()
+    return Monitor(make_env(cfg, training=True), info_keywords=("is_success", *crash, *diagnostics))
 
 
 def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.Space) -> gym.Env:

@@ -20,6 +20,7 @@ from rlher.training import messages
 from rlher.training.best_model import BestModel
 from rlher.training.callbacks.artifacts import artifact_callbacks
 from rlher.training.callbacks.checkpoint import CheckpointCallback
+from rlher.training.callbacks.diagnostics import DiagnosticsCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining
 from rlher.training.callbacks.progress import ProgressCallback
 from rlher.training.divergence import all_finite
@@ -121,7 +122,7 @@ class Trainer:
             artifacts = artifact_callbacks(self.run, self.evaluations, self.normalizer)
             self.model.learn(
                 self.config.total_timesteps - self.model.num_timesteps,
-                callback=[self.checkpoints, self.evaluations, progress, *artifacts],
+                callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), progress, *artifacts],
                 reset_num_timesteps=reset_num_timesteps,
             )
 

@@ -53,6 +53,8 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
     env, env_notes = _probe(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     th.set_num_threads(config.threads or 1)
+    # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
+    th.set_flush_denormal(True)
     envs = Repeatable(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
     try:
         validate_actions(config.algo.name, envs.action_space)

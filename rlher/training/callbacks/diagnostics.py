@@ -1,45 +1,35 @@
-"""Numbers that show why an agent does not learn, logged beside Stable-Baselines3's own."""
-
-from collections import deque
+"""The callback that logs numbers which show why an agent does not learn."""
 
 import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.envs.episode_diagnostics import OBJECT_MOVED, SUCCESS_AT_RESET
-
-EPISODES = 100
-"""Episodes a logged share is taken over, as Stable-Baselines3 does for the success rate."""
+from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
 
 SATURATED = 0.99
-"""Absolute value, of actions scaled to [-1, 1], above which an action counts as saturated."""
+"""Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
 
 
-class Diagnostics(BaseCallback):
+class DiagnosticsCallback(BaseCallback):
     """Log ``rollout/object_moved``, ``rollout/success_at_reset`` and ``rollout/action_saturation``.
 
-    The first two are shares of the last :data:`EPISODES` training episodes, see
+    The first two are shares of the last 100 training episodes, see
     :class:`~rlher.envs.episode_diagnostics.EpisodeDiagnostics`. The third is the share of action entries at their
     bounds since the last log.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._shares = {name: deque[bool](maxlen=EPISODES) for name in (OBJECT_MOVED, SUCCESS_AT_RESET)}
-
-    @property
-    def object_moved(self) -> float | None:
-        """Share of the last training episodes in which the achieved goal moved; None where it is not known."""
-        moved = self._shares[OBJECT_MOVED]
-        return float(np.mean(moved)) if moved else None
-
     def _on_step(self) -> bool:
-        actions = self.locals.get("buffer_actions")
-        if actions is not None and np.issubdtype(np.asarray(actions).dtype, np.floating):
+        actions = np.asarray(self.locals["buffer_actions"])
+        if np.issubdtype(actions.dtype, np.floating):
             self.logger.record_mean("rollout/action_saturation", float(np.mean(np.abs(actions) > SATURATED)))
-        for done, info in zip(self.locals["dones"], self.locals["infos"], strict=True):
-            if done:
-                for name, values in self._shares.items():
-                    if name in info:
-                        values.append(bool(info[name]))
-                        self.logger.record(f"rollout/{name}", float(np.mean(values)))
+        if np.any(self.locals["dones"]):
+            for name in EPISODE_DIAGNOSTICS:
+                if (share := episode_share(self.model, name)) is not None:
+                    self.logger.record(f"rollout/{name}", share)
         return True
+
+
+def episode_share(model: BaseAlgorithm, name: str) -> float | None:
+    """Return the share of the last 100 training episodes with a property, None if it is not known of any."""
+    values = [bool(episode[name]) for episode in model.ep_info_buffer or () if name in episode]
+    return float(np.mean(values)) if values else None

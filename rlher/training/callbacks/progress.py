@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.envs.episode_diagnostics import OBJECT_MOVED
+from rlher.training.callbacks.diagnostics import episode_share
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
 BAR_INTERVAL = 0.5
@@ -100,6 +102,7 @@ class ProgressCallback(BaseCallback):
             *([f"crash {row['crash_rate']:4.0%}"] if row["crash_rate"] is not None else []),
             f"return {row['mean_reward']:7.2f}",
             f"training {self._training_success():>4}",
+            *([f"object moved {moved:4.0%}"] if (moved := episode_share(self.model, OBJECT_MOVED)) is not None else []),
             f"{row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
         ]
         _print("  ".join(parts))
