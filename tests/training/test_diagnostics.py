@@ -16,7 +16,9 @@ def test_a_run_logs_them(rlher, tmp_path):
 
 
 def test_discrete_actions_do_not_saturate(rlher, tmp_path):
-    outcome = rlher("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=300", "eval.freq=150")
+    outcome = rlher(
+        "train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=300", "eval.freq=150"
+    )
     assert outcome.code == 0
     table = pd.read_csv(tmp_path / "logs/dqn/BitFlipping-v0_1/progress.csv")
     assert "rollout/object_moved" in table
