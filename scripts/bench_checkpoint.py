@@ -1,9 +1,9 @@
-"""Measure what checkpoints cost: the pause and the disk at a million transitions, and their share of a run's time.
+"""Measure what checkpoints cost: pause and disk space at a million transitions, and their share of a run's time.
 
 `python scripts/bench_checkpoint.py [--transitions 1000000] [--runs]` fills the replay buffer of a SAC model for
-FetchPush-v4 with that many transitions, writes a checkpoint, and then times those that follow 10,000 new transitions
-each, which is the default interval, with uniform replay and with priorities by TD error. With `--runs` it then trains
-with the default interval, the fastest kind of run first, because there the share is greatest.
+FetchPush-v4, writes a checkpoint, and then times the checkpoints after 10,000 new transitions each (the default
+interval), with uniform replay and with priorities by TD error. With `--runs` it also trains with the default interval,
+in environments where steps are fast and the share therefore is large.
 """
 
 import argparse
@@ -41,12 +41,12 @@ RUNS = {
 
 
 def main() -> None:
-    """Measure and print."""
+    """Print each measurement as a line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--transitions", type=int, default=1_000_000)
     parser.add_argument("--runs", action="store_true")
     options = parser.parse_args()
-    th.set_num_threads(1)  # as a run has it, where the machine is not idle
+    th.set_num_threads(1)
     for priority in ("uniform", "td_error"):
         print(json.dumps(pause(options.transitions, priority)), flush=True)
     for name, words in RUNS.items() if options.runs else ():
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def pause(transitions: int, priority: str) -> dict:
-    """Time checkpoints of a full buffer, everything between two steps included."""
+    """Return the seconds that a checkpoint of a full buffer takes between two steps, and its disk space."""
     env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
     envs = Repeatable(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
     normalizer = GoalNormalize(envs)
@@ -90,7 +90,7 @@ def pause(transitions: int, priority: str) -> dict:
 
 
 def fill(buffer: HerReplayBuffer, transitions: int) -> None:
-    """Store made-up episodes of the right shapes."""
+    """Store random episodes of the right shapes."""
     storage, rng = buffer.storage, np.random.default_rng(0)
     rows = np.zeros(EPISODE + 1, dtype=storage.rows.dtype)
     for name in rows.dtype.names or ():
@@ -104,13 +104,13 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
 
 
 def on_disk(folder: Path) -> int:
-    """Return the bytes of all files, those with several names counted once."""
+    """Return the bytes of all files; hard links are counted once."""
     files = {file.stat().st_ino: file.stat() for file in folder.rglob("*") if file.is_file()}
     return sum(stat.st_blocks * 512 for stat in files.values())
 
 
 def share(name: str, words: tuple[str, ...]) -> dict:
-    """Train from the command line, and return the share of the wall-clock that checkpoints took."""
+    """Run `rlher train` and return the share of the wall-clock time that checkpoints take."""
     spent: list[float] = []
     timed = {each: getattr(CheckpointCallback, each) for each in ("_on_rollout_start", "finish")}
 
