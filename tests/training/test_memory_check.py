@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlher.her.replay_buffer import HerReplayBuffer
-from rlher.training import cgroup_memory, memory_check, setup
+from rlher.training import cgroup_memory, memory_check, training_setup
 from tests.conftest import TINY
 
 GB = 10**9
@@ -59,8 +59,10 @@ def test_available_memory_is_the_minimum_of_machine_and_groups(monkeypatch, grou
 @pytest.mark.parametrize("option", ["her.priority=uniform", "her.priority=energy", "n_envs=2"])
 def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, option):
     models = []
-    build = setup.build_model
-    monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
+    build = training_setup.build_model
+    monkeypatch.setattr(
+        training_setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1]
+    )
     done = rlher("train", *BITS, option, "env.n_bits=25", "vec_env=dummy", "total_timesteps=1000", "eval.freq=1000")
     assert done.code == 0, done.err
     printed = float(re.search(r"1,000 transitions, (\d+) kB", done.err)[1]) * 1000
