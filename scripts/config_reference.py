@@ -1,4 +1,4 @@
-"""Write the reference of all config keys, as Markdown, from the schema in rlher/config/."""
+"""Write the reference of all config keys, as Markdown, from the dataclasses of the config and the commands."""
 
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
+from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
-from rlher.config.store import VERB_SCHEMAS
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 
@@ -40,7 +40,8 @@ def reference() -> str:
     parts.append(f"### Bit flipping\n\n{table(added(BitFlippingConfig, EnvConfig, 'env.'))}")
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
     parts.append(table(added(OptimizeConfig, TrainConfig)))
-    for command, config in VERB_SCHEMAS.items():
+    for command in command_names():
+        config = load_command(command).schema
         if command not in ("train", "optimize"):
             sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
             note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""

@@ -8,28 +8,12 @@ from pathlib import Path
 
 from rlher.analysis.errors import NoRunsFound, UnknownKey
 from rlher.analysis.loading import KEY_ALIASES, LoadedRun, read_runs, read_runs_below
+from rlher.config.training import keys_ignored_by
 
 DEFAULT_BY = ("algo", "her")
 
-ASIDE = (
-    "seed",
-    "logs",
-    "device",
-    "threads",
-    "vec_env",
-    "env.step_timeout",
-    "env.max_restarts",
-    "progress",
-    "tensorboard",
-    "logger",
-    "record",
-    "eval.keep_models",
-    "json",
-    "total_timesteps",
-    "recipe",
-    "engine.compile",
-)
-"""Keys ignored when grouping runs, besides those of evaluation."""
+IGNORED_KEYS = keys_ignored_by("grouping")
+"""Keys in which runs of one experiment may differ: seed, length, machine, evaluation and output."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +118,7 @@ def drop_repeated_runs(runs: Sequence[LoadedRun]) -> tuple[list[LoadedRun], list
 
 def is_experiment_key(key: str) -> bool:
     """Return whether runs with different values of a config key are different experiments."""
-    return key not in ASIDE and not key.startswith("eval.")
+    return key not in IGNORED_KEYS
 
 
 def _pooling_notes(group: Group) -> list[str]:

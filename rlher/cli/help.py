@@ -1,62 +1,108 @@
-"""``rlher <verb> --help``, composed from the schemas."""
+"""``rlher --help`` and ``rlher <command> --help``."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field
 from importlib import resources
 from typing import Any
 
 import yaml
 
-from rlher.cli.overrides import GROUPS, flags, options, positional
+from rlher import __version__
+from rlher.cli.commands import Command, command_names, load_command
+from rlher.cli.config_files import options
+from rlher.cli.flags import flags, groups, positional
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal
-from rlher.config.store import VERB_SCHEMAS
+
+EXAMPLES = (
+    "rlher train algo=tqc env=parking-v0",
+    "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
+    "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
+    "rlher train --resume logs/tqc/parking-v0_1",
+    "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
+    "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
+    "rlher enjoy --grid 3x2 --video film.mp4",
+    "rlher export logs/tqc/parking-v0_1 --output parking",
+    "rlher plot --by algo,her.n_sampled_goal",
+    "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
+    "rlher report logs/sac logs/tqc --output report.html",
+)
+DEFAULT_CHOICES = {"algo": "tqc", "env": "parking-v0"}
+"""Defaults in conf/train.yaml."""
+HYDRA_FLAGS = "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help"
 
 
-def help_text(verb: str, summary: str, argv: Sequence[str] = ()) -> str:
-    """Compose ``rlher <verb> --help``: flags, groups and keys, each with its text, default and choices.
+def program_help() -> str:
+    """Return the text of ``rlher --help``."""
+    commands = [load_command(name) for name in command_names()]
+    return "\n".join(
+        [
+            f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay",
+            "\nusage: rlher <command> [flags] [key=value ...]\n",
+            *(f"  {command.name:<10} {command.summary}" for command in commands),
+            "\nexamples:",
+            *(f"  {example}" for example in EXAMPLES),
+            "\n`rlher <command> --help` lists a command's flags and keys. "
+            'Tab completion: eval "$(rlher -sc install=bash)"',
+        ]
+    )
 
-    :param argv: what else was typed; the keys are those of its ``algo=`` and ``env=``.
+
+def command_help(command: Command, argv: Sequence[str] = ()) -> str:
+    """Return the text of ``rlher <command> --help``: flags, groups and keys with text, default and choices.
+
+    :param argv: the other words of the command line; the listed keys are those of its ``algo=`` and ``env=``.
     """
-    schema = VERB_SCHEMAS[verb]
-    names = [item.name for item in fields(schema)]
-    places = {"run": " [<run>]", "runs": " [<run or folder> ...]", None: ""}[positional(verb)]
-    lines = [f"rlher {verb}: {summary}", "", f"usage: rlher {verb}{places} [flags] [key=value ...]", ""]
-    lines.append("flags (each is a key too):")
-    for flag, (_, default, text) in flags(verb).items():
-        shown = flag if isinstance(default, bool) else f"{flag} {'...' if default in (None, []) else default}"
-        lines.append(f"  {shown:<28} {text}")
-    if groups := [group for group in GROUPS if group in names or (group == "preset" and "algo" in names)]:
-        lines += ["", "groups (`rlher list algos|envs|strategies` says more):"]
-        lines += [f"  {group}={'|'.join(options(group))}" for group in groups]
-        if "algo" in names:
-            lines.append("  tuned=<recipe or file.yaml>, ~tuned for none; recipes: " + ", ".join(options("tuned")))
-    nested = [(name, item, item.default) for name, item in dotted_keys(schema).items() if "." in name]
-    typed = {group: name for word in argv for group, _, name in [word.partition("=")] if group in groups}
-    chosen = {group: name for group, name in _DEFAULTS.items() if f"--{group}" not in flags(verb)} | typed
-    for group in groups:
-        if group in ("algo", "env") and group in chosen:
-            of_choice = _keys_of_choice(group, chosen[group])
-            nested = [each for each in nested if not each[0].startswith(f"{group}.")] + of_choice
-    if nested:
-        said = f" of {chosen['algo']}" if "algo" in names else ""
-        lines += ["", f"keys{said}, with their defaults before any recipe:"]
-        lines += [f"  {name:<34} {item.metadata['text']}{_limits(item, default)}" for name, item, default in nested]
-    lines += [
-        "",
-        "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help",
-    ]
-    return "\n".join(lines)
+    lines = [f"rlher {command.name}: {command.summary}", ""]
+    lines += [f"usage: rlher {command.name}{_usage(positional(command))} [flags] [key=value ...]", ""]
+    lines += ["flags (each is a key too):", *_flag_lines(command)]
+    if found := groups(command):
+        lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
+        lines += [f"  {group}={'|'.join(options(group))}" for group in found if group != "recipe"]
+        if "recipe" in found:
+            lines.append(f"  recipe=<file>.yaml|null|{'|'.join(options('recipe'))}")
+    chosen = _chosen(command, argv)
+    if keys := _section_keys(command, chosen):
+        algo = f" of {chosen['algo']}" if "algo" in chosen else ""
+        lines += ["", f"keys{algo}, with their defaults before any recipe:"]
+        lines += [f"  {name:<34} {item.metadata['text']}{_limits(item, default)}" for name, item, default in keys]
+    return "\n".join([*lines, "", HYDRA_FLAGS])
 
 
-_DEFAULTS = {"algo": "tqc", "env": "parking-v0"}
-"""Of conf/train.yaml."""
+def _usage(item: Field | None) -> str:
+    if item is None:
+        return ""
+    return " [<run or folder> ...]" if item.name == "runs" else f" [<{item.name}>]"
+
+
+def _flag_lines(command: Command) -> list[str]:
+    lines = []
+    for name, flag in flags(command).items():
+        shown = "..." if flag.default in (None, []) else flag.default
+        lines.append(f"  {name if isinstance(flag.default, bool) else f'{name} {shown}':<28} {flag.text}")
+    return lines
+
+
+def _chosen(command: Command, argv: Sequence[str]) -> dict[str, str]:
+    """Return the algorithm and environment whose keys are listed, by group."""
+    found = groups(command)
+    defaults = DEFAULT_CHOICES if positional(command) is None else {}
+    typed = {group: name for word in argv for group, _, name in [word.partition("=")]}
+    return {group: name for group, name in (defaults | typed).items() if group in found and group in DEFAULT_CHOICES}
+
+
+def _section_keys(command: Command, chosen: dict[str, str]) -> list[tuple[str, Field, Any]]:
+    """Return name, field and default of the keys in sections, first those that every algorithm has."""
+    keys = [(name, item, item.default) for name, item in dotted_keys(command.schema).items() if "." in name]
+    for group, name in chosen.items():
+        keys = [key for key in keys if not key[0].startswith(f"{group}.")] + _keys_of_choice(group, name)
+    return keys
 
 
 def _keys_of_choice(group: str, name: str) -> list[tuple[str, Field, Any]]:
-    """List the keys of an algorithm or environment: name, field, default in its YAML."""
+    """Return name, field and default, as in its YAML, of the keys of an algorithm or environment."""
     file = resources.files("rlher.conf") / group / f"{name}.yaml"
     values = yaml.safe_load(file.read_text()) if file.is_file() else {}
     schema: type = ALGORITHMS[name].config if name in ALGORITHMS else OffPolicyConfig
@@ -70,7 +116,7 @@ def _keys_of_choice(group: str, name: str) -> list[tuple[str, Field, Any]]:
 
 
 def _limits(item: Field, default: Any) -> str:
-    words = [] if default is MISSING or default in (None, "") else [literal(default)]
+    limits = [] if default is MISSING or default in (None, "") else [literal(default)]
     if item.metadata["choices"]:
-        words.append(f"one of {', '.join(item.metadata['choices'])}")
-    return f" ({'; '.join(words)})" if words else ""
+        limits.append(f"one of {', '.join(item.metadata['choices'])}")
+    return f" ({'; '.join(limits)})" if limits else ""

@@ -1,7 +1,7 @@
-"""The command line of `rlher train --resume`: which run, and which keys may change."""
+"""The command line of `rlher train --resume`: which run is resumed, and which of its keys may change."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -10,55 +10,46 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
-from rlher.cli import overrides
+from rlher.cli.key_names import closest_key
+from rlher.cli.overrides import to_hydra
 from rlher.config.key import to_object
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, first_line
+from rlher.core.nested import flatten
 from rlher.runs import run_folder
 from rlher.runs.run_folder import Run
-from rlher.training.resume import resume
-from rlher.training.summary import print_result
 
 LATEST = "latest"
-MAY_CHANGE = (
-    "total_timesteps",
-    "progress",
-    "tensorboard",
-    "logger",
-    "record",
-    "json",
-    "eval.final_episodes",
-    "eval.keep_models",
-    "checkpoint",
-)
-"""Keys, and sections, that do not bear on what is learnt up to a given step."""
-CHANGEABLE = ", ".join(MAY_CHANGE)
-GROUPS: dict[str, Callable[[TrainConfig], tuple[str, ...]]] = {
-    "algo": lambda config: (config.algo.name,),
-    "env": lambda config: (config.env.id, config.env.name),
-}
-"""What may be typed again, and the names under which it is the same."""
+CHANGEABLE = keys_ignored_by("resume")
+"""Keys that do not change what is learnt up to a given step."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Go on with a run.
+def is_resume(argv: Sequence[str]) -> bool:
+    """Return whether a command line of `rlher train` resumes a run."""
+    return any(word.partition("=")[0] in ("--resume", "resume") for word in argv)
 
-    :param argv: ``--resume [run]`` and, in any order, overrides of what may change.
-    :return: exit code, as of ``rlher train``.
-    :raises UserError: no such run, it is finished, is being trained, or other keys were changed.
+
+def run(argv: Sequence[str]) -> int:
+    """Resume a run and return the exit code, as of `rlher train`.
+
+    :param argv: ``--resume [run]`` and, in any order, overrides of :data:`CHANGEABLE` keys.
+    :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
-    name, words = _split(list(argv))
-    where, words = _where(words)
-    run = run_folder.latest_unfinished(where) if name == LATEST else run_folder.find(name, where)
+    from rlher.training.resume import resume
+    from rlher.training.summary import print_result
+
+    name, words = _take_resume(list(argv))
+    logs, words = _take_logs(words)
+    found = run_folder.latest_unfinished(logs) if name == LATEST else run_folder.find(name, logs)
     os.environ[COMMAND] = command_line(["rlher", "train", *argv])
-    run, result = resume(run, changed(run, words))
-    print_result(run, result)
+    resumed, result = resume(found, changed_config(found, words))
+    print_result(resumed, result)
     return result.exit_code
 
 
-def _split(argv: list[str]) -> tuple[str, list[str]]:
-    """Take ``--resume`` and its run out of a command line; without one it is the newest."""
+def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
+    """Return the run that ``--resume`` names, by default the latest, and the other words."""
     name, words = LATEST, []
     while argv:
         word = argv.pop(0)
@@ -72,49 +63,57 @@ def _split(argv: list[str]) -> tuple[str, list[str]]:
     return name, words
 
 
-def _where(words: list[str]) -> tuple[str, list[str]]:
-    """Take the folder of runs out of the overrides: it says where to look, and a folder may have been moved."""
+def _take_logs(words: list[str]) -> tuple[str, list[str]]:
+    """Return the folder of runs, in which the run is looked up, and the other words."""
     logs = [word for word in words if word.lstrip("-").startswith("logs=")]
     return (logs[-1].partition("=")[2] if logs else "logs"), [word for word in words if word not in logs]
 
 
-def changed(run: Run, words: Sequence[str]) -> TrainConfig:
+def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
     """Return a run's config with overrides applied.
 
-    :param words: as on the command line; ``total_timesteps=+N`` means N more than it had.
-    :raises UserError: one changes what was learnt with, or cannot be read.
+    :param words: as on the command line; ``total_timesteps=+N`` means N more than recorded.
+    :raises UserError: an override is invalid or changes what is learnt.
     """
-    typed = [_more(word.lstrip("+"), run) for word in overrides.to_hydra("train", list(words))]
-    keys = []
-    for word in typed:
-        key, _, value = word.partition("=")
-        if key in GROUPS and value in (*GROUPS[key](run.config), "any"):
-            continue
-        if "=" not in word or is_dataclass(getattr(run.config, key, None)) or key == "tuned":
-            raise UserError(f"--resume cannot take {word}: a run goes on as it was. Only {CHANGEABLE} may change.")
-        if not _has(run.config, key):
-            raise UserError(f"there is no key {key!r}{overrides.closest_key(key)}.")
-        keys.append(word)
+    typed = [_absolute_timesteps(word.lstrip("+"), run) for word in to_hydra("train", list(words))]
+    overrides = [word for word in typed if not _is_recorded_choice(word, run.config)]
+    for word in overrides:
+        _validate_override(word, run.config)
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(run.config), OmegaConf.from_dotlist(keys))
+        merged = OmegaConf.merge(OmegaConf.structured(run.config), OmegaConf.from_dotlist(overrides))
         config = to_object(merged, TrainConfig)
     except (OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
-        raise UserError(f"--resume cannot take this: {str(error).splitlines()[0]}.") from error
-    other = [
-        f"{key} is {old!r} there, not {new!r}"
-        for key, old, new in _differences(asdict(run.config), asdict(config))
-        if key not in MAY_CHANGE and key.split(".")[0] not in MAY_CHANGE
-    ]
-    if other:
-        raise UserError(
-            f"{run.folder} is another experiment: {'; '.join(other)}. Only {CHANGEABLE} may change in a run "
-            f"that is resumed; a new run begins from its weights with init_from={run.folder}."
-        )
+        raise UserError(f"invalid override of a resumed run: {first_line(error)}.") from error
+    _require_same_experiment(run, config)
     return config
 
 
-def _has(config: TrainConfig, key: str) -> bool:
-    """Tell whether a config has a dotted key; mappings have any."""
+def _absolute_timesteps(word: str, run: Run) -> str:
+    key, _, value = word.partition("=")
+    if key != "total_timesteps" or not value.lstrip("+").replace("_", "").isdigit():
+        return word
+    steps = int(value.lstrip("+").replace("_", ""))
+    return f"{key}={run.config.total_timesteps + steps if value.startswith('+') else steps}"
+
+
+def _is_recorded_choice(word: str, config: TrainConfig) -> bool:
+    """Return whether a word repeats the run's own algorithm or environment: ``algo=dqn``."""
+    key, _, value = word.partition("=")
+    recorded = {"algo": (config.algo.name,), "env": (config.env.id, config.env.name, "any")}
+    return value in recorded.get(key, ())
+
+
+def _validate_override(word: str, config: TrainConfig) -> None:
+    """Raise UserError if a word chooses from a config group, deletes a key, or names an unknown key."""
+    key = word.partition("=")[0]
+    if "=" not in word or is_dataclass(getattr(config, key, None)) or key in ("recipe", "preset"):
+        raise UserError(f"--resume cannot take {word}; only {', '.join(CHANGEABLE)} may change.")
+    if not _has_key(config, key):
+        raise UserError(f"there is no key {key!r}{closest_key(key)}.")
+
+
+def _has_key(config: TrainConfig, key: str) -> bool:
+    """Return whether a config has a dotted key; a mapping has any."""
     node: Any = config
     for name in key.split("."):
         if isinstance(node, dict):
@@ -125,19 +124,16 @@ def _has(config: TrainConfig, key: str) -> bool:
     return True
 
 
-def _more(word: str, run: Run) -> str:
-    key, _, value = word.partition("=")
-    if key != "total_timesteps" or not value.lstrip("+").replace("_", "").isdigit():
-        return word
-    steps = int(value.lstrip("+").replace("_", ""))
-    return f"{key}={run.config.total_timesteps + steps if value.startswith('+') else steps}"
-
-
-def _differences(one: dict[str, Any], two: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:
-    found = []
-    for name, value in one.items():
-        if isinstance(value, dict) and isinstance(two[name], dict) and value.keys() == two[name].keys():
-            found += _differences(value, two[name], f"{prefix}{name}.")
-        elif value != two[name]:
-            found.append((prefix + name, value, two[name]))
-    return found
+def _require_same_experiment(run: Run, config: TrainConfig) -> None:
+    """Raise UserError if a key outside of :data:`CHANGEABLE` differs from the recorded config."""
+    recorded, changed = dict(flatten(asdict(run.config))), dict(flatten(asdict(config)))
+    differences = [
+        f"{key} is {recorded.get(key)!r} there, not {changed.get(key)!r}"
+        for key in dict.fromkeys([*recorded, *changed])
+        if recorded.get(key) != changed.get(key) and key not in CHANGEABLE
+    ]
+    if differences:
+        raise UserError(
+            f"{run.folder} is another experiment: {'; '.join(differences)}; only {', '.join(CHANGEABLE)} may change. "
+            f"Start a new run from its weights with init_from={run.folder}."
+        )

@@ -1,19 +1,23 @@
-"""The algorithms: one entry each, with its classes and its config keys.
+"""The algorithms: an entry each, with its classes and its config keys.
 
 To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and an entry here, which is a config
 dataclass with ``@algorithm(...)``. Keys have the names of the Stable-Baselines3 constructor's arguments. Nothing here
 imports torch.
 """
 
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlher.config.key import key
+from rlher.config.key import key as config_key
 
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+key = functools.partial(config_key, affects="experiment")
+"""Every key of an algorithm changes what is learnt."""
 
 ConfigClass = TypeVar("ConfigClass", bound="type[OffPolicyConfig]")
 
@@ -79,60 +83,60 @@ def algorithm(
 
 @dataclass
 class OffPolicyConfig:
-    """What every off-policy algorithm takes; names are those of the Stable-Baselines3 constructors."""
+    """Keys of every off-policy algorithm."""
 
-    name: str = key("", "algorithm, a name of `rlher list algos`")
+    name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
-    learning_rate_schedule: str = key("constant", "over the run", choices=("constant", "linear"))
-    buffer_size: int = key(1_000_000, "transitions the replay buffer holds", low=1)
+    learning_rate_schedule: str = key("constant", "learning rate over the run", choices=("constant", "linear"))
+    buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
-    batch_size: int = key(256, "transitions an update", low=1)
+    batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
-    train_freq: int = key(1, "vectorised environment steps between two rounds of updates", low=1)
-    gradient_steps: int | None = key(None, "updates a round; null: one per stored transition", low=0)
-    net_arch: list[int] = key([256, 256], "hidden layers", low=1)
-    activation: str = key("relu", "between hidden layers", choices=("relu", "tanh", "elu", "gelu", "silu"))
-    kwargs: dict[str, Any] = key({}, "further keyword arguments of the Stable-Baselines3 class")
+    train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
+    gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=0)
+    net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
+    activation: str = key("relu", "activation function", choices=("relu", "tanh", "elu", "gelu", "silu"))
+    kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class")
 
 
 @dataclass
 class TargetConfig:
-    """What the algorithms with a target network share."""
+    """Keys of the algorithms with a target network."""
 
-    tau: float = key(0.05, "share of the online network mixed into the target network", low=0, high=1)
-    target_q_bounds: Any = key("auto", "[low, high] target values are clamped to; auto: from rewards; null: off")
+    tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
+    target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
 
 
 @dataclass
 class ActorCriticConfig(OffPolicyConfig):
-    """What the algorithms with a continuous action and Q critics share."""
+    """Keys of the algorithms with continuous actions and Q critics."""
 
-    n_critics: int = key(2, "Q networks", low=1)
-    action_noise: float = key(0.0, "standard deviation of exploration noise; actions span [-1, 1]", low=0)
+    n_critics: int = key(2, "number of critics", low=1)
+    action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
 
 
 @dataclass
 class EnsembleConfig(ActorCriticConfig):
-    """What our update step adds to the critics."""
+    """Keys that only the project's update step has."""
 
-    target_critics: int | None = key(None, "critics, drawn at random, a target is the least of; null: all", low=1)
-    layer_norm_critics: bool = key(False, "normalise the critics' hidden layers")
-    random_action: float = key(0.0, "probability of a uniform action, beside the noise", low=0, high=1)
+    target_critics: int | None = key(None, "random critics whose minimum is the target; null: all critics", low=1)
+    layer_norm_critics: bool = key(False, "layer normalisation in the critics")
+    random_action: float = key(0.0, "probability of a uniformly random action", low=0, high=1)
 
 
 @dataclass
 class DeterministicConfig(EnsembleConfig):
-    """What our update step adds to the algorithms with a deterministic actor, after OpenAI baselines."""
+    """Keys of the algorithms with a deterministic actor, after OpenAI baselines."""
 
     action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
 
 
 @dataclass
 class EntropyConfig:
-    """What the maximum-entropy algorithms share."""
+    """Keys of the maximum-entropy algorithms."""
 
     ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
-    target_entropy: str = key("auto", "target of the automatic coefficient: a number or auto")
+    target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
 
 
 @algorithm(
@@ -140,13 +144,13 @@ class EntropyConfig:
 )
 @dataclass
 class DQNConfig(TargetConfig, OffPolicyConfig):
-    """Deep Q-network (Mnih et al. 2015), the algorithm of the HER paper's bit flipping."""
+    """Deep Q-network (Mnih et al. 2015), used for the HER paper's bit flipping."""
 
-    target_update_interval: int = key(500, "steps between two copies to the target network", low=1)
-    exploration_fraction: float = key(0.5, "share of the run over which epsilon falls", low=0, high=1)
+    target_update_interval: int = key(500, "steps between updates of the target network", low=1)
+    exploration_fraction: float = key(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)
     exploration_initial_eps: float = key(1.0, "probability of a random action at the start", low=0, high=1)
-    exploration_final_eps: float = key(0.05, "and after exploration_fraction", low=0, high=1)
-    max_grad_norm: float = key(10.0, "gradient clipping", low=0)
+    exploration_final_eps: float = key(0.05, "probability of a random action after exploration_fraction", low=0, high=1)
+    max_grad_norm: float = key(10.0, "maximum norm of the gradient", low=0)
 
 
 @algorithm(
@@ -160,7 +164,7 @@ class DQNConfig(TargetConfig, OffPolicyConfig):
 class QRDQNConfig(DQNConfig):
     """DQN with quantile regression (Dabney et al. 2018)."""
 
-    n_quantiles: int = key(50, "quantiles", low=1)
+    n_quantiles: int = key(50, "number of quantiles", low=1)
 
 
 @algorithm("sac", ours="rlher.algos.sac:SAC", sb3="stable_baselines3:SAC", actions="continuous")
@@ -175,16 +179,16 @@ class TD3Config(TargetConfig, DeterministicConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
-    target_policy_noise: float = key(0.2, "standard deviation of the target policy's smoothing noise", low=0)
-    target_noise_clip: float = key(0.5, "bound of that noise", low=0)
+    target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
+    target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
 
 
 @algorithm("ddpg", ours="rlher.algos.td3:DDPG", sb3="stable_baselines3:DDPG", actions="continuous")
 @dataclass
 class DDPGConfig(TargetConfig, DeterministicConfig):
-    """Deep deterministic policy gradient (Lillicrap et al. 2016), the algorithm of the HER paper's robot tasks."""
+    """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
 
-    n_critics: int = key(1, "Q networks", low=1)
+    n_critics: int = key(1, "number of critics", low=1)
 
 
 @algorithm("tqc", ours="rlher.algos.tqc:TQC", sb3="sb3_contrib:TQC", actions="continuous")
@@ -192,8 +196,8 @@ class DDPGConfig(TargetConfig, DeterministicConfig):
 class TQCConfig(SACConfig):
     """Truncated quantile critics (Kuznetsov et al. 2020)."""
 
-    n_quantiles: int = key(25, "quantiles a critic", low=1)
-    top_quantiles_to_drop_per_net: int = key(2, "quantiles dropped from the target, per critic", low=0)
+    n_quantiles: int = key(25, "quantiles per critic", low=1)
+    top_quantiles_to_drop_per_net: int = key(2, "largest quantiles per critic that the target leaves out", low=0)
 
 
 @algorithm(

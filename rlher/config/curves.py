@@ -7,35 +7,21 @@ from rlher.config.key import key
 
 @dataclass
 class CurvesConfig:
-    """What `rlher plot`, `rlher compare` and `rlher report` share."""
+    """Which runs are read, and how they are grouped."""
 
-    runs: list[str] = key([], "run folders, or folders of them; none: `logs`")
-    logs: str = key("logs", "folder of all runs")
-    by: list[str] = key([], "keys that make groups, such as her.n_sampled_goal; none: algo, her and what else differs")
+    runs: list[str] = key([], "run folders, or folders of runs; none: `logs`", positional=True, affects="output")
+    logs: str = key("logs", "folder of all runs", affects="output")
+    by: list[str] = key(
+        [], "keys to group by, such as her.n_sampled_goal; none: algo, her and all that differ", affects="output"
+    )
 
 
 @dataclass
 class PlotConfig(CurvesConfig):
-    """`rlher plot`."""
+    """Config keys of `rlher plot`."""
 
-    x: str = key("steps", "what to draw over", choices=("steps", "wall", "updates"))
-    y: str = key("success_rate", "column of evaluations.csv to draw")
-    output: list[str] = key([], "pictures to write, .png, .pdf or .svg; none: <logs>/<y>.png and .pdf")
-    csv: str | None = key(None, "file for the drawn numbers")
-    show: bool = key(False, "open a window as well")
-
-
-@dataclass
-class CompareConfig(CurvesConfig):
-    """`rlher compare`."""
-
-    format: str = key("text", "of the tables; csv: plain numbers", choices=("text", "markdown", "csv", "latex"))
-
-
-@dataclass
-class ReportConfig(CurvesConfig):
-    """`rlher report`."""
-
-    runs: list[str] = key([], "run folders, folders of them, or a study of `rlher optimize`; none: `logs`")
-    output: str | None = key(None, "page to write, .html; null: <logs>/report.html")
-    title: str | None = key(None, "of the page; null: its environments")
+    x: str = key("steps", "horizontal axis", choices=("steps", "wall", "updates"), affects="output")
+    y: str = key("success_rate", "column of evaluations.csv to draw", affects="output")
+    output: list[str] = key([], "files to write, .png, .pdf or .svg; none: <logs>/<y>.png and .pdf", affects="output")
+    csv: str | None = key(None, "CSV file to write the drawn numbers to", affects="output")
+    show: bool = key(False, "open a window as well", affects="output")

@@ -1,8 +1,10 @@
-"""Declaring, listing and validating config keys; the dataclasses of this package are the schemas of ``conf/``."""
+"""How a config key is declared, listed and validated."""
 
+import copy
 import math
+from collections.abc import Iterable
 from dataclasses import MISSING, Field, field, fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from omegaconf import OmegaConf
 
@@ -10,26 +12,90 @@ from rlher.core.errors import UserError, did_you_mean
 
 ConfigT = TypeVar("ConfigT")
 
+Affects = Literal["experiment", "machine", "output"]
+"""What a key changes: what is learnt or measured; where and how fast it runs; what is written or shown."""
+
+Purpose = Literal["grouping", "recipe", "resume"]
+"""Grouping runs into learning curves, writing a recipe, and comparing a resumed run with its recorded config."""
+
+IGNORED_BY: dict[Affects, tuple[Purpose, ...]] = {
+    "experiment": (),
+    "machine": ("grouping", "recipe"),
+    "output": ("grouping", "recipe", "resume"),
+}
+
 
 def key(
     default: Any,
     text: str,
     *,
+    affects: Affects,
+    ignored_by: Iterable[Purpose] | None = None,
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),
+    positional: bool = False,
 ) -> Any:
-    """Declare one config key: its default, its one-line text, and the closed range or choices it must lie in."""
-    limits = {"text": text, "low": low, "high": high, "choices": choices}
+    """Declare a config key.
+
+    :param text: its line in ``--help``.
+    :param ignored_by: purposes for which two values of the key are the same; default: those of ``affects``.
+    :param low: smallest allowed number, of a list: of each entry.
+    :param high: largest allowed number.
+    :param choices: allowed values.
+    :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
+    :return: a dataclass field.
+    """
+    metadata = {
+        "text": text,
+        "affects": affects,
+        "ignored_by": IGNORED_BY[affects] if ignored_by is None else tuple(ignored_by),
+        "low": low,
+        "high": high,
+        "choices": choices,
+        "positional": positional,
+    }
     if isinstance(default, list | dict):
-        return field(default_factory=lambda: type(default)(default), metadata=limits)
-    return field(default=default, metadata=limits)
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def section(config: type, text: str) -> Any:
+    """Declare a nested config, whose keys are ``<section>.<key>``.
+
+    :return: a dataclass field.
+    """
+    return field(default_factory=config, metadata={"text": text})
+
+
+def dotted_keys(schema: type | Any, prefix: str = "") -> dict[str, Field]:
+    """Return the fields of a config dataclass and of its sections by dotted key."""
+    found: dict[str, Field] = {}
+    for item in fields(schema):
+        nested = item.default_factory() if item.default_factory is not MISSING else None
+        if is_dataclass(nested):
+            found |= dotted_keys(nested, f"{prefix}{item.name}.")
+        else:
+            found[prefix + item.name] = item
+    return found
+
+
+def experiment_keys(config: Any) -> dict[str, Any]:
+    """Return a config as nested mappings, without the keys that affect only the machine or the output."""
+    found = {}
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value):
+            found[item.name] = experiment_keys(value)
+        elif item.metadata["affects"] == "experiment":
+            found[item.name] = copy.deepcopy(value)
+    return found
 
 
 def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
-    """Turn a composed config into its dataclass, every value in range.
+    """Return a composed config as its dataclass.
 
-    :raises UserError: a value is out of its range, not among its choices, or missing.
+    :raises UserError: a value is missing, out of its range, or not among its choices.
     """
     config = OmegaConf.to_object(cfg)
     if not isinstance(config, schema):
@@ -39,41 +105,26 @@ def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
 
 
 def validate(config: Any, prefix: str = "") -> None:
-    """Hold every key of a config dataclass against the limits its :func:`key` declares.
-
-    :raises UserError: naming the key, the value and what would be accepted.
-    """
+    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`key`."""
     for item in fields(config):
         value, name = getattr(config, item.name), prefix + item.name
         if is_dataclass(value):
             validate(value, name + ".")
         elif value is not None and value is not MISSING:
-            _check_value(name, value, item)
+            _validate_value(name, value, item)
 
 
-def _check_value(name: str, value: Any, item: Field) -> None:
+def _validate_value(name: str, value: Any, item: Field) -> None:
     low, high, choices = (item.metadata.get(limit) for limit in ("low", "high", "choices"))
     if choices and value not in choices:
         raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}.")
     for entry in value if isinstance(value, list) else []:
         if entry is not None:
-            _check_value(name, entry, item)
+            _validate_value(name, entry, item)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not math.isfinite(value):
             raise UserError(f"{name}={value} is not a finite number.")
         if low is not None and value < low:
-            raise UserError(f"{name}={value} is too small: it must be at least {low:g}.")
+            raise UserError(f"{name}={value} is too small; it must be at least {low:g}.")
         if high is not None and value > high:
-            raise UserError(f"{name}={value} is too large: it must be at most {high:g}.")
-
-
-def dotted_keys(schema: type | Any, prefix: str = "") -> dict[str, Field]:
-    """List a schema's keys, dotted, with their fields: what ``--help`` prints and spelling is checked against."""
-    found: dict[str, Field] = {}
-    for item in fields(schema):
-        nested = item.default_factory() if item.default_factory is not MISSING else None
-        if is_dataclass(nested):
-            found |= dotted_keys(nested, f"{prefix}{item.name}.")
-        else:
-            found[prefix + item.name] = item
-    return found
+            raise UserError(f"{name}={value} is too large; it must be at most {high:g}.")

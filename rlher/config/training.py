@@ -1,89 +1,177 @@
 """Config keys of `rlher train`: hindsight, update step, evaluation, checkpoints and the run itself."""
 
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass
 
-from rlher.config.algorithms import OffPolicyConfig
-from rlher.config.environment import EnvConfig
-from rlher.config.key import key
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
+from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.key import Purpose, dotted_keys, key, section
 from rlher.her.choices import KEY_TO_GOAL_STRATEGY, PRIORITIES, RELABEL_DONE
 
 
 @dataclass
 class HerConfig:
-    """Hindsight: which goals replace the desired one, and what that does to reward and done."""
+    """Hindsight: which goals replace the desired one, and how reward and done are recomputed."""
 
-    n_sampled_goal: int = key(4, "virtual transitions per real one; 0: plain replay", low=0)
-    goal_selection_strategy: str = key("future", "where goals come from", choices=tuple(KEY_TO_GOAL_STRATEGY))
-    goal_mix: dict[str, float] = key({}, "weights of the strategies in a mix, and of `original`; empty: the default")
-    n_steps: int = key(1, "steps a return sums up", low=1)
-    priority: str = key("uniform", "which transitions are drawn", choices=tuple(PRIORITIES))
-    relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE)
-    keep_goal_independent_reward: bool = key(True, "carry over reward that no goal explains, such as a crash penalty")
-    copy_info_dict: bool = key(False, "hand each step's info to compute_reward")
+    n_sampled_goal: int = key(
+        4, "virtual transitions per real one; 0: replay without hindsight", low=0, affects="experiment"
+    )
+    goal_selection_strategy: str = key(
+        "future",
+        "how hindsight goals are chosen; `rlher list strategies` explains",
+        choices=tuple(KEY_TO_GOAL_STRATEGY),
+        affects="experiment",
+    )
+    goal_mix: dict[str, float] = key(
+        {}, "weights of the strategies of `mix`, and of `original`; empty: the default weights", affects="experiment"
+    )
+    n_steps: int = key(1, "steps of an n-step return", low=1, affects="experiment")
+    priority: str = key(
+        "uniform",
+        "how transitions are sampled",
+        choices=tuple(PRIORITIES),
+        affects="experiment",
+    )
+    relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE, affects="experiment")
+    keep_goal_independent_reward: bool = key(
+        True, "keep the part of the reward that no goal explains, such as a crash penalty", affects="experiment"
+    )
+    copy_info_dict: bool = key(False, "pass each step's info to compute_reward", affects="experiment")
 
 
 @dataclass
 class EngineConfig:
-    """The update step: the project's own or Stable-Baselines3's, which do the same at different speed."""
+    """The update step: the project's own, or the equivalent slower one of Stable-Baselines3."""
 
-    name: str = key("rlher", "whose update step", choices=("rlher", "sb3"))
-    compile: str = key("auto", "torch.compile; auto: where the run is long enough", choices=("auto", "on", "off"))
-    precision: str = key("float32", "of the losses; weights stay float32", choices=("float32", "bf16"))
+    name: str = key("rlher", "implementation of the update step", choices=("rlher", "sb3"), affects="experiment")
+    compile: str = key(
+        "auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"), affects="machine"
+    )
+    precision: str = key(
+        "float32",
+        "precision of the losses; weights stay float32",
+        choices=("float32", "bf16"),
+        affects="experiment",
+    )
 
 
 @dataclass
 class NormalizeConfig:
     """Running normalisation of observations; both goals share one normaliser (OpenAI baselines)."""
 
-    enabled: bool = key(True, "normalise observations")
-    clip: float = key(5.0, "bound of a normalised entry, in standard deviations", low=0.1)
+    enabled: bool = key(True, "normalise observations", affects="experiment")
+    clip: float = key(5.0, "bound of a normalised value, in standard deviations", low=0.1, affects="experiment")
 
 
 @dataclass
 class EvalConfig:
-    """Evaluation in training and at the end."""
+    """Evaluation during and after training. It does not change what is learnt."""
 
-    freq: int | None = key(None, "steps between evaluations; null: a twentieth of the run", low=1)
-    episodes: int = key(20, "episodes of each", low=1)
-    final_episodes: int = key(100, "episodes of the last one, on starts no model was chosen by", low=1)
-    seed: int = key(10_000, "seed of the first evaluation episode; the next ones count up", low=0)
-    keep_models: bool = key(False, "keep the model of every evaluation, as models/<steps>.zip")
+    freq: int | None = key(
+        None,
+        "steps between evaluations; null: a twentieth of the run",
+        low=1,
+        affects="experiment",
+        ignored_by=["grouping"],
+    )
+    episodes: int = key(20, "episodes per evaluation", low=1, affects="experiment", ignored_by=["grouping"])
+    final_episodes: int = key(
+        100,
+        "episodes of the final evaluation, on starts that chose no model",
+        low=1,
+        affects="experiment",
+        ignored_by=["grouping", "resume"],
+    )
+    seed: int = key(
+        10_000,
+        "seed of the first evaluation episode; the next ones count up",
+        low=0,
+        affects="experiment",
+        ignored_by=["grouping", "recipe"],
+    )
+    keep_models: bool = key(False, "keep the model of every evaluation, as models/<steps>.zip", affects="output")
 
 
 @dataclass
 class CheckpointConfig:
-    """What a run that was killed, or stopped, is resumed from."""
+    """Checkpoints, from which a killed or stopped run resumes."""
 
-    every: int | None = key(10_000, "steps between checkpoints, at which running episodes are cut; null: none", low=1)
-    minutes: float | None = key(10.0, "minutes after which one is written in between, cutting nothing", low=0)
+    every: int | None = key(
+        10_000,
+        "steps between checkpoints, which cut running episodes; null: none",
+        low=1,
+        affects="experiment",
+        ignored_by=["recipe"],
+    )
+    minutes: float | None = key(
+        10.0, "minutes between additional checkpoints, which cut nothing; null: none", low=0, affects="output"
+    )
 
 
 @dataclass
 class TrainConfig:
-    """`rlher train`."""
+    """Config keys of `rlher train`."""
 
-    algo: OffPolicyConfig = field(default_factory=OffPolicyConfig, metadata={"text": "algorithm"})
-    env: EnvConfig = field(default_factory=EnvConfig, metadata={"text": "environment"})
-    her: HerConfig = field(default_factory=HerConfig, metadata={"text": "hindsight"})
-    engine: EngineConfig = field(default_factory=EngineConfig, metadata={"text": "update step"})
-    seed: int = key(0, "seed of everything random", low=0)
-    total_timesteps: int = key(100_000, "environment steps, all environments counted", low=1)
-    n_envs: int = key(1, "environments stepped together", low=1)
-    vec_env: str = key("auto", "one process or many; auto: many from two on", choices=("auto", "dummy", "subproc"))
-    device: str = key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = key(None, "torch threads; null: measured", low=1)
-    normalize: NormalizeConfig = field(default_factory=NormalizeConfig, metadata={"text": "normalisation"})
-    eval: EvalConfig = field(default_factory=EvalConfig, metadata={"text": "evaluation"})
-    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata={"text": "checkpoints"})
-    recipe: str | None = key(None, "hyperparameters of the pair: a name or a YAML file; null: those in hyperparams/")
-    init_from: str | None = key(None, "run folder whose last model is the starting point")
-    resume: str | None = key(None, "run folder to go on with, or latest; it has its own config")
-    logs: str = key("logs", "folder of all runs")
-    dry_run: bool = key(False, "a few hundred steps, to see that everything fits")
-    progress: bool = key(True, "progress bar, where stderr is a terminal")
-    tensorboard: bool = key(True, "write TensorBoard event files")
-    logger: str = key(
-        "none", "service that is told as well, each an extra to install", choices=("none", "wandb", "mlflow")
+    algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm")
+    env: EnvConfig = section(EnvConfig, "environment")
+    her: HerConfig = section(HerConfig, "hindsight")
+    engine: EngineConfig = section(EngineConfig, "update step")
+    seed: int = key(0, "seed of all random numbers", low=0, affects="experiment", ignored_by=["grouping", "recipe"])
+    total_timesteps: int = key(
+        100_000,
+        "environment steps, summed over all environments",
+        low=1,
+        affects="experiment",
+        ignored_by=["grouping", "resume"],
     )
-    record: bool = key(False, "film each new best model, as clips/<steps>.mp4")
-    json: bool = key(False, "print the result as JSON on stdout")
+    n_envs: int = key(1, "number of environments", low=1, affects="experiment")
+    vec_env: str = key(
+        "auto",
+        "environments in this process or in subprocesses; auto: subproc if n_envs > 1",
+        choices=("auto", "dummy", "subproc"),
+        affects="machine",
+    )
+    device: str = key("auto", "torch device: auto, cpu, cuda, ...", affects="machine")
+    threads: int | None = key(None, "torch threads; null: the fastest number, measured", low=1, affects="machine")
+    normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
+    eval: EvalConfig = section(EvalConfig, "evaluation")
+    checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
+    recipe: str | None = key(
+        None,
+        "tuned hyperparameters: a name in hyperparams/ or a YAML file; null: none; default: <algo>-<env>",
+        affects="output",
+    )
+    init_from: str | None = key(
+        None, "run folder whose last model is the starting point", affects="experiment", ignored_by=["recipe"]
+    )
+    resume: str | None = key(
+        None, "run folder to resume with its recorded config, or latest", affects="experiment", ignored_by=["recipe"]
+    )
+    logs: str = key("logs", "folder of all runs", affects="output")
+    dry_run: bool = key(
+        False, "train a few hundred steps, to test the config", affects="experiment", ignored_by=["recipe"]
+    )
+    progress: bool = key(True, "show a progress bar if stderr is a terminal", affects="output")
+    tensorboard: bool = key(True, "write TensorBoard event files", affects="output")
+    logger: str = key(
+        "none",
+        "service to log to as well; each is an extra to install",
+        choices=("none", "wandb", "mlflow"),
+        affects="output",
+    )
+    record: bool = key(False, "record a video of each new best model, as clips/<steps>.mp4", affects="output")
+    json: bool = key(False, "print the result as JSON on stdout", affects="output")
+
+
+def run_keys() -> dict[str, Field]:
+    """Return the dotted keys of a training run, those of every algorithm and environment included."""
+    found = dotted_keys(TrainConfig)
+    for algorithm in ALGORITHMS.values():
+        found |= dotted_keys(algorithm.config, "algo.")
+    for env in ENV_SCHEMAS.values():
+        found |= dotted_keys(env, "env.")
+    return found
+
+
+def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
+    """Return the dotted keys of a training run that are ignored when grouping, writing a recipe or resuming."""
+    return tuple(name for name, item in run_keys().items() if purpose in item.metadata["ignored_by"])

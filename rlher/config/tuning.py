@@ -8,22 +8,44 @@ from rlher.config.training import TrainConfig
 
 @dataclass
 class OptimizeConfig(TrainConfig):
-    """`rlher optimize`: a training run's keys, for every trial, and those of the search."""
+    """Config keys of `rlher optimize`: those of a training run, for every trial, and those of the search."""
 
-    n_trials: int = key(100, "trials of the study in all, whoever runs them", low=1)
-    search_space: str = key("her", "(or space) her, her_wide, algo, full, several joined by +, or a YAML file")
-    objective: str = key("success", "what is maximised; multi: success and steps", choices=("success", "auc", "multi"))
-    n_seeds: int = key(2, "training runs a trial, one seed each", low=1)
-    sampler: str = key("tpe", "how trials are proposed", choices=("tpe", "random", "cmaes"))
-    pruner: str = key("median", "which trials are cut short", choices=("median", "hyperband", "none"))
-    study_name: str | None = key(None, "name of the study; null: made of algorithm, environment and space")
-    storage: str | None = key(None, "sqlite:///..., postgresql://..., mysql://...; null: a journal file in `logs`")
-    heartbeat: int = key(60, "seconds between signs of life in a database; after twice that a worker is dead", low=1)
-    workers: int = key(1, "processes of this command", low=1)
-    launcher: str = key(
-        "local", "where workers run: processes here, or tasks of a Ray cluster", choices=("local", "ray")
+    n_trials: int = key(100, "trials of the study, summed over all workers", low=1, affects="experiment")
+    search_space: str = key(
+        "her",
+        "(or space) her, her_wide, algo, full, several joined by +, or a YAML file",
+        affects="experiment",
     )
-    ray_address: str | None = key(None, "head of the Ray cluster, host:port; null: a cluster of this machine alone")
-    rerun_best: int = key(3, "best trials that are run again at the end", low=1)
-    rerun_seeds: int = key(5, "fresh seeds of each, and of trial 0", low=2)
-    progress: bool = key(True, "a table while it runs; a line per trial where stderr is no terminal")
+    objective: str = key(
+        "success",
+        "what is maximised; auc: area under the success curve; multi: success and fewer steps",
+        choices=("success", "auc", "multi"),
+        affects="experiment",
+    )
+    n_seeds: int = key(2, "training runs per trial, each with its own seed", low=1, affects="experiment")
+    sampler: str = key("tpe", "Optuna sampler", choices=("tpe", "random", "cmaes"), affects="experiment")
+    pruner: str = key(
+        "median",
+        "Optuna pruner, which stops bad trials early",
+        choices=("median", "hyperband", "none"),
+        affects="experiment",
+    )
+    study_name: str | None = key(
+        None, "name of the study; null: composed of algorithm, environment and search space", affects="output"
+    )
+    storage: str | None = key(
+        None, "sqlite:///..., postgresql://..., mysql://...; null: a journal file under `logs`", affects="machine"
+    )
+    heartbeat: int = key(
+        60, "seconds between heartbeats in a database; a worker is dead after twice that", low=1, affects="machine"
+    )
+    workers: int = key(1, "worker processes of this command", low=1, affects="machine")
+    launcher: str = key(
+        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray"), affects="machine"
+    )
+    ray_address: str | None = key(
+        None, "head of the Ray cluster, host:port; null: a cluster on this machine", affects="machine"
+    )
+    rerun_best: int = key(3, "best trials that are run again at the end", low=1, affects="experiment")
+    rerun_seeds: int = key(5, "new seeds for each of them, and for trial 0", low=2, affects="experiment")
+    progress: bool = key(True, "show a table of trials; a line per trial if stderr is not a terminal", affects="output")

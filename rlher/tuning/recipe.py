@@ -9,27 +9,11 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.nested import flatten, unflatten
 
-# Keys that are left out of a recipe.
-NOT_RECIPE = (
-    "seed",
-    "vec_env",
-    "env.step_timeout",
-    "env.max_restarts",
-    "device",
-    "threads",
-    "eval.seed",
-    "checkpoint",
-    "init_from",
-    "resume",
-    "logs",
-    "dry_run",
-    "progress",
-    "tensorboard",
-    "json",
-)
+NOT_RECIPE = keys_ignored_by("recipe")
+"""Keys that a recipe leaves to the user: seeds, machine, files and output."""
 
 
 def recipe_text(config: TrainConfig, comments: list[str]) -> str:
@@ -48,12 +32,12 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 def recipe_items(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the dotted keys of a config that belong in a recipe, with their values."""
     for key, value in flatten(config):
-        if not any(key == excluded or key.startswith(f"{excluded}.") for excluded in NOT_RECIPE):
+        if key not in NOT_RECIPE:
             yield key, value
 
 
 def _defaults(config: TrainConfig) -> dict[str, Any]:
-    """Return the config that `rlher train algo=... env=... ~tuned` would compose."""
+    """Return the config that `rlher train algo=... env=... recipe=null` would compose."""
     algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name, config.algo)
     env = _from_file(type(config.env)(id=config.env.id), "env", config.env.name or config.env.id, config.env)
     return asdict(TrainConfig()) | {"algo": algo, "env": env}

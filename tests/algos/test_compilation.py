@@ -162,7 +162,7 @@ assert "torch._dynamo" not in sys.modules
 
 
 def test_a_run_without_compilation_does_not_import_the_compiler(tmp_path: Path) -> None:
-    words = ["train", "algo=ddpg", "env=FetchReach-v4", "~tuned", *TINY, "total_timesteps=120"]
+    words = ["train", "algo=ddpg", "env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=120"]
     done = subprocess.run([sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "logs/ddpg/FetchReach-v4_1/result.json").read_text())["status"] == "finished"

@@ -12,7 +12,7 @@ from rlher.core.console import command_line, redact
 from rlher.training.loggers import registry, service_writer
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=40", "eval.freq=40")
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=40", "eval.freq=40")
 
 SECRETS = [
     "postgresql://u:SEC RET@h/db",
@@ -94,12 +94,12 @@ TYPED = [
     # words, what is told all the same
     (("--storage", "postgresql:/user:SECRET@h/db"), "no database address"),
     (("--storage", "user:SECRET@h/db"), "no database address"),
-    (("--storage", "SECRET"), "no database address, such as sqlite:///study.db or postgresql://host/database."),
+    (("--storage", "SECRET"), "storage"),
     (("--storage", "postgresql://user:SECRET@127.0.0.1:notaport/db"), "no database address"),
     (("--storage", "postgresql://h:SECRET/db"), "no database address"),
     (
         ("--storage", "sqlite://h/s.db?sslpassword=SECRET"),
-        "cannot use the storage sqlite://h/s.db?***: Invalid SQLite URL",
+        "cannot use the storage sqlite://h/s.db?***",
     ),
     (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "cannot use the storage sqlite:////nowhere/s.db?***: "),
     (("--storage", "sqlite:////nowhere/s.db?PASSWORD=SECRET"), "cannot use the storage sqlite:////nowhere/s.db?***: "),

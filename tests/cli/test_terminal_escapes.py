@@ -58,7 +58,15 @@ def test_report_tells_of_folders_by_names_it_can_print(rlher, make_run: Make) ->
 
 def test_a_run_is_announced_and_told_of_in_signs_one_sees(rlher, tmp_path: Path) -> None:
     logs = f"logs{NASTY}"
-    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=40", "eval.freq=40")
+    words = (
+        "algo=dqn",
+        "env=BitFlipping-v0",
+        "env.n_bits=4",
+        "recipe=null",
+        *TINY,
+        "total_timesteps=40",
+        "eval.freq=40",
+    )
     done = rlher("train", *words, "--logs", logs)
     assert done.code == 0, done.err
     evaluated = rlher("evaluate", str(next(tmp_path.glob("*/dqn/*"))), "--episodes", "1")

@@ -5,8 +5,8 @@ import json
 import hostile_envs
 import pytest
 
-from rlher.cli.commands.check import check
-from rlher.config.check import CheckConfig
+from rlher.cli.commands.check import CheckConfig
+from rlher.cli.commands.check import run as check
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract.checker import CHECKS, check_goal_env, validate_goal_env

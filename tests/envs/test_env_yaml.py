@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_module
 
+from rlher.cli.commands.check import CheckConfig
 from rlher.config import store
-from rlher.config.check import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.envs import catalog, make_env
@@ -21,7 +21,7 @@ INSTALLED = [entry.name for entry in catalog.entries() if entry.installed]
 
 @functools.cache
 def load(name: str, *overrides: str) -> EnvConfig:
-    store.register()
+    store.register("check", CheckConfig)
     with initialize_config_module("rlher.conf", version_base="1.3"):
         return to_object(compose("check", [f"env={name}", *overrides]), CheckConfig).env
 

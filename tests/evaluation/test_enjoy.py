@@ -21,7 +21,7 @@ from rlher.evaluation.video.recorder import VideoOptions, record_video
 from rlher.evaluation.video.tiling import EpisodeFrames, Grid
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=6", "~tuned", *TINY)
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=6", "recipe=null", *TINY)
 INK, CAPTION = np.array(captions.FOREGROUND), captions.HEIGHT
 
 
@@ -219,7 +219,7 @@ def test_a_grid_says_how_many_episodes(rlher, run: Path) -> None:
 
 
 def test_a_display_without_a_window_mode_gets_a_video(rlher, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlher.cli.commands.enjoy.has_display", lambda: True)
+    monkeypatch.setattr("rlher.envs.rendering.has_display", lambda: True)
     (run / "enjoy.mp4").unlink(missing_ok=True)
     assert rlher("enjoy", str(run), "--episodes", "1").code == 0
     assert (run / "enjoy.mp4").exists()
@@ -371,7 +371,7 @@ def test_enjoy_goes_on_without_a_renderer(rlher, monkeypatch: pytest.MonkeyPatch
 def reach(tmp_path_factory: pytest.TempPathFactory) -> Path:
     logs = tmp_path_factory.mktemp("reach") / "logs"
     tiny = (*TINY, "total_timesteps=60", "eval.freq=1000", "env.max_episode_steps=5")
-    assert main(["train", "algo=ddpg", "env=FetchReach-v4", "~tuned", *tiny, f"logs={logs}"]) == 0
+    assert main(["train", "algo=ddpg", "env=FetchReach-v4", "recipe=null", *tiny, f"logs={logs}"]) == 0
     return logs / "ddpg/FetchReach-v4_1"
 
 

@@ -16,7 +16,7 @@ from rlher.evaluation.agent import load_agent
 from rlher.runs import run_folder
 from tests.conftest import TINY
 
-BITS = ("env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=100")
+BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
 
 ELSEWHERE = """
 import json, runpy, sys
@@ -109,7 +109,7 @@ def test_layer_norm_critics_are_left_behind_and_that_is_said(rlher) -> None:
 @pytest.mark.parametrize(("algo", "env"), [("ddpg", "FetchReach-v4"), ("sac", "parking-classic")])
 def test_environments_of_others_are_made_as_they_were(rlher, algo: str, env: str) -> None:
     limit = ("env.max_episode_steps=7", "total_timesteps=60", "eval.freq=30")
-    run, folder = exported(rlher, f"algo={algo}", f"env={env}", "~tuned", *TINY, *limit)
+    run, folder = exported(rlher, f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit)
     ((played, _),) = require_same_elsewhere((run, folder))
     assert played.endswith("7 steps")
     script = (folder / "play.py").read_text()

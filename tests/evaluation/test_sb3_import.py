@@ -139,7 +139,7 @@ def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., 
 
 
 def test_a_runs_own_model_needs_no_trust(rlher: Callable[..., Outcome]) -> None:
-    assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "~tuned", "total_timesteps=80", *TINY).code == 0
+    assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "recipe=null", "total_timesteps=80", *TINY).code == 0
     run = "logs/dqn/BitFlipping-v0_1"
     code, _, err = rlher("evaluate", f"{run}/best_model.zip")
     assert code == 2

@@ -6,7 +6,6 @@ No traceback, no hang, an exit code of 0, 1 or 2, and nothing changed outside th
 
 import contextlib
 import hashlib
-import importlib
 import io
 import json
 import os
@@ -27,8 +26,8 @@ from unittest import mock
 import numpy as np
 import yaml
 
+from rlher.cli.commands import command_names, load_command
 from rlher.cli.main import main
-from rlher.config import store
 from rlher.config.key import dotted_keys
 from rlher.core.errors import UserError
 
@@ -38,7 +37,15 @@ SECONDS = 20
 HACKED = "hacked"
 RUN = "logs/dqn/BitFlipping-v0_1"
 TRAIN = (
-    *("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", "algo.net_arch=[8]", "algo.batch_size=8"),
+    *(
+        "train",
+        "algo=dqn",
+        "env=BitFlipping-v0",
+        "env.n_bits=4",
+        "recipe=null",
+        "algo.net_arch=[8]",
+        "algo.batch_size=8",
+    ),
     *("algo.learning_starts=20", "eval.episodes=2", "eval.final_episodes=2", "total_timesteps=60", "threads=1"),
 )
 
@@ -140,7 +147,7 @@ class Workspace:
             f"{run}/meta.json": [command("compare")],
             f"{run}/command.txt": [command("compare")],
             f"{run}/last_model.zip": [evaluate, evaluate, command(*TRAIN, f"init_from={run}", "dry_run=true")],
-            "recipe.yaml": [command("train", "algo=dqn", "env=BitFlipping-v0", "tuned=recipe.yaml", "--cfg", "job")],
+            "recipe.yaml": [command("train", "algo=dqn", "env=BitFlipping-v0", "recipe=recipe.yaml", "--cfg", "job")],
             "space.yaml": [_read_space],
             "my_conf/env/mine.yaml": [command("train", "env=mine", "--config-dir", "my_conf", "--cfg", "job")],
             "journal/journal.log": [_read_journal],
@@ -482,7 +489,7 @@ def _tensors(rng: Random) -> bytes:
 
 # -------------------------------------------------------------------------------------------- the command line
 
-VERBS = [*store.VERB_SCHEMAS]
+COMMANDS = {name: load_command(name) for name in command_names()}
 SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ : , ; $ %s .. / é 日本 💥 a=b=c \\'"
 VALUES = "null true nan inf -inf 1e400 1e-400 -1 0 1_000 0x1f range(1,3) choice(a,b) glob(*) sort(3,1) int(3)"
 LONG = ("9" * 500, "[" * 300, "{a:" * 200, "x" * 5000)
@@ -490,14 +497,14 @@ TEXTS = (*SYMBOLS.split(), *VALUES.split(), *LONG, "", " ", "\n", "\x1b[31m", "\
 
 
 def command_line(rng: Random) -> list[str]:
-    """Return a verb and words after it, most of which make no sense."""
-    verb = rng.choice(VERBS)
+    """Return a command and words after it, most of which make no sense."""
+    name = rng.choice([*COMMANDS])
     known = [
-        *dotted_keys(store.VERB_SCHEMAS[verb]),
+        *dotted_keys(COMMANDS[name].schema),
         "algo",
         "env",
         "her",
-        "tuned",
+        "recipe",
         "space",
         "preset",
         "algo.tau",
@@ -514,7 +521,7 @@ def command_line(rng: Random) -> list[str]:
         words += rng.choice(
             (["--cfg", "job"], ["-m"], ["--cfg", _text(rng)], ["--config-dir", _text(rng)], ["-h"], ["-p", "x"])
         )
-    return [verb, *words]
+    return [name, *words]
 
 
 def _text(rng: Random) -> str:
@@ -526,9 +533,8 @@ def try_command_line(words: list[str], folder: Path) -> str:
     before = snapshot(folder, None)
     with contextlib.ExitStack() as stack:
         stack.enter_context(inside(folder))
-        for verb in VERBS:
-            module = importlib.import_module(f"rlher.cli.commands.{verb}")
-            stack.enter_context(mock.patch.object(module, verb, return_value=0))
+        for each in COMMANDS.values():
+            stack.enter_context(mock.patch.object(each.module, "run", return_value=0))
         said = hold(command(*words), f"rlher {words}")
     if snapshot(folder, None) != before:
         raise Broken(f"rlher {words}: a file was changed")

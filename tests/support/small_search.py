@@ -15,7 +15,7 @@ from rlher.tuning.objective import SearchObjective, train_config
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=120", "eval.freq=40")
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=120", "eval.freq=40")
 SMALL = (*BITS, "n_seeds=1", "rerun_best=1", "rerun_seeds=2")
 STUDY = "logs/optuna/dqn-BitFlipping-v0-her"
 """Folder of the study of :data:`SMALL`."""

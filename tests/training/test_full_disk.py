@@ -17,7 +17,7 @@ RUN = (
     "algo=dqn",
     "env=BitFlipping-v0",
     "env.n_bits=4",
-    "~tuned",
+    "recipe=null",
     *TINY,
     "total_timesteps=200",
     "eval.freq=40",

@@ -10,7 +10,7 @@ import pytest
 from rlher.training.loggers import registry, service_writer
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "~tuned", *TINY, "total_timesteps=120", "eval.freq=40")
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=120", "eval.freq=40")
 
 
 @pytest.fixture(autouse=True)

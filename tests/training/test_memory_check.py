@@ -12,7 +12,7 @@ from rlher.training import cgroup_memory, memory_check, training_setup
 from tests.conftest import TINY
 
 GB = 10**9
-BITS = ("algo=dqn", "env=BitFlipping-v0", "~tuned", *TINY)
+BITS = ("algo=dqn", "env=BitFlipping-v0", "recipe=null", *TINY)
 
 
 def write_files(root: Path, files: dict[str, str]) -> Path:

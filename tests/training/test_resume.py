@@ -521,6 +521,8 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher, stopped: Path) -> 
     [
         (("algo.gamma=0.5",), "algo.gamma"),
         (("seed=3", "her.n_sampled_goal=1"), "seed"),
+        (("checkpoint.every=40",), "checkpoint.every"),
+        (("recipe=null",), "recipe"),
         (("algo=sac",), "algo=sac"),
         (("her=mix",), "her=mix"),
         (("algo.gama=0.5",), "algo.gama"),
@@ -537,7 +539,7 @@ def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tup
 
 
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
-    again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.every=40", "--json")
+    again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.minutes=1", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 260
 
@@ -595,10 +597,9 @@ def test_copy_info_dict_disables_checkpoints(rlher, at_step) -> None:
     done = rlher("train", *words("dqn"), "her.copy_info_dict=true")
     assert done.code == 130, done.err
     assert "her.copy_info_dict" in done.err
-    again = rlher("train", "--resume", "checkpoint.every=90")
+    again = rlher("train", "--resume")
     assert again.code == 0, again.err
     assert resumed_at(folder_of("dqn")) == [0]
-    assert "her.copy_info_dict" in again.err
     assert not (folder_of("dqn") / "checkpoints").exists()
 
 

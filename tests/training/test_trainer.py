@@ -16,7 +16,7 @@ from rlher.envs import catalog
 from rlher.her.strategies import KEY_TO_GOAL_STRATEGY
 from tests.conftest import TINY
 
-BITS = ("env=BitFlipping-v0", "env.n_bits=4", "~tuned")
+BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null")
 
 
 def fitting(algo: str) -> str:
@@ -52,7 +52,9 @@ def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: 
 def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
     algo = "dqn" if catalog.read(env)["actions"] == "discrete" else "ddpg"
     limit = ("env.max_episode_steps=20",)  # a full AntMaze evaluation would take a minute
-    done = rlher("train", f"algo={algo}", f"env={env}", "~tuned", *TINY, *limit, "total_timesteps=60", "eval.freq=1000")
+    done = rlher(
+        "train", f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit, "total_timesteps=60", "eval.freq=1000"
+    )
     assert done.code == 0, done.err
     assert (tmp_path / f"logs/{algo}/{env}_1/last_model.zip").exists()
 
@@ -287,7 +289,7 @@ def test_a_dry_run_is_not_the_newest(rlher, finished: Path) -> None:
     ("words", "named"),
     [
         (("env=BitFlipping-v0",), "recipe dqn-BitFlipping-v0"),
-        (("env=BitFlipping-v0", "~tuned"), "no recipe"),
+        (("env=BitFlipping-v0", "recipe=null"), "no recipe"),
         (("env=BitFlipping-v0", "--recipe", "mine.yaml"), "recipe mine.yaml"),
     ],
 )

@@ -1,1 +1,44 @@
-"""One file per command of `rlher`."""
+"""The commands of `rlher`, a module each: its docstring is the summary in ``--help``, ``run(config)`` does the work.
+
+The annotation of ``config`` is the schema of the command's config keys. A module imports what is slow to import
+(torch, Stable-Baselines3, Optuna) inside ``run``, so that help and completion stay fast.
+"""
+
+import functools
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, get_type_hints
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of `rlher`.
+
+    :param summary: its line in ``rlher --help``.
+    :param schema: dataclass of its config keys.
+    """
+
+    name: str
+    summary: str
+    schema: type
+    module: ModuleType
+
+    def run(self, config: Any) -> int:
+        """Run the command and return its exit code."""
+        code: int = self.module.run(config)
+        return code
+
+
+def command_names() -> list[str]:
+    """Return the names of all commands without importing them."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+@functools.cache
+def load_command(name: str) -> Command:
+    """Import a command's module."""
+    module = importlib.import_module(f"{__name__}.{name}")
+    summary = (module.__doc__ or "").splitlines()[0].rstrip(".")
+    return Command(name, summary, get_type_hints(module.run)["config"], module)

@@ -1,23 +1,42 @@
-"""`rlher compare`: tables of final success, probability of improvement and performance profiles."""
+"""Tabulate final success, probability of improvement and performance profiles of runs."""
 
 import shutil
 import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rlher.analysis.comparison import few_seeds_notes
-from rlher.analysis.grouping import load_groups
-from rlher.analysis.tables import Table, tables
-from rlher.config.curves import CompareConfig
+from rlher.config.curves import CurvesConfig
+from rlher.config.key import key
 from rlher.core.console import warn
+
+if TYPE_CHECKING:
+    from rlher.analysis.tables import Table
 
 MAX_WIDTH = 10_000
 """Characters per line of aligned text that is not printed to a terminal, so that no cell wraps."""
 
 
-def compare(config: CompareConfig) -> int:
+@dataclass
+class CompareConfig(CurvesConfig):
+    """Config keys of `rlher compare`."""
+
+    format: str = key(
+        "text",
+        "format of the tables; csv: plain numbers",
+        choices=("text", "markdown", "csv", "latex"),
+        affects="output",
+    )
+
+
+def run(config: CompareConfig) -> int:
     """Print the tables in ``config.format``: aligned text, Markdown, LaTeX, or the plain numbers as CSV.
 
-    :raises UserError: no runs.
+    :raises UserError: there are no runs.
     """
+    from rlher.analysis.comparison import few_seeds_notes
+    from rlher.analysis.grouping import load_groups
+    from rlher.analysis.tables import tables
+
     groups, notes = load_groups(config.runs, config.logs, config.by)
     for note in [*notes, *few_seeds_notes(groups)]:
         warn(note)
@@ -25,7 +44,7 @@ def compare(config: CompareConfig) -> int:
     return 0
 
 
-def _format(table: Table, name: str) -> str:
+def _format(table: "Table", name: str) -> str:
     if name == "text":
         return table.to_text(shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH)
     return {"markdown": table.to_markdown, "latex": table.to_latex, "csv": table.to_csv}[name]()

@@ -1,30 +1,54 @@
-"""`rlher enjoy`: watch a run's agent, in a window where there is a display, else as a video."""
+"""Watch a run's agent, in a window or as a video."""
 
 import json
 import sys
 from contextlib import closing, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rlher.config.saved_model import EnjoyConfig
+from rlher.config.key import key
+from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
-from rlher.envs.make import render_modes
-from rlher.envs.rendering import before_building, has_display
-from rlher.evaluation.rollout import play_episodes
-from rlher.evaluation.source import find_source
-from rlher.evaluation.video import tiling
-from rlher.evaluation.video.recorder import VideoOptions, record_video
-from rlher.evaluation.video.writer import require_video_suffix
 
-EPISODES = 6
+DEFAULT_EPISODES = 6
 
 
-def enjoy(config: EnjoyConfig) -> int:
-    """Play episodes, show or film them, and print each one's outcome.
+@dataclass
+class EnjoyConfig(ReplayConfig):
+    """Config keys of `rlher enjoy`."""
 
-    :return: exit code: 0, or 1 where a video was asked for and could not be made.
-    :raises UserError: no such run, no readable model, a grid that is none, or a video file name of an unknown kind.
+    episodes: int | None = key(None, "number of episodes; null: 6, or the cells of the grid", low=1, affects="output")
+    video: str | None = key(
+        None,
+        "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display",
+        affects="output",
+    )
+    grid: str = key(
+        "auto",
+        "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: as many as fit",
+        affects="output",
+    )
+    width: int | None = key(
+        None, "width of the video in pixels; null: as rendered, at most 1920", low=64, affects="output"
+    )
+    captions: bool = key(True, "caption each episode with its number, step, goal and outcome", affects="output")
+    fps: int | None = key(None, "frames per second; null: the environment's", low=1, affects="output")
+
+
+def run(config: EnjoyConfig) -> int:
+    """Play episodes, show or record them, and print the outcome of each.
+
+    :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
+    :raises UserError: the run or its model does not exist, or ``grid`` or ``video`` is invalid.
     """
+    from rlher.envs.make import render_modes
+    from rlher.envs.rendering import before_building, has_display
+    from rlher.evaluation.rollout import play_episodes
+    from rlher.evaluation.source import find_source
+    from rlher.evaluation.video import tiling
+    from rlher.evaluation.video.recorder import VideoOptions, record_video
+    from rlher.evaluation.video.writer import require_video_suffix
+
     if config.video:
         require_video_suffix(Path(config.video))
     layout = tiling.parse_grid(config.grid)
@@ -34,12 +58,12 @@ def enjoy(config: EnjoyConfig) -> int:
         before_building()
     agent = source.load("human" if window else "rgb_array")
     print(escape_control(source.name), file=sys.stderr)
-    episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else EPISODES)
+    episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else DEFAULT_EPISODES)
     path = Path(config.video) if config.video else source.folder / "enjoy.mp4"
-    look = VideoOptions(layout, config.width, config.captions, config.fps)
+    options = VideoOptions(layout, config.width, config.captions, config.fps)
     outcomes = []
-    filmed = record_video(path, agent.env, agent.config, episodes, look) if not window else nullcontext()
-    with closing(agent.env), filmed as film:
+    recording = record_video(path, agent.env, agent.config, episodes, options) if not window else nullcontext()
+    with closing(agent.env), recording as film:
         for episode in play_episodes(agent.env, agent.policy, episodes, config.seed, film):
             outcomes.append(episode)
             if not config.json:

@@ -1,20 +1,30 @@
-"""`rlher evaluate`: a run's success rate, measured again, or that of a model from elsewhere."""
+"""Measure the success rate of a run, or of a model trained elsewhere."""
 
 import json
 import sys
+from dataclasses import dataclass
 
-from rlher.config.saved_model import EvaluateConfig
+from rlher.config.key import key
+from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
-from rlher.evaluation.metrics import format_summary
-from rlher.evaluation.rollout import evaluate_policy
-from rlher.evaluation.source import find_source
 
 
-def evaluate(config: EvaluateConfig) -> int:
-    """Play episodes with a model and print what came of them.
+@dataclass
+class EvaluateConfig(ReplayConfig):
+    """Config keys of `rlher evaluate`."""
 
-    :raises UserError: no such run, or no readable model in it.
+    episodes: int = key(100, "number of episodes", low=1, affects="output")
+
+
+def run(config: EvaluateConfig) -> int:
+    """Play episodes with a model and print their success rate and return.
+
+    :raises UserError: the run, or a readable model in it, does not exist.
     """
+    from rlher.evaluation.metrics import format_summary
+    from rlher.evaluation.rollout import evaluate_policy
+    from rlher.evaluation.source import find_source
+
     source = find_source(config, ("last", "best"))
     agent = source.load(None)
     print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)

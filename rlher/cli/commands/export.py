@@ -1,5 +1,10 @@
-"""`rlher export`: write a run's agent as a plain Stable-Baselines3 model."""
+"""Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
-from rlher.evaluation.export.exporter import export
+from rlher.config.saved_model import ExportConfig
 
-__all__ = ["export"]
+
+def run(config: ExportConfig) -> int:
+    """Write the export folder and return the exit code."""
+    from rlher.evaluation.export.exporter import export
+
+    return export(config)

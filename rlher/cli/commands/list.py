@@ -1,28 +1,27 @@
-"""`rlher list`: what there is to choose from. Answers without importing torch."""
+"""List the algorithms, environments or goal selection strategies."""
 
-import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from rlher.algos import ALGORITHMS
-from rlher.core.errors import UserError, did_you_mean
-from rlher.envs import catalog
-from rlher.her.strategies import STRATEGIES
+from rlher.config.key import key
 
 Row = dict[str, Any]
 
 
 def algos() -> list[Row]:
-    """One row an algorithm."""
+    """Return one row per algorithm."""
+    from rlher.algos import ALGORITHMS
+
     return [
         {"algo": name, "actions": each.actions, "description": each.description} for name, each in ALGORITHMS.items()
     ]
 
 
 def envs() -> list[Row]:
-    """One row an environment with a YAML of its own."""
+    """Return one row per environment of conf/env."""
+    from rlher.envs import catalog
+
     rows = []
     for entry in catalog.entries():
         row = asdict(entry)
@@ -32,7 +31,9 @@ def envs() -> list[Row]:
 
 
 def strategies() -> list[Row]:
-    """One row a goal selection strategy."""
+    """Return one row per goal selection strategy."""
+    from rlher.her.strategies import STRATEGIES
+
     return [
         {"strategy": strategy.value, "description": (function.__doc__ or "").splitlines()[0]}
         for strategy, function in STRATEGIES.items()
@@ -42,25 +43,28 @@ def strategies() -> list[Row]:
 LISTS = {"algos": algos, "envs": envs, "strategies": strategies}
 
 
-def main(argv: Sequence[str]) -> int:
+@dataclass
+class ListConfig:
+    """Config keys of `rlher list`."""
+
+    what: str | None = key(
+        None, "the list to print; null: all", choices=tuple(LISTS), positional=True, affects="output"
+    )
+    json: bool = key(False, "print JSON on stdout", affects="output")
+
+
+def run(config: ListConfig) -> int:
     """Print one list, or all of them."""
-    parser = argparse.ArgumentParser(prog="rlher list", description="what there is to choose from")
-    parser.add_argument("what", nargs="?", help=f"{', '.join(LISTS)}; default: all three")
-    parser.add_argument("--json", action="store_true", help="print JSON on stdout")
-    arguments = parser.parse_args(argv)
-    if arguments.what not in (None, *LISTS):
-        near = did_you_mean(arguments.what, LISTS)
-        raise UserError(f"there is no list of {arguments.what!r}{near}. Lists: {', '.join(LISTS)}.")
-    chosen = {name: rows() for name, rows in LISTS.items() if arguments.what in (None, name)}
-    if arguments.json:
-        print(json.dumps(chosen, indent=2))
+    lists = {name: rows() for name, rows in LISTS.items() if config.what in (None, name)}
+    if config.json:
+        print(json.dumps(lists, indent=2))
     else:
-        for rows in chosen.values():
-            _print(rows)
+        for rows in lists.values():
+            _print_table(rows)
     return 0
 
 
-def _print(rows: list[Row]) -> None:
+def _print_table(rows: list[Row]) -> None:
     columns = list(rows[0])
     widths = [max(len(str(row[column])) for row in [*rows, dict.fromkeys([column], column)]) for column in columns]
     for row in [dict(zip(columns, columns, strict=True)), *rows]:

@@ -1,5 +1,13 @@
-"""`rlher optimize`: search for better hyperparameters with Optuna."""
+"""Search for a better recipe with Optuna and test it on fresh seeds."""
 
-from rlher.tuning.search import optimize
+from rlher.config.tuning import OptimizeConfig
 
-__all__ = ["optimize"]
+
+def run(config: OptimizeConfig) -> int:
+    """Run or continue the study and write its best recipe.
+
+    :return: exit code: 0, or 130 after Ctrl-C.
+    """
+    from rlher.tuning.search import optimize
+
+    return optimize(config)

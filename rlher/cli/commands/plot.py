@@ -1,5 +1,10 @@
-"""`rlher plot`: draw learning curves."""
+"""Draw the learning curves of runs."""
 
-from rlher.analysis.plotting import plot
+from rlher.config.curves import PlotConfig
 
-__all__ = ["plot"]
+
+def run(config: PlotConfig) -> int:
+    """Draw the curves and return the exit code."""
+    from rlher.analysis.plotting import plot
+
+    return plot(config)

@@ -1,52 +1,76 @@
-"""`rlher report`: one page that can be sent, with all that the run folders say."""
+"""Write curves, tables, clips and versions of runs as one HTML page."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rlher.analysis.grouping import Group, group_runs, load_groups
-from rlher.analysis.html.page import Content, render
-from rlher.analysis.html.study_section import RERUNS, Study, is_study, read_study
-from rlher.analysis.loading import read_runs_below
-from rlher.config.curves import ReportConfig
+from rlher.config.curves import CurvesConfig
+from rlher.config.key import key
 from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.files import links_outside, output_file
 
-KINDS = (".html", ".htm")
+if TYPE_CHECKING:
+    from rlher.analysis.grouping import Group
+    from rlher.analysis.html.study_section import Study
+
+SUFFIXES = (".html", ".htm")
 
 
-def report(config: ReportConfig) -> int:
+@dataclass
+class ReportConfig(CurvesConfig):
+    """Config keys of `rlher report`."""
+
+    runs: list[str] = key(
+        [],
+        "run folders, folders of runs, or a study of `rlher optimize`; none: `logs`",
+        positional=True,
+        affects="output",
+    )
+    output: str | None = key(None, "page to write, .html; null: <logs>/report.html", affects="output")
+    title: str | None = key(None, "title of the page; null: its environments", affects="output")
+
+
+def run(config: ReportConfig) -> int:
     """Write an HTML file that needs no other file and no network.
 
-    :raises UserError: no runs, or a page that cannot be written.
+    :raises UserError: there are no runs, or the page cannot be written.
     """
+    from rlher.analysis.html.page import Content, render
+    from rlher.analysis.html.study_section import is_study, read_study
+
     path = Path(config.output or Path(config.logs) / "report.html")
-    if path.suffix.lower() not in KINDS:
-        raise UserError(f"a page's name must end in {' or '.join(KINDS)}, not {str(path)!r}.")
-    studies = [read_study(Path(place)) for place in config.runs if is_study(Path(place))]
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(f"output={str(path)!r} is not a page; its name must end in {' or '.join(SUFFIXES)}.")
+    studies = [read_study(Path(name)) for name in config.runs if is_study(Path(name))]
     groups, notes = _groups(config, studies)
     content = Content(config.title or _title(groups, studies), groups, studies, notes)
-    page, more = render(content)
-    for line in [*notes, *more]:
-        warn(line)
+    page, page_notes = render(content)
+    for note in [*notes, *page_notes]:
+        warn(note)
     with output_file(path) as temporary:
-        # A folder's name may hold bytes that are no text.
+        # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")
     print(path)
     return 0
 
 
-def _groups(config: ReportConfig, studies: list[Study]) -> tuple[list[Group], list[str]]:
-    """Read the runs that are compared, and each study's best trials that were run again."""
-    places = [place for place in config.runs if not is_study(Path(place))]
-    groups, notes = ([], []) if studies and not places else load_groups(places, config.logs, config.by)
+def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group], list[str]]":
+    """Read the compared runs, and the re-runs of each study's best trials."""
+    from rlher.analysis.grouping import group_runs, load_groups
+    from rlher.analysis.html.study_section import RERUNS, is_study
+    from rlher.analysis.loading import read_runs_below
+
+    folders = [name for name in config.runs if not is_study(Path(name))]
+    groups, notes = ([], []) if studies and not folders else load_groups(folders, config.logs, config.by)
     for study in studies:
-        again = study.folder / RERUNS
-        found, passed = read_runs_below(str(again)) if again.is_dir() and not links_outside(again) else ([], [])
-        more, pooled = group_runs(found, config.by) if found else ([], [])
+        reruns = study.folder / RERUNS
+        runs, skipped = read_runs_below(str(reruns)) if reruns.is_dir() and not links_outside(reruns) else ([], [])
+        more, pooled = group_runs(runs, config.by) if runs else ([], [])
         groups += more
-        notes += [*study.notes, *passed, *pooled]
+        notes += [*study.notes, *skipped, *pooled]
     return groups, notes
 
 
-def _title(groups: list[Group], studies: list[Study]) -> str:
+def _title(groups: "list[Group]", studies: "list[Study]") -> str:
     return ", ".join(dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)]))

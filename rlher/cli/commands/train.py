@@ -1,16 +1,17 @@
-"""`rlher train`: train an agent and keep everything in a run folder."""
+"""Train an agent and keep everything in a run folder."""
 
 from rlher.config.training import TrainConfig
-from rlher.training import trainer
-from rlher.training.summary import print_result
 
 
-def train(config: TrainConfig) -> int:
-    """Train, evaluate and keep everything in a run folder.
+def run(config: TrainConfig) -> int:
+    """Train, evaluate and write the run folder.
 
-    :return: exit code: 0, 1 where the environment broke down in mid-run, 130 after Ctrl-C.
-    :raises UserError: the config asks for something that cannot be done; nothing was started.
+    :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
+    :raises UserError: the config cannot be trained; no run folder was created.
     """
-    run, result = trainer.train(config)
-    print_result(run, result)
+    from rlher.training.summary import print_result
+    from rlher.training.trainer import train
+
+    finished, result = train(config)
+    print_result(finished, result)
     return result.exit_code

@@ -1,19 +1,16 @@
 """A model card: what the agent is, how well it does, how it was made. Markdown, with the front matter of model hubs."""
 
 import re
-from dataclasses import asdict
 from typing import Any
 
 import yaml
 
+from rlher.config.key import experiment_keys
 from rlher.core.errors import UserError
 from rlher.core.files import read_json, read_text
 from rlher.evaluation.export.sb3_model import Plain
 from rlher.evaluation.metrics import format_cells
 from rlher.runs.run_folder import Run
-
-ASIDE = ("logs", "device", "threads", "progress", "tensorboard", "json", "logger", "record", "dry_run")
-"""Settings of the machine, not of the agent."""
 
 MOST_WORDS = 500
 """Letters of what a folder says of itself within a sentence."""
@@ -63,7 +60,6 @@ def model_card(run: Run, plain: Plain, measured: dict[str, Any], file: str, note
     command, versions = _origin(run)
     her = config.her
     strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals a transition)"
-    settings = {name: value for name, value in asdict(config).items() if name not in ASIDE}
     return CARD.format(
         front=_front_matter(run, plain, measured),
         algo=_algo(plain),
@@ -81,7 +77,7 @@ def model_card(run: Run, plain: Plain, measured: dict[str, Any], file: str, note
         notes="".join(f"\n* {note}" for note in notes) + "\n" if notes else "",
         command=_fenced("sh", command),
         versions=_words(versions),
-        settings=_fenced("yaml", yaml.safe_dump(settings, sort_keys=False)),
+        settings=_fenced("yaml", yaml.safe_dump(experiment_keys(config), sort_keys=False)),
     )
 
 

@@ -1,0 +1,47 @@
+"""Tab completion: of commands, flags and run folders here, of config keys and values by Hydra."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from rlher.cli.commands import command_names, load_command
+
+FLAGS = ("-sc", "--shell-completion")
+
+
+def complete(argv: list[str]) -> int:
+    """Answer ``rlher -sc query=<shell>``, or install and uninstall the completion, and return the exit code."""
+    program, _, words = os.environ.get("COMP_LINE", "").partition(" ")
+    name, space, rest = words.lstrip().partition(" ")
+    if "query" in " ".join(argv):
+        completions = _complete_word(name, rest.rpartition(" ")[2]) if space else _starting_with(command_names(), name)
+        if completions is not None:
+            print(" ".join(completions))
+            return 0
+    from rlher.cli.hydra_app import HydraApp
+
+    os.environ["COMP_LINE"] = f"{program} {rest}"
+    return HydraApp(load_command(name if name in command_names() else "train")).run(argv, argv)
+
+
+def _complete_word(name: str, word: str) -> list[str] | None:
+    """Complete a flag or a positional word of a command; None: Hydra completes it."""
+    from rlher.cli import flags
+
+    if name not in command_names():
+        return [] if word.startswith("-") else None
+    command = load_command(name)
+    if word.startswith("-"):
+        return _starting_with(flags.flags(command), word)
+    item = flags.positional(command)
+    if item is None or "=" in word:
+        return None
+    if item.metadata["choices"]:
+        return _starting_with(item.metadata["choices"], word)
+    if not word or word.startswith("/"):
+        return None
+    return [f"{path}/" for path in sorted(Path().glob(word + "*")) if path.is_dir()] or None
+
+
+def _starting_with(names: Iterable[str], start: str) -> list[str]:
+    return [name for name in names if name.startswith(start)]

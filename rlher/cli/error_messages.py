@@ -1,0 +1,66 @@
+"""Messages for exceptions that end a command, those of Hydra and OmegaConf reworded."""
+
+import re
+
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf.errors import OmegaConfBaseException
+
+from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
+
+KINDS = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
+"""Types in OmegaConf's messages."""
+
+
+def explain(error: Exception) -> str | None:
+    """Return the message for the user, or None if the exception is a bug."""
+    if isinstance(error, UserError | EnvironmentFault):
+        return str(error)
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:  # an OSError, too
+        return _missing_config(error)
+    if isinstance(error, OSError):
+        return f"cannot read or write {error.filename or 'the output'}: {os_error_reason(error)}."
+    if isinstance(error, OverrideParseException):  # its message may quote a part of a password
+        key = error.override.partition("=")[0]
+        why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
+        return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        return _composition_error(error)
+    return None
+
+
+def _missing_config(error: MissingConfigException) -> str:
+    group, _, name = str(error.missing_cfg_file).rpartition("/")
+    options = error.options or []
+    return f"there is no {group or 'config'} {name!r}{did_you_mean(name, options)}; there are {', '.join(options)}."
+
+
+def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
+    first = first_line(error)
+    cause = first_line(error.__cause__) if error.__cause__ else ""
+    if first.startswith("Could not override"):
+        from rlher.cli.key_names import closest_key
+
+        key = first.split("'")[1]
+        return f"there is no key {key!r}{closest_key(key)}."
+    if first.startswith("Ambiguous value"):
+        word = first.split("'")[1]
+        key, _, values = word.partition("=")
+        return f"{word} has several values; add -m for a run per value, or write {key}=[{values}] for a list."
+    if found := re.match(r"In '(preset|recipe)/([^']*)'", first):
+        from rlher.cli.config_files import recipe_file
+
+        group, name = found.groups()
+        return f"{group} {recipe_file(name) or name} does not fit the config: {str(error).splitlines()[1].strip()}."
+    if first.startswith("Error merging override "):
+        return _invalid_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)
+    return f"{first}{': ' + cause if cause and cause != first else ''}."
+
+
+def _invalid_value(override: str, cause: str) -> str:
+    key, _, value = override.lstrip("+").partition("=")
+    if "is not a ListConfig" in cause:
+        return f"{key} is a list; write {key}=[{value}]."
+    wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", cause)
+    if wanted and wanted[wanted.lastindex or 0] in KINDS:
+        return f"{key}={value} is invalid; {key} is {KINDS[wanted[wanted.lastindex or 0]]}."
+    return f"{override}: {cause}."

@@ -1,0 +1,136 @@
+"""A command as a Hydra application: composes its config and runs it once or, with ``-m``, once per job."""
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import hydra
+import yaml
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import env_override
+from omegaconf import DictConfig
+
+from rlher import COMMAND
+from rlher.cli.commands import Command
+from rlher.cli.config_files import has_option
+from rlher.config import store
+from rlher.config.key import to_object
+from rlher.core.console import command_line, redact, warn
+from rlher.core.errors import EnvironmentFault, UserError
+
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+PRINT_FLAGS = {"--cfg", "-c", "--info", "-i"}
+"""Hydra's flags that print the config."""
+COMPOSE_ERRORS = (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
+"""What Hydra and OmegaConf raise for invalid input besides their own exceptions."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C that the command has already reported."""
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a job ended.
+
+    :param bug: an exception that is neither the user's nor the environment's fault.
+    """
+
+    exit_code: int = 0
+    bug: Exception | None = None
+
+
+class HydraApp:
+    """Runs a command under Hydra and collects the results of its jobs."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.results: list[JobResult] = []
+        self._process = os.getpid()
+
+    def run(self, argv: list[str], typed: list[str]) -> int:
+        """Run all jobs and return the largest exit code.
+
+        :param argv: Hydra's command line, without the program.
+        :param typed: the user's command line, without the program, for the run folder.
+        :raises UserError: the config cannot be composed.
+        """
+        store.register(self.command.name, self.command.schema)
+        # HYDRA_FULL_ERROR makes Hydra raise errors instead of printing them. COMMAND is read by the run folder:
+        # sys.argv is Hydra's by then, and a launcher's worker process has another one.
+        with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: command_line(["rlher", *typed])}), _argv(argv):
+            try:
+                hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=self.command.name)(
+                    self.run_job
+                )()
+            except COMPOSE_ERRORS as error:
+                raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from error
+        for result in self.results:
+            if result.bug:
+                raise result.bug
+        return max((result.exit_code for result in self.results), default=0)
+
+    def run_job(self, cfg: DictConfig) -> None:
+        """Run one job and store its result; Hydra calls this with the composed config.
+
+        :raises Exception: in a launcher's worker process, whose results are lost, any error.
+        """
+        in_worker = os.getpid() != self._process
+        try:
+            result = JobResult(self._run_command(cfg))
+        except (UserError, EnvironmentFault) as error:
+            if in_worker:
+                raise
+            warn(str(error))  # not raised, so that the other jobs of a sweep run
+            result = JobResult(error.exit_code)
+        except Exception as error:
+            if in_worker:
+                raise
+            result = JobResult(bug=error)  # raised after Hydra, which would print passwords of the command line
+        self.results.append(result)
+        if result.exit_code == INTERRUPTED:
+            raise Interrupted  # ends a sweep
+        if in_worker and result.exit_code:
+            raise EnvironmentFault("a run of this sweep failed; see above.")
+
+    def _run_command(self, cfg: DictConfig) -> int:
+        if "recipe" in cfg and cfg.recipe is None:
+            cfg.recipe = _selected_recipe(HydraConfig.get().runtime)
+        return self.command.run(to_object(cfg, self.command.schema))
+
+
+def _selected_recipe(runtime: Any) -> str | None:
+    """Return the name of the recipe in the composed config; the default ``<algo>-<env>`` may not exist.
+
+    :param runtime: ``HydraConfig.get().runtime``.
+    """
+    name = runtime.choices.get("recipe")
+    folders = [source.path for source in runtime.config_sources if source.schema == "file"]
+    return name if name and has_option("recipe", name, folders) else None
+
+
+@contextlib.contextmanager
+def _argv(argv: list[str]) -> Iterator[None]:
+    """Set the command line that Hydra reads; where it prints the config, hide passwords."""
+    program, prints = sys.argv, not PRINT_FLAGS.isdisjoint(argv)
+    sys.argv = [program[0], *(redact(word) if prints else word for word in argv)]
+    try:
+        with _redacted_stdout() if prints else contextlib.nullcontext():
+            yield
+    finally:
+        sys.argv = program
+
+
+@contextlib.contextmanager
+def _redacted_stdout() -> Iterator[None]:
+    """Hide passwords in what is printed; they may come from a config file or from ``${oc.env:...}``."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            yield
+    finally:
+        print("\n".join(redact(line) for line in printed.getvalue().split("\n")), end="")

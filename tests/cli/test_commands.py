@@ -1,0 +1,54 @@
+"""Discovery of commands, and what importing them costs."""
+
+import json
+import subprocess
+import sys
+from dataclasses import is_dataclass
+from pathlib import Path
+
+import pytest
+
+from rlher.cli.commands import command_names, load_command
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_command_is_a_module_and_a_yaml(name: str) -> None:
+    command = load_command(name)
+    assert is_dataclass(command.schema)
+    assert command.summary
+    assert f"/schema/{name}@_here_" in (CONF / f"{name}.yaml").read_text()
+
+
+def test_lists(rlher) -> None:
+    found = json.loads(rlher("list", "--json").out)
+    assert {"dqn", "tqc", "crossq"} <= {row["algo"] for row in found["algos"]}
+    assert {"parking-v0", "FetchReach-v4"} <= {row["env"] for row in found["envs"]}
+    assert {"future", "final", "episode", "random"} <= {row["strategy"] for row in found["strategies"]}
+    assert all(row["description"] for rows in found.values() for row in rows)
+    assert list(json.loads(rlher("list", "envs", "--json").out)) == ["envs"]
+    assert rlher("list", "envs").out.startswith("env ")
+
+
+HEAVY = {"torch", "stable_baselines3", "sb3_contrib", "optuna", "pandas", "matplotlib", "gymnasium"}
+LIGHT = [
+    *([name, "--help"] for name in command_names()),
+    ["--help"],
+    ["list"],
+    ["train", "--cfg", "job"],
+    ["optimize", "--cfg", "job"],
+    ["-sc", "query=bash"],
+]
+
+
+@pytest.mark.parametrize("words", LIGHT, ids=" ".join)
+def test_nothing_slow_is_imported(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMP_LINE", "rlher train algo=s")
+    code = (
+        "import sys; from rlher.cli.main import main\n"
+        f"try: main({words!r})\nexcept SystemExit: pass\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "[]"

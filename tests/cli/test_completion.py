@@ -1,0 +1,49 @@
+"""Tab completion."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlher.cli.commands import command_names
+
+COMPLETIONS = [
+    ("rlher tr", {"train"}),
+    ("rlher ", set(command_names())),
+    ("rlher train algo=s", {"algo=sac"}),
+    ("rlher train her=f", {"her=future", "her=final"}),
+    ("rlher train env=Fetch", {"env=FetchReach-v4", "env=FetchPush-v4"}),
+    ("rlher train algo=sac her.n_s", {"her.n_sampled_goal="}),
+    ("rlher train recipe=sac-p", {"recipe=sac-parking-v0", "recipe=sac-parking-classic"}),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), COMPLETIONS, ids=[line for line, _ in COMPLETIONS])
+def test_tab_completion_in_bash(line: str, expected: set[str]) -> None:
+    """Through the script that `rlher -sc install=bash` prints, in a real bash."""
+    script = f"""
+        eval "$(rlher -sc install=bash)"
+        COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_WORDS=($COMP_LINE); COMP_CWORD={line.count(" ")}
+        hydra_bash_completion; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
+    assert expected <= set(done.stdout.split()), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("rlher train --see", ["--seed"]),
+        ("rlher evaluate --ep", ["--episodes"]),
+        ("rlher evaluate lo", ["logs/"]),
+        ("rlher ev", ["evaluate"]),
+        ("rlher list e", ["envs"]),
+    ],
+)
+def test_completion_of_flags_and_folders(rlher, monkeypatch: pytest.MonkeyPatch, line: str, known: list[str]) -> None:
+    Path("logs").mkdir()
+    monkeypatch.setenv("COMP_LINE", line)
+    assert rlher("-sc", "query=bash").out.split() == known

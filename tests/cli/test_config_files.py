@@ -1,0 +1,126 @@
+"""Config files: precedence of recipes, files of --config-dir, and files that cannot be read."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+
+BILLIONS = "a: &a [1, 1, 1, 1]\n" + "\n".join(
+    f"{to}: &{to} [*{of}, *{of}, *{of}, *{of}]" for of, to in pairwise("abcdefghijklm")
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["id: [", "id: \x01", "id: !!python/object/apply:os.system [exit]", "[" * 9000, BILLIONS]
+)
+def test_unreadable_config_file_is_named(rlher, tmp_path: Path, text: str) -> None:
+    (tmp_path / "conf/env").mkdir(parents=True)
+    (tmp_path / "conf/env/mine.yaml").write_text(text)
+    done = rlher("train", "env=mine", "--config-dir", "conf", "--cfg", "job")
+    assert done.code == 2
+    assert done.err.startswith("rlher: cannot read conf/env/mine.yaml")
+    assert len(done.err.splitlines()) == 1
+
+
+PAIR = ("algo=dqn", "env=BitFlipping-v0")
+
+
+def composed(rlher, *words: str) -> dict:
+    done = rlher("train", *PAIR, *words, "--cfg", "job")
+    assert done.code == 0, done.err
+    return yaml.safe_load(done.out)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "my recipe, v2.yaml"
+    path.write_text(
+        "# @package _global_\ntotal_timesteps: 1e3\n"
+        "algo: {net_arch: [8, 8], gamma: 0.9, kwargs: {verbose: 1}}\n"
+        "her: {goal_selection_strategy: episode, n_sampled_goal: 2}\n"
+    )
+    return path
+
+
+def test_precedence_algorithm_recipe_command_line(rlher) -> None:
+    assert composed(rlher)["total_timesteps"] == 10_000
+    assert composed(rlher, "recipe=null")["total_timesteps"] == 100_000
+    assert composed(rlher, "total_timesteps=7")["total_timesteps"] == 7
+    assert composed(rlher, "her=final")["her"]["goal_selection_strategy"] == "final"
+    assert composed(rlher, "her=off")["her"]["n_sampled_goal"] == 0
+
+
+@pytest.mark.parametrize("form", ["recipe={}", "--recipe={}"])
+def test_recipe_file_replaces_the_default_recipe(rlher, recipe: Path, form: str) -> None:
+    config = composed(rlher, form.format(recipe))
+    assert config["recipe"] == str(recipe)
+    assert (config["total_timesteps"], config["her"]["n_sampled_goal"]) == (1000, 2)
+    assert config["algo"]["net_arch"] == [8, 8]
+    assert config["algo"]["exploration_fraction"] == 0.5, "the default recipe says 0.3"
+
+
+def test_command_line_overrides_a_recipe_file(rlher, recipe: Path) -> None:
+    config = composed(rlher, "algo.gamma=0.8", "her=final", f"recipe={recipe}", "total_timesteps=7")
+    assert (config["algo"]["gamma"], config["total_timesteps"]) == (0.8, 7), "wherever the recipe stands"
+    assert config["her"] == {**config["her"], "goal_selection_strategy": "final", "n_sampled_goal": 2}
+    assert config["algo"]["kwargs"] == {"verbose": 1}
+    assert config["env"]["max_episode_steps"] == 15, "resolved"
+
+
+def test_recipe_file_serves_an_optimize_study(rlher, recipe: Path) -> None:
+    done = rlher("optimize", *PAIR, f"recipe={recipe}", "--cfg", "job")
+    assert done.code == 0, done.err
+    assert yaml.safe_load(done.out)["algo"]["gamma"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("algo: {gamma: abc}", "abc"),
+        ("algo: {gama: 0.9}", "gama"),
+        ("algo: {n_quantiles: 5}", "n_quantiles"),
+        ("algo: {gamma: 1.5}", "algo.gamma=1.5"),
+        ("- algo", ""),
+        ("algo: [", ""),
+        (BILLIONS, ""),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "optimize"])
+def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, text: str, named: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    done = rlher(command, *PAIR, "recipe=mine.yaml")
+    assert done.code == 2
+    assert named in done.err
+    assert "mine.yaml" in done.err or "algo.gamma" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "recorded"),
+    [
+        (("algo=dqn",), "dqn-BitFlipping-v0"),
+        (("algo=qrdqn",), None),
+        (("algo=dqn", "recipe=null"), None),
+        (("algo=dqn", "~recipe"), None),
+        (("algo=dqn", "recipe=mine.yaml"), "mine.yaml"),
+        (("algo=dqn", "recipe=mine", "--config-dir", "conf"), "mine"),
+    ],
+)
+def test_recipe_is_recorded(rlher, tmp_path: Path, monkeypatch, words: tuple[str, ...], recorded: str | None) -> None:
+    (tmp_path / "conf/recipe").mkdir(parents=True)
+    for path in ("mine.yaml", "conf/recipe/mine.yaml"):
+        (tmp_path / path).write_text("# @package _global_\ntotal_timesteps: 100\n")
+    configs = []
+    monkeypatch.setattr("rlher.cli.commands.train.run", lambda config: configs.append(config) or 0)
+    assert rlher("train", "env=BitFlipping-v0", *words).code == 0
+    assert [config.recipe for config in configs] == [recorded]
+
+
+def test_sweep_over_recipes(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
+    configs = []
+    monkeypatch.setattr("rlher.cli.commands.train.run", lambda config: configs.append(config) or 0)
+    assert rlher("train", "-m", *PAIR, "recipe=null,mine.yaml,dqn-BitFlipping-v0").code == 0
+    assert [config.total_timesteps for config in configs] == [100_000, 100, 10_000]
+    assert [config.recipe for config in configs] == [None, "mine.yaml", "dqn-BitFlipping-v0"]

@@ -1,0 +1,78 @@
+"""Commands as Hydra applications: printed configs, exit codes of sweeps, errors in a job."""
+
+import os
+import sys
+
+import pytest
+import yaml
+
+from rlher import COMMAND
+from rlher.cli.commands import load_command
+from rlher.cli.hydra_app import HydraApp, Interrupted
+from rlher.core.errors import EnvironmentFault, UserError
+
+
+def run_jobs(monkeypatch: pytest.MonkeyPatch, job, *argv: str) -> tuple[HydraApp, int]:
+    command = load_command("list")
+    monkeypatch.setattr(command.module, "run", job)
+    app = HydraApp(command)
+    return app, app.run(list(argv), ["list", *argv])
+
+
+def test_cfg_prints_the_resolved_config(rlher) -> None:
+    config = yaml.safe_load(rlher("train", "algo=sac", "env=FetchReach-v4", "algo.gamma=0.9", "--cfg", "job").out)
+    assert config["algo"]["name"] == "sac"
+    assert config["algo"]["gamma"] == 0.9
+    assert config["env"]["id"] == "FetchReach-v4"
+
+
+def test_sweep_runs_every_job_and_returns_the_largest_exit_code(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    seen = []
+
+    def job(config) -> int:
+        seen.append(config.what)
+        if config.what == "algos":
+            raise UserError("wrong")
+        if config.what == "envs":
+            raise EnvironmentFault("broken")
+        return 0
+
+    app, code = run_jobs(monkeypatch, job, "-m", "what=algos,envs,strategies")
+    assert seen == ["algos", "envs", "strategies"]
+    assert [result.exit_code for result in app.results] == [2, 1, 0]
+    assert code == 2
+    assert capsys.readouterr().err == "rlher: wrong\nrlher: broken\n"
+
+
+def test_bug_is_raised_after_the_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def job(config) -> int:
+        seen.append(config.what)
+        raise ZeroDivisionError(config.what)
+
+    with pytest.raises(ZeroDivisionError, match="algos"):
+        run_jobs(monkeypatch, job, "-m", "what=algos,envs")
+    assert seen == ["algos", "envs"]
+
+
+def test_interrupt_ends_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def job(config) -> int:
+        seen.append(config.what)
+        return 130
+
+    with pytest.raises(Interrupted):
+        run_jobs(monkeypatch, job, "-m", "what=algos,envs")
+    assert seen == ["algos"]
+
+
+def test_job_sees_the_typed_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = []
+    program = list(sys.argv)
+    monkeypatch.delenv(COMMAND, raising=False)
+    run_jobs(monkeypatch, lambda config: commands.append(os.environ[COMMAND]) or 0, "json=true")
+    assert commands == ["rlher list json=true"]
+    assert sys.argv == program
+    assert COMMAND not in os.environ

@@ -1,0 +1,114 @@
+"""Declaration and validation of config keys, and the lists of keys derived from their declarations."""
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import get_args
+
+import pytest
+
+from rlher.cli.commands import command_names, load_command
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.key import Affects, Purpose, dotted_keys, experiment_keys, key, section, validate
+from rlher.config.training import TrainConfig, keys_ignored_by
+from rlher.core.errors import UserError
+
+SCHEMAS = {
+    **{name: load_command(name).schema for name in command_names()},
+    **{f"algo {name}": algorithm.config for name, algorithm in ALGORITHMS.items()},
+    **{f"env {name}": schema for name, schema in ENV_SCHEMAS.items()},
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_key_declares_its_text_and_what_it_affects(name: str) -> None:
+    for dotted, item in dotted_keys(SCHEMAS[name]).items():
+        assert item.metadata["affects"] in get_args(Affects), dotted
+        assert set(item.metadata["ignored_by"]) <= set(get_args(Purpose)), dotted
+        assert item.metadata["text"], dotted
+
+
+def test_grouping_ignores_seed_length_machine_and_output() -> None:
+    ignored = set(keys_ignored_by("grouping"))
+    assert {"seed", "total_timesteps", "recipe", "logs", "device", "threads", "vec_env", "engine.compile"} <= ignored
+    assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
+    assert {name for name in dotted_keys(TrainConfig) if name.startswith("eval.")} <= ignored
+    assert not {name for name in ignored if name.startswith(("algo.", "her.", "normalize."))}
+    assert not {"env.kwargs", "n_envs", "init_from", "checkpoint.every", "engine.name", "engine.precision"} & ignored
+
+
+def test_recipe_leaves_out_seeds_machine_and_output() -> None:
+    ignored = set(keys_ignored_by("recipe"))
+    assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.every"} <= ignored
+    assert {"checkpoint.minutes", "init_from", "resume", "dry_run", "device", "logs", "json"} <= ignored
+    assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.n_bits"} & ignored
+    assert not {name for name in ignored if name.startswith(("algo.", "her."))}
+
+
+def test_resume_may_change_length_and_output() -> None:
+    assert set(keys_ignored_by("resume")) == {
+        "total_timesteps",
+        "eval.final_episodes",
+        "eval.keep_models",
+        "checkpoint.minutes",
+        "recipe",
+        "logs",
+        "progress",
+        "tensorboard",
+        "logger",
+        "record",
+        "json",
+        "env.description",
+        "env.extra",
+    }
+
+
+def test_experiment_keys_leave_out_machine_and_output() -> None:
+    found = experiment_keys(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})))
+    assert found["env"]["kwargs"] == {"a.b": {"c": 1}}
+    assert {"seed", "algo", "checkpoint"} <= set(found)
+    assert not {"device", "logs", "json", "recipe"} & set(found)
+    assert "compile" not in found["engine"]
+
+
+@dataclass
+class Inner:
+    share: float = key(0.5, "share", affects="experiment", low=0, high=1)
+
+
+@dataclass
+class Outer:
+    inner: Inner = section(Inner, "section")
+    sizes: list[int] = key([1], "sizes", affects="experiment", low=1)
+    mode: str = key("on", "mode", affects="experiment", choices=("on", "off"))
+    count: int | None = key(None, "count", affects="output", low=2)
+
+
+def test_sections_are_listed_with_dots() -> None:
+    assert list(dotted_keys(Outer)) == ["inner.share", "sizes", "mode", "count"]
+
+
+def test_defaults_are_not_shared() -> None:
+    assert Outer().sizes is not Outer().sizes
+    assert [item.name for item in fields(Outer) if is_dataclass(item.default_factory)] == ["inner"]
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        (Outer(inner=Inner(1.5)), "inner.share=1.5"),
+        (Outer(inner=Inner(-0.1)), "inner.share=-0.1"),
+        (Outer(inner=Inner(float("nan"))), "inner.share=nan"),
+        (Outer(sizes=[1, 0]), "sizes=0"),
+        (Outer(mode="of"), "mode='of'"),
+        (Outer(count=1), "count=1"),
+    ],
+)
+def test_value_out_of_range_is_refused(config: Outer, named: str) -> None:
+    with pytest.raises(UserError) as error:
+        validate(config)
+    assert named in str(error.value)
+
+
+def test_valid_values_pass() -> None:
+    validate(Outer(Inner(1), [3, 4], "off", 2))
+    validate(Outer())

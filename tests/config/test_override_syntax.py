@@ -1,0 +1,15 @@
+"""Quoting of values for Hydra's override grammar."""
+
+import pytest
+
+from rlher.config import override_syntax
+
+TRICKY = ["plain", "a=b", "it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "\\'", "[x]", "a,b", ""]
+
+
+@pytest.mark.parametrize("value", TRICKY)
+def test_quoted_values_survive_hydras_grammar(value: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_override(f"key={override_syntax.quote(value)}")
+    assert parsed.value() == value
