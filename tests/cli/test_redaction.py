@@ -104,14 +104,14 @@ TYPED = [
     (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "sqlite:////nowhere/s.db?***: "),
     (("--storage", "sqlite:////nowhere/s.db?PASSWORD=SECRET"), "sqlite:////nowhere/s.db?***: "),
     (("--storage", "sqlite:///s.db?timeout=soon"), "sqlite:///s.db?***"),
-    (("--storage", "sqlite://u:SEC@RET/SECRET@h/s.db"), "sqlite://***@h/s.db"),
+    (("--storage", "sqlite://u:SEC@RET/SECRET@h/s.db"), "storage"),
     (("storage='postgresql://user:SEC RET}@h/db",), "storage=..."),
     (("storage=postgresql://user:SEC=RET}@h/db",), "storage=..."),
     (("storage.x=postgresql://user:SEC RET@h/db",), "storage.x=postgresql://***@h/db: "),
     (("storage=postgresql://user:SEC,RET@h/db",), "storage=postgresql://***@h/db"),
     (("storage=[postgresql://user:SECRET@h/db]",), "postgresql://***@h/db"),
     (("storage='postgresql://user:SEC${x} RET@h/db'",), "'x'"),
-    (("postgresql://user:SEC RET@h/db",), "postgresql://user:***@h/db"),
+    (("postgresql://user:SEC RET@h/db",), "postgresql://***@h/db"),
 ]
 
 
