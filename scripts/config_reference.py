@@ -21,8 +21,12 @@ Set a key on the command line as `key=value`. A key without a dot is a flag as w
 `--total-timesteps 500_000`. `rlher <command> --help` prints the keys of one command, `rlher <command> --cfg job` the
 resolved configuration.
 
-`null` as a default means that rlher chooses or measures the value. Defaults are those before any recipe of
-`hyperparams/`.
+`null` as a default means that rlher chooses or measures the value, unless the text says otherwise. Defaults are those before any
+recipe of `hyperparams/`.
+
+A key affects the *experiment* (what is learned or measured), the *machine* (where and how fast it runs) or the *output* (what
+is written or shown). This decides which keys may change when a run is resumed, which keys separate runs into agents, and which
+keys a recipe holds.
 """
 GROUPS = {"algo": "algo", "env": "env", "her": "her", "engine": "engine"}
 """Sections of the config whose values are files of ``conf/<folder>/``."""
@@ -88,12 +92,12 @@ def choices(section: str) -> str:
 
 
 def table(items: dict[str, Field], defaults: dict[str, Any] | None = None) -> str:
-    """Return a Markdown table of keys: name, default, meaning and limits."""
-    lines = ["| key | default | meaning |", "|--|--|--|"]
+    """Return a Markdown table of keys: name, default, what it affects, meaning and limits."""
+    lines = ["| key | default | affects | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
         default = item.default if item.default_factory is MISSING else item.default_factory()
         value = yaml.safe_dump((defaults or {}).get(item.name, default), default_flow_style=True).split("\n")[0]
-        lines.append(f"| `{name}` | `{value}` | {meaning(item)} |")
+        lines.append(f"| `{name}` | `{value}` | {item.metadata['affects']} | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 
 
