@@ -21,12 +21,12 @@ Set a key on the command line as `key=value`. A key without a dot is a flag as w
 `--total-timesteps 500_000`. `rlher <command> --help` prints the keys of one command, `rlher <command> --cfg job` the
 resolved configuration.
 
-`null` as a default means that rlher chooses or measures the value, unless the text says otherwise. Defaults are those before any
-recipe of `hyperparams/`.
+`null` as a default means that rlher chooses or measures the value, unless the text says otherwise. Defaults are those
+before any recipe of `hyperparams/`.
 
-A key affects the *experiment* (what is learned or measured), the *machine* (where and how fast it runs) or the *output* (what
-is written or shown). This decides which keys may change when a run is resumed, which keys separate runs into agents, and which
-keys a recipe holds.
+A key affects the *experiment* (what is learned or measured), the *machine* (where and how fast it runs) or the *output*
+(what is written or shown). This decides which keys may change when a run is resumed, which keys separate runs into
+agents, and which keys a recipe holds.
 """
 GROUPS = {"algo": "algo", "env": "env", "her": "her", "engine": "engine"}
 """Sections of the config whose values are files of ``conf/<folder>/``."""
