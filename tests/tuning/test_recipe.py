@@ -5,7 +5,7 @@ from dataclasses import replace
 import yaml
 
 from rlher.config.algorithms import DQNConfig
-from rlher.config.training import HerConfig, TrainConfig
+from rlher.config.training import CheckpointConfig, EngineConfig, EvalConfig, HerConfig, TrainConfig
 from rlher.tuning.recipe import recipe_text
 from tests.support.small_search import bit_flipping
 
@@ -33,3 +33,15 @@ def test_typed_value_of_a_derived_key_is_kept() -> None:
 
 def test_head_is_a_hydra_package_and_comments() -> None:
     assert recipe_text(dqn(n_bits=8), ["a comment"]).splitlines()[:2] == ["# @package _global_", "# a comment"]
+
+
+def test_keys_of_the_machine_and_the_output_are_left_out() -> None:
+    config = replace(dqn(n_bits=15), seed=3, recipe="mine.yaml", logger="wandb", record=True, device="cuda", n_envs=2)
+    config = replace(config, eval=EvalConfig(keep_models=True, seed=1, episodes=7), checkpoint=CheckpointConfig(5, 1))
+    config = replace(config, engine=EngineConfig(compile="off"), init_from="logs/x", total_timesteps=50)
+    assert written(config) == {
+        "her": {"n_sampled_goal": 7},
+        "eval": {"episodes": 7},
+        "n_envs": 2,
+        "total_timesteps": 50,
+    }
