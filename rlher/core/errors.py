@@ -1,19 +1,36 @@
-"""The two exceptions whose message is for the person at the terminal, and helpers to word one."""
+"""Exceptions whose message is for the user, and helpers to word them."""
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 from rlher.core.console import redact
 
 
 class UserError(Exception):
-    """Something asked for that cannot be done: a wrong key, name, value, pair or file. Exit code 2."""
+    """The user asked for something impossible: a wrong key, name, value, combination or file. Exit code 2."""
 
     exit_code = 2
 
 
+class MissingFile(UserError):
+    """A file or folder the user named does not exist; ``path`` is where it was looked for."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class DamagedFile(UserError):
+    """A file is corrupt, or not what its place says; ``path`` names it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} is damaged: {reason}.")
+        self.path = path
+
+
 class EnvironmentFault(Exception):
-    """The environment broke its promise: it raised, died, or returned NaN. Exit code 1."""
+    """The environment failed: it raised, its process died, or it returned NaN. Exit code 1."""
 
     exit_code = 1
 
@@ -24,9 +41,9 @@ def os_error_reason(error: OSError) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, without a full stop; its type where it says nothing.
+    """Return the first line of an error's message without its full stop, the error's type if the message is empty.
 
-    Passwords are taken out first: of an address that is cut in two neither half looks like one.
+    Passwords are hidden first, because half of an address no longer looks like one.
     """
     return (redact(str(error)).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
@@ -34,7 +51,7 @@ def first_line(error: BaseException) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``name``, or ``""``.
 
-    Case is ignored in the comparison, because ``fetchreach-v4`` is what a person types first.
+    Case is ignored: users type ``fetchreach-v4``.
     """
     spelling = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spelling, n=1, cutoff=0.85)

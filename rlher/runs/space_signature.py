@@ -1,4 +1,4 @@
-"""What a model was trained to see and do, kept beside its weights and held against the environment it is to act in."""
+"""The spaces a model was trained in, stored in its file, and compared with those of the environment it is used in."""
 
 import json
 import zipfile
@@ -12,43 +12,46 @@ from rlher.core.errors import UserError
 MEMBER = "spaces.json"
 
 
+class SpacesChanged(UserError):
+    """The environment's observations or actions are not those the model was trained with."""
+
+
 def write(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
-    """Keep a model's spaces in its file, as its environment declares them."""
-    archive.writestr(MEMBER, json.dumps(described(*_spaces(model))))
+    """Add the spaces of a model's environment to its file."""
+    archive.writestr(MEMBER, json.dumps(describe_spaces(*_spaces_of(model))))
 
 
-def require_same(archive: zipfile.ZipFile, observation_space: gym.Space, action_space: gym.Space) -> None:
-    """Hold the spaces of an environment against those in a model's file; a file without any fits all.
-
-    :raises UserError: naming what it was, and what it is.
-    """
+def require_same_spaces(archive: zipfile.ZipFile, observation_space: gym.Space, action_space: gym.Space) -> None:
+    """Raise SpacesChanged unless an environment has the spaces in a model's file; older files have none and fit all."""
     if MEMBER not in archive.namelist():
         return
-    before, now = json.loads(archive.read(MEMBER)), described(observation_space, action_space)
-    for what, found in now.items():
-        if before[what] != found:
-            raise UserError(
-                f"{archive.filename} was trained with {what} {before[what]}, but the environment's are {found} now."
+    trained = json.loads(archive.read(MEMBER))
+    for part, found in describe_spaces(observation_space, action_space).items():
+        if trained[part] != found:
+            raise SpacesChanged(
+                f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {found}; use "
+                "the environment's options from the training."
             )
 
 
-def require_fit(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
-    """Do :func:`require_same` with the environment that a model was built for."""
-    require_same(archive, *_spaces(model))
+def require_fitting_model(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
+    """Raise SpacesChanged unless a model was built for the spaces in a file."""
+    require_same_spaces(archive, *_spaces_of(model))
 
 
-def described(observation_space: gym.Space, action_space: gym.Space) -> dict[str, str]:
-    """Say what of the spaces a network depends on: of observations the shapes, of actions the bounds too."""
+def describe_spaces(observation_space: gym.Space, action_space: gym.Space) -> dict[str, str]:
+    """Return what a network depends on, as text: shapes of the observations, shape and bounds of the actions."""
     parts = getattr(observation_space, "spaces", {"": observation_space})
-    seen = ", ".join(f"{key} {_shape(part)}" for key, part in sorted(parts.items()))
-    return {"observations": seen, "actions": str(action_space)}
+    observations = ", ".join(f"{key} {_shape(part)}" for key, part in sorted(parts.items()))
+    return {"observations": observations, "actions": str(action_space)}
 
 
 def _shape(space: gym.Space) -> str:
     return f"Box{space.shape}" if isinstance(space, gym.spaces.Box) else str(space)
 
 
-def _spaces(model: OffPolicyAlgorithm) -> tuple[gym.Space, gym.Space]:
+def _spaces_of(model: OffPolicyAlgorithm) -> tuple[gym.Space, gym.Space]:
+    """Return the spaces of a model's environment below its wrappers."""
     env: Any = model.env
     while hasattr(env, "venv"):
         env = env.venv

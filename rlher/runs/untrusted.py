@@ -1,4 +1,4 @@
-"""What is not done with a run folder that somebody else may have made."""
+"""Checks for run folders from untrusted sources."""
 
 import os
 import sys
@@ -7,49 +7,53 @@ from typing import Any
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
-from rlher.core.files import links_outside
+from rlher.core.safe_read import links_outside
 
-OURS = ("checkpoints", "models", "clips")
-"""Folders in a run's that we write to; in that of Weights & Biases, links lead to its logs in the home folder."""
+WRITTEN_FOLDERS = ("checkpoints", "models", "clips")
+"""Subfolders of a run that rlher writes to. Others, such as ``wandb``, may contain links to the home folder."""
 
 
-def require_own_modules(env: EnvConfig, folder: Path) -> None:
-    """Refuse an environment whose code lies in the run folder: who opens a run does not mean to run what came with it.
+class UntrustedFolder(UserError):
+    """A run folder would run code or write outside itself; ``path`` is the file concerned."""
 
-    Code that is installed, or lies in the current folder, a person has put there.
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
 
-    :raises UserError: it does.
+
+def refuse_modules_in_folder(env: EnvConfig, folder: Path) -> None:
+    """Raise UntrustedFolder if the code of an environment lies in the run folder: opening a run must not run it.
+
+    Code that is installed or lies in the current folder is used.
     """
     modules = [*env.modules, *([env.id.rpartition(":")[0]] if ":" in env.id else [])]
     for module in modules:
         for root in (*sys.path, os.getcwd()):
             path = Path(root, *module.split("."))
-            there = path.is_dir() or any(path.with_name(path.name + end).exists() for end in (".py", ".pyc", ".so"))
-            if there and not links_outside(path, folder):
-                raise UserError(
-                    f"{folder} names a module that lies in it, {module!r}, and no code is run that comes with a run. "
-                    "Where you trust it, move it out of there, and import it by another name."
+            exists = path.is_dir() or any(path.with_name(path.name + end).exists() for end in (".py", ".pyc", ".so"))
+            if exists and not links_outside(path, folder):
+                raise UntrustedFolder(
+                    path,
+                    f"env.modules names {module!r}, which lies in {folder}, and code that comes with a run is not run; "
+                    "if you trust it, move it out of the folder and import it by another name.",
                 )
 
 
-def require_resolved(values: Any) -> None:
-    """Refuse values that OmegaConf would replace, such as ``${oc.env:HOME}``; a run's config has them resolved.
+def require_no_interpolations(values: Any) -> None:
+    """Raise ValueError if nested values refer to something else, such as ``${oc.env:HOME}``.
 
-    :raises ValueError: one of them is of that kind.
+    A run's config is written with all references resolved.
     """
-    rest = [values]
-    while rest:
-        node = rest.pop()
+    stack = [values]
+    while stack:
+        node = stack.pop()
         if isinstance(node, str) and "${" in node:
-            raise ValueError(f"it refers to something else, {node!r}, which no run's config does")
-        rest += [*node, *node.values()] if isinstance(node, dict) else node if isinstance(node, list) else []
+            raise ValueError(f"{node!r} refers to something else")
+        stack += [*node, *node.values()] if isinstance(node, dict) else node if isinstance(node, list) else []
 
 
-def require_no_way_out(folder: Path) -> None:
-    """Refuse a run folder in which a link that we would write through leads out of it.
-
-    :raises UserError: one does.
-    """
-    for path in (*folder.iterdir(), *(path for name in OURS for path in (folder / name).rglob("*"))):
+def refuse_links_outside(folder: Path) -> None:
+    """Raise UntrustedFolder if a link that rlher would write through leads out of the run folder."""
+    for path in (*folder.iterdir(), *(path for name in WRITTEN_FOLDERS for path in (folder / name).rglob("*"))):
         if path.is_symlink() and links_outside(path, folder):
-            raise UserError(f"{path} is a link that leads out of the run folder, so nothing is written there.")
+            raise UntrustedFolder(path, f"{path} is a link out of the run folder; delete the link to resume the run.")

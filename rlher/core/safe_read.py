@@ -1,0 +1,174 @@
+"""Read files that may come from someone else: size limits, no code executed, no links out of the folder.
+
+One function per kind of file: :func:`read_text`, :func:`read_json`, :func:`read_yaml`, :func:`read_table`,
+:func:`open_zip`, :func:`read_tensors`; arrays are read by :func:`rlher.core.arrays.stored_arrays`.
+"""
+
+import io
+import json
+import os
+import stat
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_TEXT_BYTES = 1_000_000
+"""Size limit of a text or JSON file; those of a run have some thousand bytes."""
+
+MAX_TABLE_BYTES, MAX_COLUMNS = 100_000_000, 500
+
+MAX_YAML_BYTES = 100_000
+"""Size limit of a YAML file; PyYAML takes seconds for it, and minutes for ten times as much."""
+
+MAX_YAML_VALUES = 100_000
+"""Limit of values in a YAML file with its aliases expanded: a few lines of nested aliases stand for billions."""
+
+MAX_YAML_DEPTH = 50
+"""Limit of nesting in a YAML file, for readers that recurse."""
+
+MAX_INT_BITS = 1024
+"""Size limit of an integer in a YAML file, about that of a float."""
+
+MAX_COMPRESSION = 100
+"""Limit of a zip file's content relative to its size; more is a file made to fill the memory."""
+
+
+def links_outside(path: Path, folder: Path | None = None) -> bool:
+    """Return whether a path leads out of a folder by a link; such a file did not come with the folder.
+
+    :param folder: the file's own folder if None; it may itself be reached by links.
+    """
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder or path.parent))
+
+
+def require_regular_file(path: Path, max_bytes: int) -> None:
+    """Raise ValueError if a path is not a regular file or is too large.
+
+    :raises OSError: there is no such file.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is not a regular file")
+    if status.st_size > max_bytes:
+        raise ValueError(f"its {status.st_size:,} bytes are more than {max_bytes:,}")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, ``""`` if it is missing, unreadable or :func:`links_outside`.
+
+    Bytes that are not UTF-8 are replaced.
+    """
+    try:
+        require_regular_file(path, MAX_TEXT_BYTES)
+        return "" if links_outside(path) else path.read_text(errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file, empty if the file is missing or holds no object."""
+    try:
+        value = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the plain values of a YAML file.
+
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not valid YAML or exceeds a limit; the message is one line.
+    """
+    require_regular_file(path, MAX_YAML_BYTES)
+    try:
+        tree = yaml.load(path.read_text(encoding="utf-8"), _LimitedLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    except (AttributeError, KeyError, TypeError) as error:  # raised by PyYAML for tags that do not fit their value
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+    _require_small(tree)
+    return tree
+
+
+class _LimitedLoader(yaml.SafeLoader):
+    """A safe loader that limits how many values ``<<`` merges, because they are copied while the file is read."""
+
+    merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)  # calls this method for each merged mapping
+        self.merged += len(node.value)
+        if self.merged > MAX_YAML_VALUES:
+            raise ValueError("it merges too many values")
+
+
+def _require_small(tree: Any) -> None:
+    """Raise ValueError if nested values exceed a limit; an alias counts as often as it is used."""
+    stack, count = [(tree, 0)], 0
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        if count > MAX_YAML_VALUES or depth > MAX_YAML_DEPTH:
+            raise ValueError("it holds too many values, or they are nested too deeply")
+        if isinstance(node, int) and node.bit_length() > MAX_INT_BITS:
+            raise ValueError("it holds an integer with hundreds of digits")
+        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        stack += [(child, depth + 1) for child in children]
+
+
+def read_table(path: Path, dtype: type | None = None) -> "pd.DataFrame":
+    """Return a CSV file with a header as a table; cells stay text if ``dtype`` is ``str``.
+
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is damaged, exceeds a limit, or is a link out of its folder; the message is one line.
+    """
+    import pandas as pd  # takes half a second, and few commands read tables
+
+    require_regular_file(path, MAX_TABLE_BYTES)
+    if links_outside(path):
+        raise ValueError("it is a link to another folder")
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        header = lines.readline()
+        if (columns := header.count(",") + 1) > MAX_COLUMNS:
+            raise ValueError(f"it has {columns:,} columns, more than {MAX_COLUMNS}")
+        named = range(len(pd.read_csv(io.StringIO(header), nrows=0).columns))
+        lines.seek(0)
+        # Without usecols pandas takes the first cells of a longer row as its index.
+        return pd.read_csv(lines, usecols=named, dtype=dtype, keep_default_na=dtype is None)
+
+
+def open_zip(file: Path | io.BytesIO) -> zipfile.ZipFile:
+    """Open a zip file whose content is not much larger than the file.
+
+    :raises zipfile.BadZipFile: it is not a zip file, or is compressed more than :data:`MAX_COMPRESSION` times.
+    """
+    if isinstance(file, Path) and file.exists() and not file.is_file():
+        raise zipfile.BadZipFile("it is not a regular file")
+    archive = zipfile.ZipFile(file)
+    size = file.stat().st_size if isinstance(file, Path) else file.getbuffer().nbytes
+    if sum(member.file_size for member in archive.infolist()) > MAX_COMPRESSION * size:
+        archive.close()
+        raise zipfile.BadZipFile(f"its content is more than {MAX_COMPRESSION} times its size")
+    return archive
+
+
+def read_tensors(file: Path | io.BytesIO, device: Any) -> dict[str, Any]:
+    """Return the tensors of a file written by ``torch.save``; nothing else is unpickled.
+
+    :param device: torch device of the tensors.
+    :raises zipfile.BadZipFile: as :func:`open_zip`.
+    :raises pickle.UnpicklingError: it holds something other than tensors.
+    """
+    import torch as th  # takes seconds, and few commands read tensors
+
+    open_zip(file).close()
+    if isinstance(file, io.BytesIO):
+        file.seek(0)
+    tensors: dict[str, Any] = th.load(file, map_location=device, weights_only=True)
+    return tensors

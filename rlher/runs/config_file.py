@@ -1,0 +1,56 @@
+"""The config of a run, ``config.yaml``: written in full, read back and validated against the schema."""
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.key import to_object
+from rlher.config.training import TrainConfig
+from rlher.core.errors import DamagedFile, UserError, first_line
+from rlher.core.files import write_text
+from rlher.core.safe_read import read_yaml
+from rlher.runs.untrusted import require_no_interpolations
+
+NAME = "config.yaml"
+
+
+class _NoAliases(yaml.SafeDumper):
+    """Writes a list that two keys share twice, where YAML would write ``&id001`` and ``*id001``."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def write_config(folder: Path, config: TrainConfig) -> None:
+    """Replace ``config.yaml`` in a run folder."""
+    write_text(folder / NAME, yaml.dump(asdict(config), sort_keys=False, Dumper=_NoAliases))
+
+
+def read_config(folder: Path) -> TrainConfig:
+    """Return the config in a run folder.
+
+    :raises FileNotFoundError: there is none.
+    :raises DamagedFile: it cannot be read or does not fit the schema.
+    """
+    path = folder / NAME
+    try:
+        values = read_yaml(path)
+        require_no_interpolations(values)
+        schema = TrainConfig(algo=ALGORITHMS[values["algo"]["name"]].config(), env=_env_schema(values["env"]))
+        return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
+        raise DamagedFile(path, first_line(error)) from error
+
+
+def _env_schema(values: dict[str, Any]) -> EnvConfig:
+    """Return the first environment schema that has all of these keys."""
+    fitting = (schema for schema in ENV_SCHEMAS.values() if set(values) <= {item.name for item in fields(schema)})
+    return next(fitting, EnvConfig)()

@@ -1,0 +1,70 @@
+"""Find run folders: by name, the newest one, the last one that is not finished."""
+
+import time
+from pathlib import Path
+
+from rlher.core.errors import MissingFile
+from rlher.core.safe_read import read_json, read_text
+from rlher.runs import config_file
+from rlher.runs.run_folder import MODELS, Run
+from rlher.runs.untrusted import refuse_modules_in_folder
+
+
+def find(run: str | None, logs: str) -> Run:
+    """Open a run folder, the newest one under ``logs`` if none is named.
+
+    :raises MissingFile: there is no such run folder.
+    :raises DamagedFile: its config cannot be read.
+    :raises UserError: its config names a module that lies in the folder.
+    """
+    folder = Path(run) if run else _newest(Path(logs))
+    if folder is None:
+        raise MissingFile(Path(logs), f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
+    if not folder.is_dir():
+        hint = f"; the newest run is {newest}" if (newest := _newest(Path(logs))) else ""
+        raise MissingFile(folder, f"there is no run folder {folder}{hint}.")
+    try:
+        config = config_file.read_config(folder)
+    except FileNotFoundError:
+        runs = sorted(folder.glob(f"*/{config_file.NAME}"), key=_modified)
+        hint = f"; {runs[-1].parent} is one" if runs else ""
+        raise MissingFile(
+            folder / config_file.NAME, f"{folder} has no {config_file.NAME}, so it is not a run folder{hint}."
+        ) from None
+    refuse_modules_in_folder(config.env, folder)
+    return Run(folder, config)
+
+
+def latest_unfinished(logs: str) -> Run:
+    """Open the most recently started run that is not finished; the newest run if all are finished.
+
+    :raises MissingFile: there is no run at all.
+    """
+    started = sorted(Path(logs).glob(f"*/*/{config_file.NAME}"), key=_modified, reverse=True)
+    for path in started:
+        if not _is_dry_run(path.parent) and read_json(path.parent / "result.json").get("status") != "finished":
+            return find(str(path.parent), logs)
+    return find(None, logs)
+
+
+def _newest(logs: Path) -> Path | None:
+    """Return the run whose model was written last, or that was started last if no run has a model.
+
+    Dry runs, and files dated in the future (the clock was set back), come last.
+    """
+    models = [model for name in MODELS.values() for model in logs.glob(f"*/*/{name}")]
+    now = time.time()
+    times = {path: _modified(path) for path in models or logs.glob(f"*/*/{config_file.NAME}")}
+    paths = sorted(times, key=lambda path: (times[path] <= now, times[path]), reverse=True)
+    return next((path.parent for path in paths if not _is_dry_run(path.parent)), paths[0].parent if paths else None)
+
+
+def _is_dry_run(folder: Path) -> bool:
+    return "\ndry_run: true\n" in read_text(folder / config_file.NAME)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # being replaced by a running training
+        return 0.0

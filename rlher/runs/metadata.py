@@ -1,0 +1,81 @@
+"""The metadata of a run, ``meta.json``: versions, commit and machine."""
+
+import os
+import platform
+import re
+import subprocess
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rlher.config.training import TrainConfig
+
+PACKAGES = (
+    "rlher",
+    "torch",
+    "stable-baselines3",
+    "sb3-contrib",
+    "gymnasium",
+    "gymnasium-robotics",
+    "mujoco",
+    "highway-env",
+    "numpy",
+)
+
+
+def describe_run(config: TrainConfig) -> dict[str, Any]:
+    """Return the content of ``meta.json`` for a run that starts now."""
+    return {
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "seed": config.seed,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "git": _git_state(),
+        "machine": {
+            "platform": platform.platform(),
+            "processor": _processor(),
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "threads": config.threads,
+            "gpu": _gpu(),
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Return the commit of rlher's own checkout and whether files were changed since; None outside a checkout."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit, status = (
+            subprocess.run(
+                ["git", "-C", str(root), *command], capture_output=True, text=True, check=True, timeout=10
+            ).stdout
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit.strip(), "changed": bool(status.strip())}
+
+
+def _gpu() -> str | None:
+    """Return the name of the GPU torch would use; runs on a GPU are not exactly repeatable."""
+    import torch as th  # already loaded by commands that create runs, not by those that only read them
+
+    return th.cuda.get_device_name() if th.cuda.is_available() else None
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor()
