@@ -27,7 +27,7 @@ from pathlib import Path
 
 from same_run import differences
 
-from rlher.runs.checkpoint_store import Damaged, newest_first, verify
+from rlher.runs.checkpoint_store import DamagedCheckpoint, newest_first, verify
 
 COMMON = (
     "total_timesteps=900 checkpoint.every=250 eval.freq=150 eval.episodes=2 eval.final_episodes=3 algo.batch_size=32 "
@@ -219,7 +219,7 @@ def damaged_checkpoints(folder: Path) -> list[str]:
         for checkpoint in newest_first(parent):
             try:
                 verify(checkpoint)
-            except Damaged as error:
+            except DamagedCheckpoint as error:
                 errors.append(str(error))
     return errors
 

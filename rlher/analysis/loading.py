@@ -4,7 +4,6 @@ A run is any folder with a ``config.yaml`` and an ``evaluations.csv``: finished 
 Folders that cannot be read are skipped with a message.
 """
 
-import io
 import math
 import os
 import re
@@ -20,17 +19,11 @@ from rlher.analysis.errors import FolderNotFound, NoRunsFound
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.errors import first_line
-from rlher.core.files import links_outside, read_json, read_text, read_yaml, require_regular_file
 from rlher.core.nested import finite_float, flatten
+from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 
 KEY_ALIASES = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """Short names of the keys that runs are grouped by most often."""
-
-MAX_TABLE_BYTES = 100_000_000
-"""Size limit of a CSV file, about a million evaluations."""
-
-MAX_COLUMNS = 500
-"""Column limit of a CSV file, which pandas reads within milliseconds."""
 
 MAX_STEPS = 1e15
 """Limit of ``timesteps``. Larger values are treated as corrupt."""
@@ -206,23 +199,3 @@ def _read_evaluations(folder: Path) -> pd.DataFrame:
     if rows["success_rate"].isna().all():
         raise SkippedRun(name, "has no evaluation yet")
     return rows
-
-
-def read_table(path: Path, dtype: type | None = None) -> pd.DataFrame:
-    """Read a CSV file with a header.
-
-    :param dtype: ``str`` keeps every cell as text.
-    :raises OSError: it cannot be read.
-    :raises ValueError: it is damaged, too large, or a link to another folder.
-    """
-    require_regular_file(path, MAX_TABLE_BYTES)
-    if links_outside(path):
-        raise ValueError("it is a link to another folder")
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        header = lines.readline()
-        if (columns := header.count(",") + 1) > MAX_COLUMNS:
-            raise ValueError(f"it has {columns:,} columns, more than {MAX_COLUMNS}")
-        used = range(len(pd.read_csv(io.StringIO(header), nrows=0).columns))
-        lines.seek(0)
-        # Without usecols pandas would drop the first cells, not the last, of rows longer than the header.
-        return pd.read_csv(lines, usecols=used, dtype=dtype, keep_default_na=dtype is None)

@@ -17,7 +17,7 @@ from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.runs import run_folder
+from rlher.runs import lookup, run_folder
 from rlher.runs.run_folder import Run
 
 LATEST = "latest"
@@ -41,7 +41,7 @@ def run(argv: Sequence[str]) -> int:
 
     name, words = _take_resume(list(argv))
     logs, words = _take_logs(words)
-    found = run_folder.latest_unfinished(logs) if name == LATEST else run_folder.find(name, logs)
+    found = lookup.latest_unfinished(logs) if name == LATEST else lookup.find(name, logs)
     os.environ[COMMAND] = command_line(["rlher", "train", *argv])
     resumed, result = resume(found, changed_config(found, words))
     print_result(resumed, result)

@@ -9,7 +9,7 @@ from rlher.config.saved_model import ReplayConfig
 from rlher.core.errors import UserError
 from rlher.evaluation import agent, sb3_import
 from rlher.evaluation.agent import Agent
-from rlher.runs import run_folder
+from rlher.runs import lookup
 from rlher.runs.run_folder import model_name
 
 
@@ -47,10 +47,10 @@ def find_source(config: ReplayConfig, order: tuple[str, ...]) -> Source:
             env,
             lambda mode: sb3_import.load_agent(path, env, config, mode),
         )
-    run = run_folder.find(config.run, config.logs)
+    run = lookup.find(config.run, config.logs)
     if config.env is not None:
         raise UserError(f"{run.folder} has an environment of its own, {run.config.env.id}: leave env= out.")
-    which = run.choose(config.checkpoint, order)
+    which = run.choose_model(config.checkpoint, order)
     return Source(
         f"{run.folder}, {model_name(which)}",
         run.folder,

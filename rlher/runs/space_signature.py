@@ -13,7 +13,14 @@ MEMBER = "spaces.json"
 
 
 class SpacesChanged(UserError):
-    """The environment's observations or actions are not those the model was trained with."""
+    """The environment's observations or actions (``part``) are ``found``, but the model was trained with ``trained``."""
+
+    def __init__(self, file: str | None, part: str, trained: str, found: str) -> None:
+        super().__init__(
+            f"{file} was trained with {part} {trained}, but the environment has {found}; use the environment's options "
+            "from the training."
+        )
+        self.part, self.trained, self.found = part, trained, found
 
 
 def write(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
@@ -28,10 +35,7 @@ def require_same_spaces(archive: zipfile.ZipFile, observation_space: gym.Space, 
     trained = json.loads(archive.read(MEMBER))
     for part, found in describe_spaces(observation_space, action_space).items():
         if trained[part] != found:
-            raise SpacesChanged(
-                f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {found}; use "
-                "the environment's options from the training."
-            )
+            raise SpacesChanged(archive.filename, part, trained[part], found)
 
 
 def require_fitting_model(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 from rlher import COMMAND
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.files import read_json, read_text, write_json, write_text
-from rlher.runs import checkpoint_store, run_folder
+from rlher.core.files import write_json, write_text
+from rlher.core.safe_read import read_json, read_text
+from rlher.runs import checkpoint_store, config_file, run_folder
 from rlher.runs.run_folder import Run
-from rlher.runs.untrusted import require_no_way_out
+from rlher.runs.untrusted import refuse_links_outside
 from rlher.training import messages
 from rlher.training.result import RunResult, Status
 from rlher.training.summary import print_header
@@ -31,7 +32,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
     """
     started = time.monotonic()
     with run_folder.locked(run.folder):
-        require_no_way_out(run.folder)
+        refuse_links_outside(run.folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
         done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
         _require_steps_left(run, config, done, damaged)
@@ -53,7 +54,7 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     for checkpoint in checkpoint_store.newest_first(folder):
         try:
             checkpoint_store.verify(checkpoint)
-        except checkpoint_store.Damaged as error:
+        except checkpoint_store.DamagedCheckpoint as error:
             damaged.append(messages.checkpoint_damaged(error))
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
@@ -84,7 +85,7 @@ def _require_steps_left(run: Run, config: TrainConfig, done: int, damaged: list[
 def _record_resume(run: Run, done: int) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / "result.json").unlink(missing_ok=True)
-    run_folder.write_config(run)
+    config_file.write_config(run.folder, run.config)
     commands = run.folder / "command.txt"
     write_text(commands, read_text(commands) + os.environ.get(COMMAND, "") + "\n")
     meta = read_json(run.folder / "meta.json")

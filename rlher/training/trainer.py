@@ -76,7 +76,7 @@ class Trainer:
         self.evaluations = EvaluationCallback(
             evaluate=lambda: self._evaluate(self.config.eval.episodes, self.config.eval.seed),
             freq=self.config.eval.freq or self.config.total_timesteps,
-            on_new_best=lambda: self.best_model.set(model_file.content_of(self.model, self.normalizer)),
+            on_new_best=lambda: self.best_model.set(model_file.to_bytes(self.model, self.normalizer)),
             on_evaluation=self._write_evaluations,
         )
         self.checkpoints = CheckpointCallback(

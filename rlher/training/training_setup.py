@@ -18,7 +18,7 @@ from rlher.envs.normalize import GoalNormalize
 from rlher.envs.rendering import before_building
 from rlher.envs.replayable import Repeatable
 from rlher.envs.vec import make_goal_envs
-from rlher.runs import model_file, run_folder
+from rlher.runs import lookup, model_file
 from rlher.training import messages
 from rlher.training.defaults import resolve_defaults
 from rlher.training.loggers.registry import require_installed
@@ -63,7 +63,7 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
         wrapped = normalizer or envs
         model = build_model(config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine)
         if config.init_from:
-            model_file.load_all(run_folder.find(config.init_from, config.logs).model("last"), model, normalizer)
+            model_file.load_all(lookup.find(config.init_from, config.logs).model("last"), model, normalizer)
         notes = [*env_notes, *notes, *model_notes(config, str(model.device)), memory_note]
         yield TrainingSetup(config, model, envs, normalizer, notes)
     finally:
@@ -78,7 +78,7 @@ def _validate(config: TrainConfig) -> None:
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
     if config.init_from:
-        run_folder.find(config.init_from, config.logs)
+        lookup.find(config.init_from, config.logs)
     if config.record:
         before_building()
     require_installed(config.logger)

@@ -19,9 +19,12 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.arrays import stored_arrays
+from rlher.core.safe_read import read_tensors
+from rlher.core.safe_read import read_tensors
+from rlher.core.safe_read import read_tensors
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs.checkpoint_store import timesteps_of
-from rlher.runs.model_file import SETTING, load_tensors
+from rlher.runs.model_file import FIXED_ENT_COEF
 from rlher.training import random_state
 
 COUNTERS = (
@@ -68,7 +71,7 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     :return: with, as ``"generators"``, what :func:`random_state.restore` takes.
     :raises Exception: the content is invalid; torch, NumPy and JSON have exceptions of their own.
     """
-    tensors = load_tensors(folder / "weights.pt", model.device)
+    tensors = read_tensors(folder / "weights.pt", model.device)
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
     for name in _variables(model):
         recursive_getattr(model, name).data.copy_(tensors["variables"][name])
@@ -102,7 +105,7 @@ def _counters(model: OffPolicyAlgorithm) -> list[str]:
 
 def _variables(model: OffPolicyAlgorithm) -> list[str]:
     """Return the names of the tensors that SB3 saves beside the networks, except the fixed entropy coefficient."""
-    return [name for name in model._get_torch_save_params()[1] if name != SETTING]
+    return [name for name in model._get_torch_save_params()[1] if name != FIXED_ENT_COEF]
 
 
 # ------------------------------------------------------------------------------------------- running episodes

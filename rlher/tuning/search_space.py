@@ -20,7 +20,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.files import read_yaml
+from rlher.core.safe_read import read_yaml
 from rlher.her.choices import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
 from rlher.tuning.errors import SearchSpaceError
 

@@ -13,7 +13,7 @@ import yaml
 
 from rlher.algos import ALGORITHMS
 from rlher.evaluation.agent import load_agent
-from rlher.runs import run_folder
+from rlher.runs import lookup
 from tests.conftest import TINY
 
 BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
@@ -73,7 +73,7 @@ def require_same_elsewhere(*agents: tuple[Path, Path], rows: int = 20) -> list[t
 
 
 def _acts_here(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
-    agent = load_agent(run_folder.find(str(run), "logs"), "best", "cpu", True, None)
+    agent = load_agent(lookup.find(str(run), "logs"), "best", "cpu", True, None)
     space = agent.env.observation_space
     space.seed(0)
     drawn = [space.sample() for _ in range(rows)]

@@ -1,8 +1,7 @@
-"""Model files: whole, loadable by plain SB3, and harmless when they are not what they claim to be."""
+"""Model files: complete, loadable by plain SB3, and harmless if they are not what they claim to be."""
 
 import io
 import pickle
-import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +16,14 @@ from rlher.algos.factory import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.training import HerConfig
-from rlher.core.errors import UserError
+from rlher.core.errors import DamagedFile, MissingFile, UserError
+from rlher.core.safe_read import MAX_COMPRESSION
 from rlher.envs import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import make_goal_envs
 from rlher.runs import model_file
+from rlher.runs.model_file import WrongModel
+from rlher.runs.space_signature import SpacesChanged
 
 ENV = BitFlippingConfig(
     id="BitFlipping-v0", n_bits=4, continuous=True, success_key="is_success", ends_on_success=True, success_reward=0.0
@@ -95,16 +97,16 @@ def pickled_tensor_file(thing: object) -> bytes:
     return buffer.getvalue()
 
 
-def test_a_pickle_inside_does_nothing_but_an_error(saved, tmp_path: Path) -> None:
+def test_a_pickle_inside_is_not_loaded(saved, tmp_path: Path) -> None:
     path, _, _ = saved
     target = tmp_path / "hacked"
     rewrite(path, data=pickle.dumps(Bomb(target)), policy__pth=pickled_tensor_file({"a": Bomb(target)}))
-    with pytest.raises(UserError, match="something other than weights"):
+    with pytest.raises(DamagedFile, match=r"policy\.pth|UnpicklingError"):
         model_file.load_policy(path, *fresh())
     assert not target.exists()
 
 
-def test_a_pickled_normaliser_does_nothing_but_an_error(saved, tmp_path: Path) -> None:
+def test_a_pickled_normaliser_is_not_loaded(saved, tmp_path: Path) -> None:
     path, _, _ = saved
     target, arrays = tmp_path / "hacked", io.BytesIO()
     np.savez(arrays, **{"achieved_goal/mean": np.array([Bomb(target)], dtype=object)})
@@ -117,8 +119,8 @@ def test_a_pickled_normaliser_does_nothing_but_an_error(saved, tmp_path: Path) -
 @pytest.mark.parametrize(
     "member", ["policy.pth", "normalizer.npz", "spaces.json", "inside policy.pth", "inside normalizer.npz"]
 )
-def test_a_file_that_would_fill_the_memory_is_told(saved, member: str) -> None:
-    """Ten megabytes of nothing in ten kilobytes; nobody waits until they are gigabytes."""
+def test_a_zip_bomb_is_refused(saved, member: str) -> None:
+    """Ten megabytes of zeros in ten kilobytes stand for gigabytes."""
     path, _, _ = saved
     with zipfile.ZipFile(path) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
@@ -129,51 +131,57 @@ def test_a_file_that_would_fill_the_memory_is_told(saved, member: str) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if "inside" in member else zipfile.ZIP_DEFLATED) as archive:
         for name, value in content.items():
             archive.writestr(name, value)
-    with pytest.raises(UserError, match="many times its own size"):
+    with pytest.raises(DamagedFile, match=str(MAX_COMPRESSION)):
         model_file.load_policy(path, *fresh())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
-def test_a_file_cut_short_is_told(saved, share: float) -> None:
+def test_a_truncated_file_is_refused(saved, share: float) -> None:
     path, _, _ = saved
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(UserError, match="damaged"):
+    with pytest.raises(DamagedFile):
         model_file.load_policy(path, *fresh())
 
 
 @pytest.mark.parametrize(
-    ("change", "was", "is_"),
+    ("change", "part", "trained", "found"),
     [
-        ({"n_bits": 6}, "observations achieved_goal Box(4,)", "achieved_goal Box(6,), desired_goal Box(6,)"),
-        ({"continuous": False}, "actions Box(-1.0, 1.0, (4,), float32)", "Discrete(4)"),
+        ({"n_bits": 6}, "observations", "achieved_goal Box(4,)", "achieved_goal Box(6,), desired_goal Box(6,)"),
+        ({"continuous": False}, "actions", "Box(-1.0, 1.0, (4,), float32)", "Discrete(4)"),
     ],
 )
-def test_an_environment_that_has_changed_since_is_told(saved, change, was, is_) -> None:
+def test_a_changed_environment_is_refused(saved, change, part: str, trained: str, found: str) -> None:
     path, _, _ = saved
     env = make_env(replace(ENV, **change))
-    with pytest.raises(UserError, match=f"was trained with {re.escape(was)}.*, but.* are .*{re.escape(is_)}.* now"):
+    with pytest.raises(SpacesChanged) as caught:
         model_file.require_spaces(path, env)
+    assert caught.value.part == part
+    assert trained in caught.value.trained
+    assert found in caught.value.found
     model_file.require_spaces(path, make_env(ENV))
 
 
-def test_other_bounds_of_an_action_are_told_although_the_weights_fit(saved) -> None:
+def test_changed_action_bounds_are_refused_although_the_weights_fit(saved) -> None:
     path, _, _ = saved
     env = make_env(ENV)
     env.action_space = Box(-2.0, 2.0, (4,), np.float32)
-    with pytest.raises(UserError, match=r"actions Box\(-1.0, 1.0.* are Box\(-2.0, 2.0"):
+    with pytest.raises(SpacesChanged) as caught:
         model_file.require_spaces(path, env)
+    assert caught.value.part == "actions"
 
 
-def test_other_mistakes_are_told(saved, tmp_path: Path) -> None:
+def test_wrong_files_are_refused(saved, tmp_path: Path) -> None:
     path, _, _ = saved
-    with pytest.raises(UserError, match="no model file"):
+    with pytest.raises(MissingFile) as missing:
         model_file.load_policy(tmp_path / "none.zip", *fresh())
+    assert missing.value.path == tmp_path / "none.zip"
     wider = build_inference_model(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
-    with pytest.raises(UserError, match="does not fit"):
+    with pytest.raises(WrongModel) as wrong:
         model_file.load_policy(path, wider, None)
+    assert wrong.value.path == path
     (tmp_path / "pipe.zip").symlink_to("/dev/zero")
-    with pytest.raises(UserError, match="no file"):
+    with pytest.raises(DamagedFile):
         model_file.load_policy(tmp_path / "pipe.zip", *fresh())
     rewrite(path, normalizer__npz=b"nonsense")
     with pytest.raises(UserError):

@@ -21,7 +21,7 @@ from same_run import differences
 
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.runs import checkpoint_store, run_folder
+from rlher.runs import checkpoint_store, lookup, run_folder
 from rlher.training import best_model, messages, training_state
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.trainer import Trainer
@@ -507,7 +507,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher, stopped: Path) -> 
     assert longer.code == 0, longer.err
     result = json.loads((stopped / "result.json").read_text())
     assert result["timesteps"] == 400
-    assert run_folder.find(str(stopped), "logs").config.total_timesteps == 400
+    assert lookup.find(str(stopped), "logs").config.total_timesteps == 400
     assert (stopped / "evaluations.csv").read_text().startswith(before)
     progress = (stopped / "progress.csv").read_text().splitlines()
     column = progress[0].split(",").index("time/total_timesteps")

@@ -8,8 +8,8 @@ from typing import Any
 from rlher.analysis.grouping import Group, is_experiment_key
 from rlher.analysis.loading import LoadedRun
 from rlher.config.override_syntax import literal
-from rlher.core.files import read_json
 from rlher.core.nested import flatten
+from rlher.core.safe_read import read_json
 
 MISSING = "–"
 

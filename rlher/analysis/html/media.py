@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlher.core.files import links_outside
+from rlher.core.safe_read import links_outside
 
 MAX_FILE_BYTES = 8_000_000
 """Size limit of one clip or picture."""

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 
 from rlher.analysis.html.media import EmbeddedFile, embed_all
-from rlher.analysis.loading import read_table
 from rlher.analysis.tables import percent
 from rlher.core.errors import first_line
-from rlher.core.files import links_outside, read_json, read_text
+from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""

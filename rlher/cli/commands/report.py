@@ -8,7 +8,8 @@ from rlher.config.curves import CurvesConfig
 from rlher.config.key import key
 from rlher.core.console import warn
 from rlher.core.errors import UserError
-from rlher.core.files import links_outside, output_file
+from rlher.core.files import output_file
+from rlher.core.safe_read import links_outside
 
 if TYPE_CHECKING:
     from rlher.analysis.grouping import Group

@@ -7,7 +7,7 @@ import yaml
 
 from rlher.config.key import experiment_keys
 from rlher.core.errors import UserError
-from rlher.core.files import read_json, read_text
+from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.export.sb3_model import Plain
 from rlher.evaluation.metrics import format_cells
 from rlher.runs.run_folder import Run

@@ -15,8 +15,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ExportConfig
 from rlher.core.errors import UserError
-from rlher.core.files import atomic_write, links_outside, read_json, write_text
+from rlher.core.files import atomic_write, write_text
 from rlher.core.nested import finite_float
+from rlher.core.safe_read import links_outside, read_json
 from rlher.envs import bit_flipping
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation import metrics
@@ -26,7 +27,7 @@ from rlher.evaluation.export.sb3_model import plain_model, scales
 from rlher.evaluation.export.script import is_own, name_of, play_script, registering, require_modules
 from rlher.evaluation.policy import make_policy
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
-from rlher.runs import run_folder
+from rlher.runs import lookup, run_folder
 from rlher.runs.run_folder import Run, model_name
 
 
@@ -36,8 +37,8 @@ def export(config: ExportConfig) -> int:
     :return: exit code 0.
     :raises UserError: no such run, no readable model, or a folder that cannot be written.
     """
-    run = run_folder.find(config.run, config.logs)
-    which = run.choose(config.checkpoint, ("best", "last"))
+    run = lookup.find(config.run, config.logs)
+    which = run.choose_model(config.checkpoint, ("best", "last"))
     folder = Path(config.output) if config.output else _own_folder(run)
     require_modules(run.config.env.modules)
     print(f"{run.folder}, {model_name(which)}", file=sys.stderr)

@@ -55,7 +55,7 @@ def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | 
         model.policy.actor.load_state_dict(ours.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
         model_file.load_all(run.model(which), model, normalizer)
-    model.num_timesteps = model_file.steps_of(run.model(which))
+    model.num_timesteps = model_file.read_timesteps(run.model(which))
     return Plain(model, policy, arguments, caveats(algo))
 
 
