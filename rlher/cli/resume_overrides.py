@@ -17,7 +17,7 @@ from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.runs import lookup, run_folder
+from rlher.runs import lookup
 from rlher.runs.run_folder import Run
 
 LATEST = "latest"

@@ -1,1 +1,1 @@
-"""Trained agents: loading them, playing and measuring episodes, filming and exporting them."""
+"""Trained agents: load, play, evaluate, record and export them."""

@@ -1,4 +1,4 @@
-"""A trained agent read back from its run folder: the policy, its normaliser and an environment to act in."""
+"""Load a trained agent from its run folder: the policy, its normaliser and an environment to act in."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,11 @@ from rlher.runs.run_folder import Run
 
 @dataclass(frozen=True)
 class Agent:
-    """What it takes to act: ``policy`` maps one raw observation of ``env``, built from ``config``, to one action."""
+    """A policy with the environment it acts in.
+
+    :param policy: maps one observation of ``env``, not normalised, to one action.
+    :param config: config that ``env`` was built from.
+    """
 
     policy: Policy
     env: gym.Env
@@ -25,12 +29,10 @@ class Agent:
 
 
 def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
-    """Rebuild a run's model from its config and fill in the weights.
+    """Rebuild a run's model from its config and load the weights; nothing is unpickled.
 
-    No replay buffer is allocated, nothing is unpickled.
-
-    :param which: of the run's models, as :meth:`Run.choose` returns it.
-    :raises UserError: no model, or a damaged one.
+    :param which: model of the run, as :meth:`Run.choose_model` returns it.
+    :raises UserError: there is no such model, or it is damaged.
     """
     env = make_env(run.config.env, render_mode=render_mode)
     model_file.require_spaces(run.model(which), env)

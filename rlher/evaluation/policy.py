@@ -1,4 +1,4 @@
-"""From a model to the function that evaluations call."""
+"""Make the policy function that evaluations call from a model and its normaliser."""
 
 import numpy as np
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -8,10 +8,10 @@ from rlher.evaluation.rollout import Policy
 
 
 def make_policy(model: OffPolicyAlgorithm, normalizer: VecNormalize | None, deterministic: bool = True) -> Policy:
-    """Return a model's policy as a function from one raw observation to one action."""
+    """Return a model's policy as a function from one observation, not normalised, to one action."""
 
     def policy(observation: dict[str, np.ndarray]) -> np.ndarray:
-        seen = normalizer.normalize_obs(observation) if normalizer else observation
-        return model.predict(seen, deterministic=deterministic)[0]
+        normalized = normalizer.normalize_obs(observation) if normalizer else observation
+        return model.predict(normalized, deterministic=deterministic)[0]
 
     return policy

@@ -1,4 +1,4 @@
-"""Which agent `rlher evaluate` and `rlher enjoy` are for: one of a run's, or a model file from elsewhere."""
+"""Find the agent that `rlher evaluate` and `rlher enjoy` are to load: a model of a run, or an SB3 zip."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from rlher.runs.run_folder import model_name
 
 @dataclass(frozen=True)
 class Source:
-    """An agent that is there to be loaded.
+    """An agent that can be loaded.
 
-    :param name: what to call it in a line of its own.
-    :param folder: where a film of it goes.
-    :param keys: what it is, for JSON.
-    :param env: its environment; of a zip from elsewhere as typed, so ask the loaded agent what it can.
-    :param load: from a render mode to the agent.
+    :param name: name for printing.
+    :param folder: folder for its video.
+    :param keys: keys that identify it in JSON output.
+    :param env: config of its environment; for an SB3 zip as typed, without the defaults of the loaded agent.
+    :param load: loads the agent with a render mode.
     """
 
     name: str
@@ -31,11 +31,11 @@ class Source:
     load: Callable[[str | None], Agent]
 
 
-def find_source(config: ReplayConfig, order: tuple[str, ...]) -> Source:
-    """Find the agent that a person means.
+def find_source(config: ReplayConfig, preference: tuple[str, ...]) -> Source:
+    """Return the agent that ``run=`` and ``checkpoint=`` name.
 
-    :param order: of a run's models, the first of these there is, where none is named.
-    :raises UserError: no such run, model or checkpoint, or a model file from elsewhere that is not trusted.
+    :param preference: models of a run; the first existing one is used with ``checkpoint=auto``.
+    :raises UserError: there is no such run, model or checkpoint, or an SB3 zip is not trusted.
     """
     if config.run and config.run.endswith(".zip") and not Path(config.run).is_dir():
         path = Path(config.run)
@@ -45,12 +45,14 @@ def find_source(config: ReplayConfig, order: tuple[str, ...]) -> Source:
             path.parent,
             {"model": str(path)},
             env,
-            lambda mode: sb3_import.load_agent(path, env, config, mode),
+            lambda mode: sb3_import.load_sb3_zip(path, env, config, mode),
         )
     run = lookup.find(config.run, config.logs)
     if config.env is not None:
-        raise UserError(f"{run.folder} has an environment of its own, {run.config.env.id}: leave env= out.")
-    which = run.choose_model(config.checkpoint, order)
+        raise UserError(
+            f"env={config.env.id} cannot replace the environment of {run.folder}, {run.config.env.id}; leave env= out."
+        )
+    which = run.choose_model(config.checkpoint, preference)
     return Source(
         f"{run.folder}, {model_name(which)}",
         run.folder,

@@ -13,7 +13,7 @@ MEMBER = "spaces.json"
 
 
 class SpacesChanged(UserError):
-    """The environment's observations or actions (``part``) are ``found``, but the model was trained with ``trained``."""
+    """The observations or actions (``part``) of the environment are not those the model was trained with."""
 
     def __init__(self, file: str | None, part: str, trained: str, found: str) -> None:
         super().__init__(

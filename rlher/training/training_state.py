@@ -20,8 +20,6 @@ from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.arrays import stored_arrays
 from rlher.core.safe_read import read_tensors
-from rlher.core.safe_read import read_tensors
-from rlher.core.safe_read import read_tensors
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs.checkpoint_store import timesteps_of
 from rlher.runs.model_file import FIXED_ENT_COEF

@@ -1,1 +1,1 @@
-"""A run's agent as others want it: a plain Stable-Baselines3 model, a script that plays it, a model card."""
+"""Export a run's agent: a plain Stable-Baselines3 model, a script that plays it, and a model card."""

@@ -1,4 +1,4 @@
-"""A model card: what the agent is, how well it does, how it was made. Markdown, with the front matter of model hubs."""
+"""Write the model card ``README.md``: Markdown with the front matter of model hubs."""
 
 import re
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import yaml
 
 from rlher.config.key import experiment_keys
-from rlher.core.errors import UserError
+from rlher.core.errors import DamagedFile, first_line
 from rlher.core.safe_read import read_json, read_text
-from rlher.evaluation.export.sb3_model import Plain
+from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.evaluation.metrics import format_cells
 from rlher.runs.run_folder import Run
 
-MOST_WORDS = 500
-"""Letters of what a folder says of itself within a sentence."""
+MAX_TEXT_LENGTH = 500
+"""Characters of text from the run folder within a sentence."""
 
 CARD = """{front}
 # {algo} on {env}
@@ -24,8 +24,8 @@ An agent for the goal environment `{env}`, trained for {steps:,} environment ste
 
 {table}
 
-{episodes} episodes from seed {seed} on, none of which any model was chosen by. The interval (95 %, Wilson) is that of \
-these episodes. It is one training run, with seed {run_seed}: how others would end is not known from it.
+{episodes} episodes from seed {seed} on, none of which was used to choose a model. The interval (95 %, Wilson) is over \
+these episodes of one training run (seed {run_seed}), not over several runs.
 
 ## Use it
 
@@ -34,8 +34,8 @@ pip install -r requirements.txt
 python play.py
 ```
 
-`play.py` builds the model by its constructor, takes the weights from `{file}` and plays an episode{scaled}. The zip \
-is a plain model of {library}: `{algo}.load("{file}")` reads it too, which, as always, runs the pickles in it.
+`play.py` builds the model by its constructor, loads the weights from `{file}` and plays an episode{scaled}. The zip \
+is a plain {library} model: `{algo}.load("{file}")` reads it too, but that unpickles the file.
 {notes}
 ## How it was made
 
@@ -47,13 +47,12 @@ with {versions}. The settings, defaults written out:
 """
 
 
-def model_card(run: Run, plain: Plain, measured: dict[str, Any], file: str, notes: list[str], replay: bool) -> str:
-    """Compose the card.
+def model_card(run: Run, plain: PlainModel, measured: dict[str, Any], file: str, notes: list[str], replay: bool) -> str:
+    """Return the model card.
 
-    :param measured: a summary of :class:`~rlher.evaluation.rollout.Evaluation`, with ``timesteps`` of training, and the
-        ``seed`` of its first episode.
+    :param measured: summary of an evaluation, with ``timesteps`` of training and the ``seed`` of its first episode.
     :param file: name of the model's zip.
-    :param notes: what is to be known of the files, a sentence each.
+    :param notes: notes on the files, one sentence each.
     :param replay: whether there is a ``replay.mp4``.
     """
     config = run.config
@@ -82,29 +81,29 @@ def model_card(run: Run, plain: Plain, measured: dict[str, Any], file: str, note
 
 
 def _origin(run: Run) -> tuple[str, str]:
-    """Return what was typed, and the versions from ``meta.json``."""
+    """Return the command of the run, and the versions from ``meta.json``."""
     command, meta = read_text(run.folder / "command.txt").strip(), read_json(run.folder / "meta.json")
     try:
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
         versions = f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{run.folder} cannot say how it was made: meta.json is damaged.") from error
+        raise DamagedFile(run.folder / "meta.json", first_line(error)) from error
     return command, versions
 
 
 def _fenced(language: str, text: str) -> str:
-    """Return a block of code that ends where it should, whatever is in it."""
+    """Return a code block whose fence is longer than any in the text."""
     fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", text))])
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def _words(text: str) -> str:
-    """Return a text without what Markdown or HTML would read as more than words."""
-    return re.sub(r"[^\w .,:()/+-]+", "-", text)[:MOST_WORDS]
+    """Return a text without characters that have a meaning in Markdown or HTML."""
+    return re.sub(r"[^\w .,:()/+-]+", "-", text)[:MAX_TEXT_LENGTH]
 
 
-def _front_matter(run: Run, plain: Plain, measured: dict[str, Any]) -> str:
+def _front_matter(run: Run, plain: PlainModel, measured: dict[str, Any]) -> str:
     metrics = [
         {"type": "success_rate", "name": "success rate", "value": measured["success_rate"], "verified": False},
         {"type": "mean_reward", "name": "mean return", "value": measured["mean_reward"], "verified": False},
@@ -128,11 +127,11 @@ def _table(measured: dict[str, Any]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _algo(plain: Plain) -> str:
+def _algo(plain: PlainModel) -> str:
     return type(plain.model).__name__
 
 
-def _library(plain: Plain) -> str:
+def _library(plain: PlainModel) -> str:
     return {"stable_baselines3": "Stable-Baselines3", "sb3_contrib": "sb3-contrib"}[
         type(plain.model).__module__.partition(".")[0]
     ]

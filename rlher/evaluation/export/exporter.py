@@ -1,4 +1,4 @@
-"""`rlher export`: a run's agent as a plain Stable-Baselines3 model, with a script that plays it and a model card."""
+"""`rlher export`: write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
 import json
 import shutil
@@ -23,23 +23,25 @@ from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent
 from rlher.evaluation.export.card import model_card
-from rlher.evaluation.export.sb3_model import plain_model, scales
-from rlher.evaluation.export.script import is_own, name_of, play_script, registering, require_modules
+from rlher.evaluation.export.sb3_model import normalization_scales, plain_model
+from rlher.evaluation.export.script import env_file_name, is_bundled, play_script, registering_modules, require_modules
 from rlher.evaluation.policy import make_policy
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
 from rlher.runs import lookup, run_folder
+from rlher.runs.model_file import NORMALIZER
 from rlher.runs.run_folder import Run, model_name
+from rlher.runs.untrusted import UntrustedFolder
 
 
 def export(config: ExportConfig) -> int:
-    """Write the folder, and print where it is.
+    """Write the exported folder and print its path.
 
     :return: exit code 0.
-    :raises UserError: no such run, no readable model, or a folder that cannot be written.
+    :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run = lookup.find(config.run, config.logs)
     which = run.choose_model(config.checkpoint, ("best", "last"))
-    folder = Path(config.output) if config.output else _own_folder(run)
+    folder = Path(config.output) if config.output else _default_folder(run)
     require_modules(run.config.env.modules)
     print(f"{run.folder}, {model_name(which)}", file=sys.stderr)
     try:
@@ -54,16 +56,16 @@ def export(config: ExportConfig) -> int:
     return 0
 
 
-def _own_folder(run: Run) -> Path:
-    """Return the folder to write to where none is named."""
+def _default_folder(run: Run) -> Path:
+    """Return the folder to write to without ``--output``."""
     folder = run.folder / "export"
     if links_outside(folder):
-        raise UserError(f"{folder} is a link to another folder: say with --output where to write.")
+        raise UntrustedFolder(folder, f"{folder} is a link to another folder; name a folder with --output.")
     return folder
 
 
 def _write(run: Run, which: str, folder: Path) -> list[str]:
-    """Write every file of the folder, and return what is to be known of them."""
+    """Write every file of the folder, and return notes on them, one sentence each."""
     agent = load_agent(run, which, "cpu", deterministic=True, render_mode=None)
     with closing(agent.env) as env:
         venv = DummyVecEnv([lambda: env])
@@ -71,10 +73,10 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
         normalizer = GoalNormalize(venv, normalize.clip, training=False) if normalize.enabled else None
         plain = plain_model(run, which, venv, normalizer)
         policy = make_policy(plain.model, normalizer)
-        _require_same(env, agent.policy, policy)
-        measured = _measured(run, which, env, policy) | {"timesteps": plain.model.num_timesteps}
+        _require_same_actions(env, agent.policy, policy)
+        measured = _final_evaluation(run, which, env, policy) | {"timesteps": plain.model.num_timesteps}
         notes = [*plain.caveats, *_env_notes(run.config.env, env)]
-    file = f"{run.config.algo.name}-{name_of(run.config.env)}.zip"
+    file = f"{run.config.algo.name}-{env_file_name(run.config.env)}.zip"
     replay = _replay(run, plain.model.num_timesteps)
     texts = {
         "README.md": model_card(run, plain, measured, file, notes, replay is not None),
@@ -84,9 +86,9 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
     with atomic_write(folder / file) as temporary, temporary.open("wb") as stream:
         plain.model.save(stream)
     if normalizer is not None:
-        with atomic_write(folder / "normalizer.npz") as temporary:
-            np.savez(temporary, **scales(normalizer))  # type: ignore[arg-type]
-    own = Path(bit_flipping.__file__) if is_own(run.config.env) else None
+        with atomic_write(folder / NORMALIZER) as temporary:
+            np.savez(temporary, **normalization_scales(normalizer))  # type: ignore[arg-type]
+    own = Path(bit_flipping.__file__) if is_bundled(run.config.env) else None
     for name, source in {"replay.mp4": replay, "bit_flipping.py": own}.items():
         if source is not None:
             with atomic_write(folder / name) as temporary:
@@ -97,48 +99,50 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
 
 
 def _replay(run: Run, steps: int) -> Path | None:
-    """Return the clip of a model, unless there is none, or a link to what is not the run's."""
+    """Return the clip of a model after so many steps, None if there is none or it is a link out of the run."""
     clip = run.folder / "clips" / f"{steps}.mp4"
     return clip if clip.is_file() and not links_outside(clip, run.folder) else None
 
 
-def _require_same(env: gym.Env, one: Policy, other: Policy) -> None:
-    """Hold two policies against each other for an episode: a model that acts otherwise must not leave the house."""
+def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> None:
+    """Raise AssertionError if the exported policy acts differently in an episode."""
 
     def both(observation: dict[str, np.ndarray]) -> np.ndarray:
-        action = one(observation)
-        np.testing.assert_allclose(other(observation), action, atol=1e-4, err_msg="the exported model acts otherwise")
+        action = policy(observation)
+        np.testing.assert_allclose(
+            exported(observation), action, atol=1e-4, err_msg="the exported model acts differently"
+        )
         return action
 
     play_episode(env, both, FINAL_SEED_OFFSET)
 
 
-def _measured(run: Run, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
-    """Return what the run's last word on a model was, else measure it the same way now."""
+def _final_evaluation(run: Run, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
+    """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEED_OFFSET
     result = read_json(run.folder / "result.json")
     if result.get("status") == "finished" and which in run_folder.MODELS:
         summary = result.get("best") if which == "best" else result
         found = summary.items() if isinstance(summary, dict) else ()
-        told = {name: value for name, value in found if finite_float(value) is not None}
-        if told.keys() >= metrics.REQUIRED:
-            return {**dict.fromkeys(metrics.BY_NAME), **told, "seed": seed}
-    print(f"  measuring it in {episodes} episodes", file=sys.stderr)
+        values = {name: value for name, value in found if finite_float(value) is not None}
+        if values.keys() >= metrics.REQUIRED:
+            return {**dict.fromkeys(metrics.BY_NAME), **values, "seed": seed}
+    print(f"  evaluating it in {episodes} episodes", file=sys.stderr)
     return {**evaluate_policy(env, policy, episodes, seed), "seed": seed}
 
 
 def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
-    """Say what playing an environment needs that is not in the folder."""
+    """Return what is needed to play the environment but not in the folder, one sentence each."""
     notes = [f"`{module}` registers the environment and is not part of this folder." for module in config.modules]
-    if type(env.unwrapped).__module__.startswith("rlher.") and not is_own(config):
-        notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher's, so playing it needs rlher.")
+    if type(env.unwrapped).__module__.startswith("rlher.") and not is_bundled(config):
+        notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher, so playing it needs rlher.")
     return notes
 
 
 def _requirements(env: EnvConfig, model: type) -> str:
-    """List what the script imports, in the versions the export was made with."""
+    """Return ``requirements.txt``: what the script imports, in the installed versions."""
     simulators = {"gymnasium_robotics": ["mujoco"], "panda_gym": ["pybullet"]}
-    modules = [module for module in registering(env) if module not in env.modules]
+    modules = [module for module in registering_modules(env) if module not in env.modules]
     needed = {"stable_baselines3", model.__module__.partition(".")[0], "torch", "gymnasium", "numpy", *modules}
     needed |= {each for module in modules for each in simulators.get(module, [])}
     distributions = metadata.packages_distributions()

@@ -1,4 +1,4 @@
-"""A run's model rebuilt from classes of Stable-Baselines3 and sb3-contrib alone."""
+"""Rebuild a run's model as a plain Stable-Baselines3 or sb3-contrib model."""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from rlher.runs.run_folder import Run
 
 
 @dataclass(frozen=True)
-class Plain:
-    """A model that knows nothing of rlher.
+class PlainModel:
+    """A model that needs nothing of rlher.
 
-    :param model: with the run's weights.
-    :param policy: what its constructor was given as policy.
-    :param arguments: and as keyword arguments.
-    :param caveats: what it cannot do, a sentence each.
+    :param model: the model with the run's weights.
+    :param policy: policy that its constructor was called with.
+    :param arguments: keyword arguments that its constructor was called with.
+    :param caveats: limitations, one sentence each.
     """
 
     model: OffPolicyAlgorithm
@@ -33,49 +33,47 @@ class Plain:
     caveats: list[str]
 
 
-def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | None) -> Plain:
-    """Rebuild one of a run's models, and fill in weights and statistics.
+def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | None) -> PlainModel:
+    """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
-    Its replay buffer holds a single transition, and nothing is unpickled.
-
-    :param which: of the run's models, as :meth:`Run.choose` returns it.
-    :param venv: an environment of the run.
-    :param normalizer: of observations, filled in too; None: the run has none.
-    :raises UserError: no model, or a damaged one.
+    :param which: model of the run, as :meth:`Run.choose_model` returns it.
+    :param venv: environment of the run.
+    :param normalizer: receives the statistics; None if the run does not normalise.
+    :raises UserError: there is no such model, or it is damaged.
     """
     algo = run.config.algo
     arguments = constructor_arguments(algo, venv, buffer_size=1, seed=run.config.seed)
     policy: Any = "MultiInputPolicy"
-    if algo.name == "crossq":  # sb3-contrib's has no policy of that name
+    if algo.name == "crossq":  # sb3-contrib's CrossQ has no MultiInputPolicy
         policy, arguments["policy_kwargs"]["features_extractor_class"] = CrossQPolicy, CombinedExtractor
     model = import_class(ALGORITHMS[algo.name].sb3)(policy, venv, device="cpu", **deepcopy(arguments))
     if getattr(algo, "layer_norm_critics", False):
-        ours = build_inference_model(algo, venv, "cpu")
-        model_file.load_policy(run.model(which), ours, normalizer)
-        model.policy.actor.load_state_dict(ours.policy.actor.state_dict())  # type: ignore[union-attr]
+        trained = build_inference_model(algo, venv, "cpu")
+        model_file.load_policy(run.model(which), trained, normalizer)
+        model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
         model_file.load_all(run.model(which), model, normalizer)
     model.num_timesteps = model_file.read_timesteps(run.model(which))
-    return Plain(model, policy, arguments, caveats(algo))
+    return PlainModel(model, policy, arguments, caveats(algo))
 
 
 def caveats(algo: OffPolicyConfig) -> list[str]:
-    """Say what an exported model of this algorithm cannot do, a sentence each."""
-    found = []
+    """Return the limitations of an exported model, one sentence each."""
+    sentences = []
     if getattr(algo, "layer_norm_critics", False):
-        found.append(
-            "The critics were trained with LayerNorm, which Stable-Baselines3's lack. The actor is the trained one, "
-            "the critics are fresh: the model plays as it did but cannot be trained on."
+        sentences.append(
+            "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, "
+            "the critics are untrained, so the model can be played but not trained further."
         )
     if algo.name == "crossq":
-        found.append(
-            "sb3-contrib's CrossQ cannot train on dictionaries of observations: the model plays as it did but cannot "
-            "be trained on."
+        sentences.append(
+            "sb3-contrib's CrossQ cannot train on dictionary observations, so the model can be played but not trained "
+            "further."
         )
-    return found
+    return sentences
 
 
-def scales(normalizer: GoalNormalize) -> dict[str, np.ndarray]:
+def normalization_scales(normalizer: GoalNormalize) -> dict[str, np.ndarray]:
     """Return mean and standard deviation of each normalised key, as ``<key>/mean`` and ``<key>/std``, float64."""
     return {
         f"{name}/{field}": value

@@ -1,4 +1,4 @@
-"""A script that plays an exported model, without rlher."""
+"""Write the script ``play.py``, which plays an exported model without rlher."""
 
 import importlib
 import inspect
@@ -16,14 +16,14 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_kwargs
-from rlher.evaluation.export.sb3_model import Plain
+from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.runs.run_folder import safe_name
 
-OWN_ENV = "rlher.envs.bit_flipping"
-"""The one environment of our own, a module that needs nothing else of rlher: it travels with the model."""
+BUNDLED_MODULE = "rlher.envs.bit_flipping"
+"""Module of BitFlipping, which needs nothing else of rlher and is copied beside the script."""
 
-MOST_NAME = 100
-"""Letters of an environment's name in that of a file."""
+MAX_NAME_LENGTH = 100
+"""Characters of an environment's name in a file name."""
 
 SCRIPT = Template('''"""Plays an episode of $name with this model, rlher not needed: pip install -r requirements.txt"""
 
@@ -60,24 +60,24 @@ def normalised(obs):
 ''')
 
 
-def play_script(config: TrainConfig, plain: Plain, file: str) -> str:
-    """Compose the script.
+def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
+    """Return the script.
 
-    :param config: of the run.
-    :param plain: the model it builds.
-    :param file: name of the model's zip, beside the script.
+    :param config: config of the run.
+    :param plain: model that the script builds.
+    :param file: name of the model's zip beside the script.
     """
-    env, source = config.env, Source()
-    modules = registering(env)
+    env, source = config.env, SourceWriter()
+    modules = registering_modules(env)
     register = "".join(f"gym.register_envs({module})\n" for module in modules)
-    if is_own(env):
+    if is_bundled(env):
         register = f'gym.register({source.value(env.id)}, "bit_flipping:BitFlippingEnv")\n'
     options = {"max_episode_steps": env.max_episode_steps, "disable_env_checker": True, **make_kwargs(env)}
     arguments = [f"{source.value(plain.policy)},", "env,", *_arguments(config, plain, source)]
     imports = ["import gymnasium as gym", "import numpy as np", *(f"import {module}" for module in modules)]
     model = source.name(type(plain.model))
     return SCRIPT.substitute(
-        name=name_of(env),
+        name=env_file_name(env),
         imports="\n".join([*sorted(imports), *source.imports()]),
         register=register,
         make=f"{source.value(env.id)}, {source.keywords(options)}",
@@ -90,23 +90,23 @@ def play_script(config: TrainConfig, plain: Plain, file: str) -> str:
     )
 
 
-class Source:
-    """Writes values as Python source, and knows what must be imported for it."""
+class SourceWriter:
+    """Writes values as Python source and collects the imports they need."""
 
     def __init__(self) -> None:
         self._classes: set[type] = set()
 
     def imports(self) -> list[str]:
-        """List the import statements of the classes written so far."""
-        return sorted(f"from {_home(each)} import {each.__name__}" for each in self._classes)
+        """Return the import statements of the classes written so far."""
+        return sorted(f"from {_import_module(each)} import {each.__name__}" for each in self._classes)
 
     def name(self, kind: type) -> str:
-        """Write a class."""
+        """Return a class as source."""
         self._classes.add(kind)
         return kind.__name__
 
     def value(self, value: Any) -> str:
-        """Write plain data, a class, or a schedule."""
+        """Return plain data, a class or a schedule as source."""
         if inspect.isclass(value):
             return self.name(value)
         if isinstance(value, LinearSchedule):
@@ -116,7 +116,7 @@ class Source:
         return json.dumps(value) if isinstance(value, str) and value.isascii() else repr(value)
 
     def keywords(self, values: dict[str, Any]) -> str:
-        """Write keyword arguments, at the end of others."""
+        """Return keyword arguments as source."""
         if not all(map(_is_name, values)):
             return f"**{self.value(values)}"
         return ", ".join(f"{name}={self.value(each)}" for name, each in values.items())
@@ -127,47 +127,44 @@ def _is_name(text: str) -> bool:
 
 
 def require_modules(names: Iterable[str]) -> None:
-    """Refuse names of modules that no ``import`` statement can have: the script would run whatever they say.
-
-    :raises UserError: naming one.
-    """
+    """Raise UserError if a name is not that of a module, because the script imports it and must not run other code."""
     for name in names:
         if not all(map(_is_name, name.split("."))):
-            raise UserError(f"env.modules names {name!r}, which is not a module: my_package.envs would be one.")
+            raise UserError(f"env.modules names {name!r}, which is not a module; use a name such as my_package.envs.")
 
 
-def _home(kind: type) -> str:
-    """Return the module that a class is imported from by hand."""
+def _import_module(kind: type) -> str:
+    """Return the shortest module that a class can be imported from."""
     for module in (kind.__module__.partition(".")[0], "torch.nn"):
         if getattr(importlib.import_module(module), kind.__name__, None) is kind:
             return module
     return kind.__module__
 
 
-def _arguments(config: TrainConfig, plain: Plain, source: Source) -> list[str]:
+def _arguments(config: TrainConfig, plain: PlainModel, source: SourceWriter) -> list[str]:
     lines = []
     for key, value in plain.arguments.items():
         text = source.value(value)
         if isinstance(value, NormalActionNoise):
             shape, scale = plain.model.action_space.shape, config.algo.action_noise  # type: ignore[attr-defined]
             text = f"{source.name(NormalActionNoise)}(np.zeros({shape}), np.full({shape}, {scale}))"
-        note = f"  # enough to play; in training {config.algo.buffer_size:,}" if key == "buffer_size" else ""
+        note = f"  # enough to play; training used {config.algo.buffer_size:,}" if key == "buffer_size" else ""
         lines.append(f"{key}={text},{note}")
     return lines
 
 
-def name_of(env: EnvConfig) -> str:
-    """Name an environment where quotes and slashes mean something."""
-    return safe_name(env.name or env.id)[:MOST_NAME]
+def env_file_name(env: EnvConfig) -> str:
+    """Return an environment's name for use in file names and source."""
+    return safe_name(env.name or env.id)[:MAX_NAME_LENGTH]
 
 
-def is_own(env: EnvConfig) -> bool:
-    """Tell whether an environment is of our own making, and travels with the model."""
-    return _entry_module(env) == OWN_ENV
+def is_bundled(env: EnvConfig) -> bool:
+    """Return whether the environment is BitFlipping, whose module is copied beside the script."""
+    return _entry_module(env) == BUNDLED_MODULE
 
 
-def registering(env: EnvConfig) -> list[str]:
-    """List the modules that register an environment; it must be registered already."""
+def registering_modules(env: EnvConfig) -> list[str]:
+    """Return the modules that register an environment, which must be registered already."""
     package = _entry_module(env).partition(".")[0]
     return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
 
@@ -177,7 +174,7 @@ def _entry_module(env: EnvConfig) -> str:
     return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
 
 
-def _success(env: EnvConfig, source: Source) -> str:
+def _success(env: EnvConfig, source: SourceWriter) -> str:
     if env.success_key is not None:
         return f"info[{source.value(env.success_key)}]"
     goals = 'obs["achieved_goal"], obs["desired_goal"], info'
