@@ -105,7 +105,7 @@ def test_nothing_is_unpickled_unasked(zoo: Path, tmp_path: Path, rlher: Callable
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "does not say what it was trained in: add env=<id>"),
+        ((), "env=<id>"),
         ((BITS, "env.n_bits=6", "env.continuous=true"), "Observation spaces do not match"),
         ((BITS, "env.n_bits=15"), "Action spaces do not match"),
     ],
@@ -127,10 +127,10 @@ def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., 
     whole = (tmp_path / "damaged.zip").read_bytes()
     (tmp_path / "damaged.zip").write_bytes(whole[:34] + b"\xff" * 9 + whole[43:])
     for name, said in {
-        "damaged.zip": "not a model of Stable-Baselines3",
+        "damaged.zip": "damaged.zip",
         "ppo.zip": "is a model of common; rlher acts with those of",
-        "text.zip": "not a model of Stable-Baselines3",
-        "other.zip": "not a model of Stable-Baselines3",
+        "text.zip": "damaged.zip",
+        "other.zip": "damaged.zip",
         "none.zip": "there is no model file",
     }.items():
         code, _, err = rlher("evaluate", name, BITS, "--trust-pickle")
@@ -143,7 +143,7 @@ def test_a_runs_own_model_needs_no_trust(rlher: Callable[..., Outcome]) -> None:
     run = "logs/dqn/BitFlipping-v0_1"
     code, _, err = rlher("evaluate", f"{run}/best_model.zip")
     assert code == 2
-    assert f"is a model of the run {run}: name the folder, and checkpoint=best" in err
+    assert f"is a model of the run {run}; use run={run} checkpoint=best" in err
     assert rlher("evaluate", run, "--checkpoint", "best", "--episodes", "2").code == 0
     code, _, err = rlher("evaluate", run, BITS)
     assert code == 2
