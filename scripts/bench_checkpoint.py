@@ -24,7 +24,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import CheckpointConfig, HerConfig
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
-from rlher.envs.replayable import Repeatable
+from rlher.envs.replayable import ReplayableVecEnv
 from rlher.envs.vec import make_goal_envs
 from rlher.her import HerReplayBuffer
 from rlher.training.best_model import BestModel
@@ -56,7 +56,7 @@ def main() -> None:
 def pause(transitions: int, priority: str) -> dict:
     """Return the seconds that a checkpoint of a full buffer takes between two steps, and its disk space."""
     env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
-    envs = Repeatable(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
+    envs = ReplayableVecEnv(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
     normalizer = GoalNormalize(envs)
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")

@@ -1,7 +1,7 @@
-"""Environments: registration, the contract of a goal environment and its check, our own bit flipping.
+"""Goal environments: registration, wrappers, vectorisation and the contract check.
 
-Importing this package imports nothing heavy, so that `rlher list` answers at once; :mod:`rlher.envs.vec` alone needs
-torch.
+Importing this package imports neither gymnasium nor torch, so that `rlher list` answers at once; only
+:mod:`rlher.envs.vec` and modules that build on it need torch.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -6,27 +6,31 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-# A square's width in the picture, and its colours: an unset bit, a set bit, the frame of a wrong and of a
-# right one.
-SQUARE, UNSET, SET, WRONG, RIGHT = 32, (232, 232, 232), (44, 62, 80), (192, 57, 43), (39, 174, 96)
+SQUARE = 32
+"""Width of a bit in the picture, in pixels."""
+
+UNSET, SET = (232, 232, 232), (44, 62, 80)
+"""Colours of a bit."""
+
+WRONG, RIGHT = (192, 57, 43), (39, 174, 96)
+"""Colours of the frame around a bit that differs from the goal, or equals it."""
 
 
 class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     """Turn ``n_bits`` random bits into a goal pattern, one flip a step, in at most ``n_bits`` steps.
 
-    Unlike the environment of the same name in Stable-Baselines3, the goal is drawn afresh in each episode,
-    as in the paper: a policy must read it. Start and goal always differ. Reward is -1 a step and 0 on the
-    step that reaches the goal, which ends the episode.
+    Unlike in Stable-Baselines3's environment of the same name, each episode has a new goal, as in the paper. Start and
+    goal always differ. The reward is -1 per step and 0 for the step that reaches the goal, which ends the episode.
 
     Observations are float32 of shape ``(n_bits,)`` in {0, 1} under all three keys (``observation`` and
     ``achieved_goal`` are the same bits).
 
-    :param n_bits: length of the pattern, and steps after which an episode is truncated.
-    :param continuous: act by ``Box(-1, 1, (n_bits,))``, whose largest entry names the bit; else by
+    :param n_bits: number of bits, and of steps after which an episode is truncated.
+    :param continuous: actions are ``Box(-1, 1, (n_bits,))``, whose largest entry is the bit to flip; otherwise
         ``Discrete(n_bits)``.
-    :param fixed_goal: all ones as every episode's goal, which is Stable-Baselines3's task.
+    :param fixed_goal: the goal is always all ones, as in Stable-Baselines3.
     :param render_mode: ``"rgb_array"`` or ``None``.
-    :raises ValueError: ``n_bits`` below 1, or a render mode that does not exist.
+    :raises ValueError: ``n_bits`` below 1, or an unknown render mode.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012  (gymnasium's own convention)
@@ -39,7 +43,7 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         render_mode: str | None = None,
     ) -> None:
         if n_bits < 1:
-            raise ValueError(f"n_bits={n_bits} is too small: it must be at least 1")
+            raise ValueError(f"n_bits={n_bits} is too small; it must be at least 1")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode={render_mode!r} is not one of 'rgb_array', None")
         self.n_bits, self.continuous, self.fixed_goal, self.render_mode = (
@@ -57,17 +61,17 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Draw a start, and a goal that differs from it."""
+        """Draw a start and a different goal."""
         super().reset(seed=seed)
         self._steps = 0
         self._goal = np.ones(self.n_bits, dtype=np.float32) if self.fixed_goal else self._draw()
         self._bits = self._draw()
-        while np.array_equal(self._bits, self._goal):  # at most one try in two fails, for a single bit
+        while np.array_equal(self._bits, self._goal):  # for a single bit half of the draws
             self._bits = self._draw()
         return self._observe(), {"is_success": False}
 
     def step(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
-        """Flip the bit that ``action`` names."""
+        """Flip the bit that ``action`` selects."""
         bit = int(np.argmax(action)) if self.continuous else int(action)
         self._bits = self._bits.copy()
         self._bits[bit] = 1.0 - self._bits[bit]
@@ -77,7 +81,7 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         return self._observe(), reward, success, self._steps >= self.n_bits, {"is_success": success}
 
     def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
-        """Return 0 where all bits agree and -1 elsewhere: float32, shape of the goals without their last axis."""
+        """Return 0 if all bits agree, else -1: float32, shape of the goals without their last axis."""
         reached = np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
         return np.asarray(reached, dtype=np.float32) - np.float32(1.0)
 
@@ -86,11 +90,11 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         return np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
 
     def compute_truncated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> bool:
-        """Return False: no goal truncates an episode, only its length does."""
+        """Return False: only the length of an episode truncates it."""
         return False
 
     def render(self) -> np.ndarray | None:
-        """Draw the bits above the goal, framed right or wrong: uint8, ``(2 * SQUARE, n_bits * SQUARE, 3)``."""
+        """Return a picture of the bits above the goal: uint8, ``(2 * SQUARE, n_bits * SQUARE, 3)``."""
         if self.render_mode is None:
             return None
         picture = np.full((2 * SQUARE, self.n_bits * SQUARE, 3), 255, dtype=np.uint8)

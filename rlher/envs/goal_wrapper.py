@@ -1,6 +1,6 @@
-"""A goal environment out of a plain one, from two functions.
+"""A wrapper that turns a plain environment into a goal environment, given two functions.
 
-A package of yours, say ``my_goals.py``, registers the result::
+Register the result in a module of your own, such as ``my_goals.py``::
 
     import gymnasium as gym
     import numpy as np
@@ -16,7 +16,7 @@ A package of yours, say ``my_goals.py``, registers the result::
 
     gym.register(id="CarToGoal-v0", entry_point=make, max_episode_steps=200)
 
-and is trained on by its id::
+and train on it by its id::
 
     rlher train algo=sac env=CarToGoal-v0 'env.modules=[my_goals]'
 """
@@ -30,21 +30,21 @@ from gymnasium import spaces
 
 
 class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
-    """Ask a plain environment for a goal of its own choosing.
+    """A plain environment with an achieved and a desired goal in its observations.
 
-    The environment's own reward is dropped. Its own termination is kept, so that an episode may end without
-    success; reaching the goal ends it too, unless ``ends_on_success`` is false.
+    Rewards are those of ``reward``, not of the environment. The environment's termination is kept, so an episode may
+    end without success; reaching the goal ends it too, unless ``ends_on_success`` is false.
 
-    :param env: environment whose observations are arrays.
-    :param goal_of: from an observation to the goal it achieves, an array of ``goal_space``'s shape
-        (cpprb's ``goal_func``).
-    :param reward: from achieved and desired goals, shape ``(..., goal)``, to rewards of shape ``(...)``
-        (cpprb's ``reward_func``). It must take batches, that is, reduce over the last axis only.
-    :param goal_space: where goals lie.
-    :param draw_goal: from a NumPy generator to an episode's goal; ``None``: uniform in ``goal_space``.
-    :param success_reward: reward from which on the goal counts as reached.
+    :param env: environment with a ``Box`` of observations.
+    :param goal_of: function from an observation to its achieved goal, of ``goal_space``'s shape (cpprb's
+        ``goal_func``).
+    :param reward: function from achieved and desired goals ``(..., goal)`` to rewards ``(...)`` (``reward_func`` of
+        cpprb). It must take batches, so reduce over the last axis only.
+    :param goal_space: space of the goals.
+    :param draw_goal: function from a NumPy generator to an episode's goal; ``None``: uniform in ``goal_space``.
+    :param success_reward: reward at or above which the goal counts as reached.
     :param ends_on_success: whether reaching the goal ends the episode.
-    :raises ValueError: observations are not arrays, or no ``draw_goal`` and unbounded goals.
+    :raises ValueError: observations are no ``Box``, or goals are unbounded and there is no ``draw_goal``.
     """
 
     def __init__(
@@ -58,37 +58,37 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         ends_on_success: bool = True,
     ) -> None:
         if not isinstance(env.observation_space, spaces.Box):
-            raise ValueError(f"observations must be arrays (a Box), not {env.observation_space}")
+            raise ValueError(f"the observation space must be a Box, not {env.observation_space}")
         if draw_goal is None and not goal_space.is_bounded():
-            raise ValueError(f"goals cannot be drawn uniformly from {goal_space}: give draw_goal")
+            raise ValueError(f"goals cannot be drawn uniformly from the unbounded {goal_space}; set draw_goal")
         self.env, self.goal_of, self.reward, self.goal_space = env, goal_of, reward, goal_space
-        self.draw_goal = draw_goal or self._uniform
+        self.draw_goal = draw_goal or self._draw_uniform
         self.success_reward, self.ends_on_success = success_reward, ends_on_success
         self.metadata, self.render_mode = env.metadata, env.render_mode
         self.action_space = env.action_space
         self.observation_space: Any = spaces.Dict(
             observation=env.observation_space, achieved_goal=goal_space, desired_goal=goal_space
         )
-        self._goals = np.random.default_rng()
+        self._goal_rng = np.random.default_rng()
         self._goal = np.zeros(goal_space.shape, dtype=goal_space.dtype)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Reset, and draw a goal. ``options={"desired_goal": ...}`` gives one instead."""
+        """Reset the environment and draw a goal, or take that of ``options={"desired_goal": ...}``."""
         super().reset(seed=seed)
         if seed is not None:
-            # A stream beside the environment's: with the same one, goal and start would be correlated.
-            self._goals = np.random.default_rng([seed, 1])
+            # Not the environment's seed, with which goal and start would be correlated.
+            self._goal_rng = np.random.default_rng([seed, 1])
         options = dict(options or {})
         given = options.pop("desired_goal", None)
         observation, info = self.env.reset(seed=seed, options=options or None)
-        goal = self.draw_goal(self._goals) if given is None else given
+        goal = self.draw_goal(self._goal_rng) if given is None else given
         self._goal = np.asarray(goal, dtype=self.goal_space.dtype)
         return self._with_goals(observation), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Step; the reward is that of the goals."""
+        """Step the environment, with the reward of the goals."""
         plain, _, terminated, truncated, info = self.env.step(action)
         observation = self._with_goals(plain)
         reward = float(self.compute_reward(observation["achieved_goal"], self._goal, info))
@@ -97,25 +97,25 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         return observation, reward, ended, truncated, {**info, "is_success": success}
 
     def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
-        """Return the rewards of goals of shape ``(..., goal)``: shape ``(...)``."""
+        """Return the rewards ``(...)`` of goals ``(..., goal)``."""
         return np.asarray(self.reward(achieved_goal, desired_goal))
 
     def compute_terminated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
-        """Return whether reaching these goals would end an episode: bool, shape ``(...)``."""
+        """Return whether these goals are reached and end an episode: bool, shape ``(...)``."""
         reached = self.compute_reward(achieved_goal, desired_goal, info) >= self.success_reward
         return reached & self.ends_on_success
 
     def render(self) -> Any:
-        """Render the plain environment."""
+        """Render the wrapped environment."""
         return self.env.render()
 
     def close(self) -> None:
-        """Close the plain environment."""
+        """Close the wrapped environment."""
         self.env.close()
 
     def _with_goals(self, observation: np.ndarray) -> dict[str, Any]:
         achieved = np.asarray(self.goal_of(observation), dtype=self.goal_space.dtype)
         return {"observation": observation, "achieved_goal": achieved, "desired_goal": self._goal.copy()}
 
-    def _uniform(self, generator: np.random.Generator) -> np.ndarray:
+    def _draw_uniform(self, generator: np.random.Generator) -> np.ndarray:
         return generator.uniform(self.goal_space.low, self.goal_space.high)

@@ -10,18 +10,18 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 GOALS = ("achieved_goal", "desired_goal")
 
-# Floor of a feature's standard deviation, as OpenAI baselines': noise on a feature that hardly moves is not blown up.
 MIN_STD = 1e-2
+"""Lower bound of a feature's standard deviation, as in OpenAI baselines, so that noise is not amplified."""
 
 
 class GoalNormalize(VecNormalize):
     """SB3's VecNormalize for goal environments: rewards untouched, one normaliser for both goals.
 
-    A desired goal is read by the network in the same coordinates as an achieved one, which matters because hindsight
-    puts the one in the other's place (OpenAI baselines keeps a single normaliser ``g`` for the same reason).
+    The network reads achieved and desired goals in the same coordinates, because hindsight replaces one by the other;
+    OpenAI baselines has a single normaliser ``g`` for the same reason.
 
-    Episode ends keep their observation unnormalised in ``infos[i]["raw_terminal_observation"]``: what VecNormalize puts
-    in ``terminal_observation`` is clipped, and undoing the normalisation cannot undo that.
+    ``infos[i]["raw_terminal_observation"]`` is the last observation of an episode without normalisation:
+    VecNormalize's ``terminal_observation`` is clipped, which cannot be undone.
 
     :param venv: vectorised goal environment.
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
@@ -41,7 +41,7 @@ class GoalNormalize(VecNormalize):
             self.obs_rms["desired_goal"] = self.obs_rms["achieved_goal"]
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Step, update the statistics, normalise; see the class for what is added to ``infos``."""
+        """Step, update the statistics and normalise; see the class for the added key of ``infos``."""
         obs, rewards, dones, infos = self.venv.step_wait()
         assert isinstance(obs, dict)
         self.old_obs, self.old_reward = obs, rewards
@@ -58,7 +58,7 @@ class GoalNormalize(VecNormalize):
             self.obs_rms[name].update(obs[name])
 
     def normalize_obs(self, obs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:  # type: ignore[override]
-        """Normalise a dictionary of observations of any leading shape; no statistics change, nor does ``obs``."""
+        """Return the observations, of any leading shape, normalised; neither statistics nor ``obs`` change."""
         return {
             name: self._normalize_obs(value, self.obs_rms[name]).astype(np.float32) if name in self.obs_rms else value
             for name, value in obs.items()
@@ -73,7 +73,7 @@ class GoalNormalize(VecNormalize):
         }
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Take over what :meth:`state` returned.
+        """Load statistics returned by :meth:`state`.
 
         :raises KeyError: an entry is missing.
         :raises ValueError: an entry has another shape than the observation it belongs to.
@@ -83,7 +83,7 @@ class GoalNormalize(VecNormalize):
             if mean.shape != rms.mean.shape or var.shape != rms.var.shape:
                 raise ValueError(f"statistics of {name} have shape {mean.shape}, not {rms.mean.shape}")
             if {mean.dtype.kind, var.dtype.kind, count.dtype.kind} != {"f"}:
-                raise ValueError(f"statistics of {name} are no numbers")
+                raise ValueError(f"statistics of {name} are not floats")
             rms.mean, rms.var, rms.count = mean, var, float(count)
 
 

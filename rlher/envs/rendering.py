@@ -1,4 +1,4 @@
-"""Where pictures can be shown, and what draws them where they cannot."""
+"""Displays and off-screen renderers: which of them work on this machine."""
 
 import os
 import re
@@ -11,8 +11,8 @@ from typing import Any
 
 from rlher.core.errors import UserError
 
-SDL_INVISIBLE = "offscreen"  # with SDL's other driver without a window, dummy, highway-env draws nothing
-MUJOCO_INVISIBLE = ("egl", "osmesa")
+SDL_OFFSCREEN = "offscreen"  # with "dummy", SDL's other driver without a window, highway-env draws nothing
+MUJOCO_OFFSCREEN = ("egl", "osmesa")
 PROBE = """
 import mujoco
 from mujoco.{backend} import GLContext
@@ -23,16 +23,16 @@ mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), mujoco.mjtFontSca
 
 
 class NoRenderer(UserError):
-    """Nothing on this machine can draw the environment."""
+    """No renderer on this machine can draw the environment."""
 
 
 def has_display() -> bool:
-    """Tell whether a window can be opened: where DISPLAY names one that is gone, MuJoCo would abort the process."""
-    return sys.platform in ("darwin", "win32") or any(_answers(*address) for address in _displays())
+    """Return whether a window can be opened; with a DISPLAY that does not exist, MuJoCo would abort the process."""
+    return sys.platform in ("darwin", "win32") or any(_can_connect(*address) for address in _display_addresses())
 
 
-def _displays() -> Iterator[tuple[int, Any]]:
-    """List the sockets behind WAYLAND_DISPLAY and DISPLAY, by family and address."""
+def _display_addresses() -> Iterator[tuple[int, Any]]:
+    """Yield family and address of the sockets of WAYLAND_DISPLAY and DISPLAY."""
     if name := os.environ.get("WAYLAND_DISPLAY"):
         yield socket.AF_UNIX, os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), name)
     if found := re.fullmatch(r"(.*):(\d+)(\.\d+)?", os.environ.get("DISPLAY", "")):
@@ -40,11 +40,11 @@ def _displays() -> Iterator[tuple[int, Any]]:
         if host in ("", "unix"):
             yield socket.AF_UNIX, f"/tmp/.X11-unix/X{number}"
             yield socket.AF_UNIX, f"\0/tmp/.X11-unix/X{number}"
-        else:  # as ssh -X has it
+        else:  # as with ssh -X
             yield socket.AF_INET, (host, 6000 + number)
 
 
-def _answers(family: int, address: Any) -> bool:
+def _can_connect(family: int, address: Any) -> bool:
     with socket.socket(family) as client:
         client.settimeout(3)
         try:
@@ -54,51 +54,54 @@ def _answers(family: int, address: Any) -> bool:
         return True
 
 
-def before_building() -> None:
-    """Do what must come before an environment that will be drawn without a window is built."""
+def configure_offscreen() -> None:
+    """Set up off-screen rendering; call it before building an environment that is rendered without a window."""
     if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":
-        os.environ["SDL_VIDEODRIVER"] = SDL_INVISIBLE
-    if os.environ.get("MUJOCO_GL"):  # which MuJoCo reads on import, and dies of where it does not work
-        _choose_for_mujoco()
+        os.environ["SDL_VIDEODRIVER"] = SDL_OFFSCREEN
+    if os.environ.get("MUJOCO_GL"):  # MuJoCo reads it on import, and raises if it does not work
+        _choose_mujoco_backend()
 
 
-def before_drawing() -> None:
-    """Choose what draws MuJoCo's environments, once one of them is there.
+def choose_mujoco_renderer() -> None:
+    """Choose the OpenGL backend of MuJoCo, if one of its environments is built.
 
-    :raises NoRenderer: nothing does; the sentence says what to install.
+    :raises NoRenderer: no backend works; the message names packages to install.
     """
-    if "mujoco" in sys.modules and sys.platform == "linux" and (complaint := _choose_for_mujoco()):
-        raise NoRenderer(complaint)
+    if "mujoco" in sys.modules and sys.platform == "linux" and (problem := _choose_mujoco_backend()):
+        raise NoRenderer(problem)
 
 
 @cache
-def _choose_for_mujoco() -> str | None:
-    """Take the first backend of OpenGL that draws, beginning with what MUJOCO_GL asks for; return what to say if none.
+def _choose_mujoco_backend() -> str | None:
+    """Set MUJOCO_GL to the first OpenGL backend that works, its previous value first; return a message if none does.
 
-    Each is tried in a process of its own: a driver may crash, and PyOpenGL cannot change its mind once it is loaded.
+    Each is tried in a process of its own, because a driver may crash, and PyOpenGL cannot switch once it is loaded.
     """
-    asked = os.environ.pop("MUJOCO_GL", "")
+    requested = os.environ.pop("MUJOCO_GL", "")
     windowed = ("glfw",) if has_display() else ()
     failures: dict[str, str] = {}
-    for backend in dict.fromkeys([*([asked] if asked else []), *MUJOCO_INVISIBLE, *windowed]):
+    for backend in dict.fromkeys([*([requested] if requested else []), *MUJOCO_OFFSCREEN, *windowed]):
         if failure := _failure_of(backend):
             failures[backend] = failure
             continue
         os.environ["MUJOCO_GL"] = backend
-        if backend in MUJOCO_INVISIBLE:
+        if backend in MUJOCO_OFFSCREEN:
             os.environ["PYOPENGL_PLATFORM"] = backend
-        if asked in failures:
-            print(f"rlher: drawing with {backend}, because MUJOCO_GL={asked} fails: {failures[asked]}", file=sys.stderr)
+        if requested in failures:
+            print(
+                f"rlher: rendering with {backend}, because MUJOCO_GL={requested} fails: {failures[requested]}",
+                file=sys.stderr,
+            )
         return None
     tried = ", ".join(f"{backend} ({failure})" for backend, failure in failures.items())
     return (
-        f"MuJoCo finds nothing to draw with; tried {tried}. `apt-get install libegl1 libgl1-mesa-dri` (EGL) or "
-        "`apt-get install libosmesa6` (OSMesa) mends that on Debian, no GPU needed."
+        f"MuJoCo has no working renderer; tried {tried}. Install one, on Debian with `apt-get install libegl1 "
+        "libgl1-mesa-dri` (EGL) or `apt-get install libosmesa6` (OSMesa); no GPU is needed."
     )
 
 
 def _failure_of(backend: str) -> str | None:
-    """Say why a backend cannot draw; None: it can."""
+    """Return why a backend does not work, None if it does."""
     environment = {name: value for name, value in os.environ.items() if name != "PYOPENGL_PLATFORM"}
     try:
         done = subprocess.run(
@@ -112,7 +115,7 @@ def _failure_of(backend: str) -> str | None:
         return type(error).__name__
     if done.returncode == 0:
         return None
-    found = re.search(r"^[\w.]*Error: (.*?)(?:\. |\.?$)", done.stderr, re.MULTILINE)
-    if found is None:
+    message = re.search(r"^[\w.]*Error: (.*?)(?:\. |\.?$)", done.stderr, re.MULTILINE)
+    if message is None:
         return f"exit status {done.returncode}"
-    return "no such library" if "NoneType" in found[1] else found[1]  # PyOpenGL looks functions up in None then
+    return "library not found" if "NoneType" in message[1] else message[1]  # PyOpenGL then looks up functions in None

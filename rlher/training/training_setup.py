@@ -15,8 +15,8 @@ from rlher.core.errors import UserError
 from rlher.envs.contract.checker import validate_goal_env
 from rlher.envs.contract.probe import probe
 from rlher.envs.normalize import GoalNormalize
-from rlher.envs.rendering import before_building
-from rlher.envs.replayable import Repeatable
+from rlher.envs.rendering import configure_offscreen
+from rlher.envs.replayable import ReplayableVecEnv
 from rlher.envs.vec import make_goal_envs
 from rlher.runs import lookup, model_file
 from rlher.training import messages
@@ -38,7 +38,7 @@ class TrainingSetup:
 
     config: TrainConfig
     model: OffPolicyAlgorithm
-    envs: Repeatable
+    envs: ReplayableVecEnv
     normalizer: GoalNormalize | None
     notes: list[str]
 
@@ -55,7 +55,7 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
-    envs = Repeatable(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
+    envs = ReplayableVecEnv(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)
@@ -80,7 +80,7 @@ def _validate(config: TrainConfig) -> None:
     if config.init_from:
         lookup.find(config.init_from, config.logs)
     if config.record:
-        before_building()
+        configure_offscreen()
     require_installed(config.logger)
 
 

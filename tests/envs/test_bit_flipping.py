@@ -1,3 +1,5 @@
+"""BitFlippingEnv: dynamics, goals, rewards and rendering."""
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from rlher.envs.bit_flipping import SQUARE, BitFlippingEnv
 
 
 def solve(env, observation) -> list[tuple]:
-    """Flip every wrong bit, return what each step returned."""
+    """Flip every wrong bit; return the results of each step."""
     steps = []
     for bit in np.flatnonzero(observation["achieved_goal"] != observation["desired_goal"]):
         action = np.eye(env.n_bits)[bit] if env.continuous else bit
@@ -29,7 +31,7 @@ def test_flipping_the_wrong_bits_reaches_the_goal_and_ends_the_episode(n_bits, c
         assert all(env.observation_space[key].contains(final[key]) for key in final)
 
 
-def test_goals_are_drawn_each_episode_and_never_where_it_starts():
+def test_each_episode_has_a_new_goal_that_differs_from_its_start():
     env = BitFlippingEnv(2)
     env.reset(seed=0)
     goals = set()
@@ -46,19 +48,19 @@ def test_the_fixed_goal_is_all_ones():
 
 
 @pytest.mark.parametrize("n_bits", [4, 9])
-def test_an_episode_is_as_long_as_the_pattern_whatever_its_length(n_bits):
+def test_an_episode_is_truncated_after_n_bits_steps(n_bits):
     for env in (
         gym.make("BitFlipping-v0", n_bits=n_bits),
         make_env(BitFlippingConfig(id="BitFlipping-v0", n_bits=n_bits)),
     ):
         observation, _ = env.reset(seed=0)
-        # Flipping one bit to and fro never solves a pattern that differs in another.
+        # Flipping a right bit back and forth never reaches the goal.
         bit = int(np.flatnonzero(observation["achieved_goal"] == observation["desired_goal"])[0])
         ends = [env.step(bit)[2:4] for _ in range(n_bits)]
         assert ends == [(False, False)] * (n_bits - 1) + [(False, True)]
 
 
-def test_rewards_of_batches_are_those_of_rows():
+def test_rewards_of_a_batch_equal_those_of_its_rows():
     env = BitFlippingEnv(3)
     goals = np.array([[bit == "1" for bit in f"{number:03b}"] for number in range(8)], dtype=np.float32)
     pairs = [(a, b) for a in goals for b in goals]
@@ -70,7 +72,7 @@ def test_rewards_of_batches_are_those_of_rows():
     assert np.array_equal(env.compute_terminated(achieved, desired, {}), rewards == 0)
 
 
-def test_observations_handed_out_are_not_changed_by_later_steps():
+def test_later_steps_do_not_change_returned_observations():
     env = BitFlippingEnv(4)
     first, _ = env.reset(seed=0)
     copy = {key: value.copy() for key, value in first.items()}
@@ -89,7 +91,7 @@ def test_the_picture_shows_bits_and_goal():
     assert changed.tolist() == [False, False, True, False]
 
 
-def test_impossible_arguments_are_refused():
+def test_invalid_arguments_raise():
     with pytest.raises(ValueError, match="n_bits=0"):
         BitFlippingEnv(0)
     with pytest.raises(ValueError, match="render_mode='human'"):

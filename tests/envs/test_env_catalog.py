@@ -1,10 +1,12 @@
+"""The catalogue of conf/env."""
+
 import subprocess
 import sys
 
 from rlher.envs.catalog import entries, yaml_ids, yaml_names
 
 
-def test_the_environments_of_the_contract_are_listed():
+def test_all_environments_are_listed():
     expected = """BitFlipping-v0 parking-v0 parking-classic HandReach-v3
     FetchReach-v4 FetchPush-v4 FetchSlide-v4 FetchPickAndPlace-v4
     PointMaze_UMaze-v3 PointMaze_Medium-v3 AntMaze_UMaze-v5 PandaReach-v3 PandaPush-v3 PandaPickAndPlace-v3"""
@@ -13,7 +15,7 @@ def test_the_environments_of_the_contract_are_listed():
     assert yaml_ids() == set(yaml_names()) - {"parking-classic"}
 
 
-def test_every_entry_can_be_shown_on_a_line():
+def test_every_entry_fits_on_one_line():
     for entry in entries():
         assert entry.actions in ("continuous", "discrete")
         assert entry.description
@@ -22,7 +24,7 @@ def test_every_entry_can_be_shown_on_a_line():
         assert entry.installed or entry.extra
 
 
-def test_listing_builds_and_imports_nothing_heavy():
+def test_listing_imports_no_simulator():
     code = (
         "import sys; from rlher.envs.catalog import entries; entries();"
         "print([m for m in ('torch', 'stable_baselines3', 'mujoco', 'highway_env', 'gymnasium') if m in sys.modules])"

@@ -1,4 +1,4 @@
-"""The quick observation of parking is highway-env's own, number for number."""
+"""The patched observation of parking equals highway-env's own, and is faster."""
 
 import time
 
@@ -14,7 +14,7 @@ from highway_env.envs.common import observation as highway
 
 @pytest.fixture
 def original(monkeypatch: pytest.MonkeyPatch):
-    """highway-env's own function, loaded afresh, because ours may have taken its place."""
+    """Return highway-env's own function from a new import of its module, because it may be patched."""
     import importlib.util
 
     spec = importlib.util.find_spec("highway_env.envs.common.observation")
@@ -24,7 +24,7 @@ def original(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("walls", [True, False])
-def test_the_same_numbers(original, walls: bool) -> None:
+def test_observations_are_equal(original, walls: bool) -> None:
     env = gym.make("parking-v0", config={"add_walls": walls}).unwrapped
     for seed in range(3):
         env.reset(seed=seed)
@@ -42,16 +42,16 @@ def test_the_same_numbers(original, walls: bool) -> None:
 def test_without_a_vehicle(original) -> None:
     env = gym.make("parking-v0").unwrapped
     env.reset(seed=0)
-    blind = highway.KinematicsGoalObservation(env, scales=[1.0], features=["x"])
-    blind._KinematicsGoalObservation__vehicle = None
+    observation_type = highway.KinematicsGoalObservation(env, scales=[1.0], features=["x"])
+    observation_type._KinematicsGoalObservation__vehicle = None
     env.controlled_vehicles = []
     env.vehicle = None
-    blind.observer_vehicle = None
-    for name, value in original(blind).items():
-        np.testing.assert_array_equal(observe(blind)[name], value)
+    observation_type.observer_vehicle = None
+    for name, value in original(observation_type).items():
+        np.testing.assert_array_equal(observe(observation_type)[name], value)
 
 
-def test_it_is_quicker(original) -> None:
+def test_it_is_faster(original) -> None:
     observation = gym.make("parking-v0").unwrapped.observation_type
 
     def seconds(function) -> float:

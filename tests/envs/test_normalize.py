@@ -1,4 +1,4 @@
-"""The normaliser: one for both goals, rewards untouched, episode ends exact."""
+"""GoalNormalize: one normaliser for both goals, unchanged rewards, exact terminal observations."""
 
 import numpy as np
 import pytest
@@ -11,39 +11,39 @@ REACH = EnvConfig(id="FetchReach-v4", max_episode_steps=6, success_key="is_succe
 
 
 @pytest.fixture(scope="module")
-def played():
+def rollout():
     envs = GoalNormalize(make_goal_envs(REACH), clip=0.5)
     envs.reset()
     steps = [envs.step(np.array([envs.action_space.sample()])) for _ in range(18)]
     return envs, steps
 
 
-def test_both_goals_share_one_normaliser(played) -> None:
-    envs, _ = played
+def test_both_goals_share_one_normaliser(rollout) -> None:
+    envs, _ = rollout
     goal = np.array([[1.3, 0.7, 0.5]])
-    seen = envs.normalize_obs({"achieved_goal": goal, "desired_goal": goal})
-    np.testing.assert_array_equal(seen["achieved_goal"], seen["desired_goal"])
+    normalized = envs.normalize_obs({"achieved_goal": goal, "desired_goal": goal})
+    np.testing.assert_array_equal(normalized["achieved_goal"], normalized["desired_goal"])
     assert envs.obs_rms["achieved_goal"].count == pytest.approx(2 * envs.obs_rms["observation"].count, rel=1e-3)
 
 
-def test_rewards_are_raw_and_observations_clipped(played) -> None:
-    _, steps = played
+def test_rewards_are_raw_and_observations_clipped(rollout) -> None:
+    _, steps = rollout
     assert {float(step[1][0]) for step in steps} <= {0.0, -1.0}
     assert max(np.abs(step[0]["observation"]).max() for step in steps) <= 0.5
 
 
-def test_the_last_observation_of_an_episode_survives_clipping(played) -> None:
-    envs, steps = played
+def test_the_raw_terminal_observation_is_not_clipped(rollout) -> None:
+    envs, steps = rollout
     ends = [step[3][0] for step in steps if step[2][0]]
     assert len(ends) == 3
     for info in ends:
         raw = info["raw_terminal_observation"]
         lossy = envs.unnormalize_obs(info["terminal_observation"])
-        assert np.abs(raw["observation"] - lossy["observation"]).max() > 0.01, "this test needs something to clip"
-        assert np.linalg.norm(raw["achieved_goal"] - [1.34, 0.75, 0.53]) < 0.3, "where a gripper can be"
+        assert np.abs(raw["observation"] - lossy["observation"]).max() > 0.01, "the test needs a clipped value"
+        assert np.linalg.norm(raw["achieved_goal"] - [1.34, 0.75, 0.53]) < 0.3, "within reach of the gripper"
 
 
-def test_the_buffer_stores_the_exact_end() -> None:
+def test_the_buffer_stores_the_raw_terminal_observation() -> None:
     from rlher.algos.factory import build_model
     from rlher.config.algorithms import DDPGConfig
     from rlher.config.training import HerConfig
@@ -53,13 +53,13 @@ def test_the_buffer_stores_the_exact_end() -> None:
     step_wait = envs.step_wait
 
     def recording():
-        outcome = step_wait()
+        result = step_wait()
         ends.extend(
             info["raw_terminal_observation"]["achieved_goal"]
-            for info in outcome[3]
+            for info in result[3]
             if "raw_terminal_observation" in info
         )
-        return outcome
+        return result
 
     envs.step_wait = recording  # type: ignore[method-assign]
     algo = DDPGConfig(name="ddpg", learning_starts=100, gradient_steps=1, net_arch=[8])
@@ -67,11 +67,11 @@ def test_the_buffer_stores_the_exact_end() -> None:
     model.learn(12)
     goals = model.replay_buffer.sample(200).observations["desired_goal"].numpy()
     distance = np.linalg.norm(goals[:, None] - np.asarray(ends)[None], axis=-1).min(axis=1)
-    assert np.median(distance) < 1e-6, "hindsight goals of `final` are the episodes' raw last positions"
+    assert np.median(distance) < 1e-6, "goals of `final` are the raw last positions"
 
 
-def test_state_round_trip(played) -> None:
-    envs, _ = played
+def test_statistics_survive_saving_and_loading(rollout) -> None:
+    envs, _ = rollout
     other = GoalNormalize(make_goal_envs(REACH), clip=0.5)
     other.load_state(envs.state())
     observation = {"observation": np.ones((2, 10)), "achieved_goal": np.ones((2, 3)), "desired_goal": np.zeros((2, 3))}

@@ -301,10 +301,10 @@ def test_a_display_is_one_that_answers(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """highway-env draws nothing where SDL_VIDEODRIVER=dummy, as many a server's profile has it."""
     from rlher.envs import make_env
-    from rlher.envs.rendering import before_building
+    from rlher.envs.rendering import configure_offscreen
 
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    before_building()
+    configure_offscreen()
     config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
     env = make_env(config, render_mode="rgb_array")
     with record_video(tmp_path / "film.mp4", env, config, 1, VideoOptions(captions=False)) as filmed:

@@ -42,7 +42,7 @@ def run(config: EnjoyConfig) -> int:
     :raises UserError: the run or its model does not exist, or ``grid`` or ``video`` is invalid.
     """
     from rlher.envs.make import render_modes
-    from rlher.envs.rendering import before_building, has_display
+    from rlher.envs.rendering import configure_offscreen, has_display
     from rlher.evaluation.rollout import play_episodes
     from rlher.evaluation.source import find_source
     from rlher.evaluation.video import tiling
@@ -55,7 +55,7 @@ def run(config: EnjoyConfig) -> int:
     source = find_source(config, ("best", "last"))
     window = config.video is None and layout is None and has_display() and "human" in render_modes(source.env)
     if not window:
-        before_building()
+        configure_offscreen()
     agent = source.load("human" if window else "rgb_array")
     print(escape_control(source.name), file=sys.stderr)
     episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else DEFAULT_EPISODES)

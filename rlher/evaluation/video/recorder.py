@@ -11,7 +11,7 @@ import numpy as np
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.envs.fault_guard import describe_error
-from rlher.envs.rendering import NoRenderer, before_drawing
+from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer
 from rlher.evaluation.rollout import Episode, Observation
 from rlher.evaluation.video import captions, tiling
 from rlher.evaluation.video.tiling import EpisodeFrames, Grid
@@ -114,7 +114,7 @@ class VideoRecorder:
     def _render(self) -> np.ndarray:
         if "rgb_array" not in (self._env.metadata.get("render_modes") or ()):
             raise NoRenderer("the environment has no render_mode 'rgb_array'.")
-        before_drawing()
+        choose_mujoco_renderer()
         return np.asarray(self._env.render(), dtype=np.uint8)[..., :3]
 
 

@@ -22,7 +22,7 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
-from rlher.envs.replayable import Repeatable
+from rlher.envs.replayable import ReplayableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.runs import checkpoint_store
 from rlher.training import messages, random_state, training_state
@@ -52,7 +52,7 @@ class CheckpointCallback(BaseCallback):
         self,
         folder: Path,
         config: CheckpointConfig,
-        envs: Repeatable,
+        envs: ReplayableVecEnv,
         normalizer: GoalNormalize | None,
         evaluations: EvaluationCallback,
         best_model: BestModel,
@@ -93,7 +93,7 @@ class CheckpointCallback(BaseCallback):
 
     def _start_envs(self, number: int) -> None:
         """Build the ``number``-th environments and start new episodes in them."""
-        self._envs.renew(number)
+        self._envs.rebuild(number)
         self._set_last_observations(self.training_env.reset())
         self._buffer.refresh_env()
         if self.model.action_noise is not None:
@@ -180,8 +180,8 @@ class CheckpointCallback(BaseCallback):
             self._start_envs(restored.envs_number)
             return
         actions, expected = restored.episodes
-        self._envs.renew(restored.envs_number)
-        observations: Any = self._envs.repeat(list(actions))
+        self._envs.rebuild(restored.envs_number)
+        observations: Any = self._envs.replay(list(actions))
         self._buffer.refresh_env()
         if not _equal(observations, expected):
             warn(messages.episodes_not_repeatable())
@@ -200,7 +200,7 @@ class CheckpointCallback(BaseCallback):
 class _Restored:
     """The part of a checkpoint that is needed when training starts.
 
-    :param envs_number: as in :meth:`Repeatable.renew`.
+    :param envs_number: as in :meth:`ReplayableVecEnv.rebuild`.
     :param generators: states of the random number generators.
     :param episodes: actions since the barrier, and the observations after them; None: the checkpoint is a barrier.
     """

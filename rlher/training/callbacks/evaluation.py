@@ -102,7 +102,7 @@ class EvaluationCallback(BaseCallback):
         for metric in METRICS:
             if row[metric.name] is not None:
                 self.logger.record(f"eval/{metric.name}", row[metric.name])
-        self.logger.record("env/restarts", self.training_env.all_restarts)  # type: ignore[attr-defined]
+        self.logger.record("env/restarts", self.training_env.total_restarts)  # type: ignore[attr-defined]
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
         self.logger.dump(self.model.num_timesteps)
 

@@ -1,0 +1,50 @@
+"""Every algorithm of the registry: its YAML, its classes, its actions and its target network."""
+
+from importlib import resources
+from typing import Any
+
+import pytest
+from gymnasium import spaces
+from omegaconf import OmegaConf
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+from rlher.algos.factory import build_model, validate_actions
+from rlher.config.algorithms import ALGORITHMS, import_class
+from rlher.config.environment import BitFlippingConfig
+from rlher.config.training import EngineConfig, HerConfig
+from rlher.core.errors import UserError
+from rlher.envs.vec import make_goal_envs
+
+SPACES = {"discrete": spaces.Discrete(3), "continuous": spaces.Box(-1.0, 1.0, (3,))}
+
+
+@pytest.mark.parametrize("engine", ["rlher", "sb3"])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_trains_from_its_yaml(name: str, engine: str) -> None:
+    algorithm = ALGORITHMS[name]
+    path = resources.files("rlher.conf") / "algo" / f"{name}.yaml"
+    defaults: Any = OmegaConf.to_container(OmegaConf.create(path.read_text()))
+    assert defaults.pop("defaults")[0] == f"/schema/algo/{name}@_here_"
+    assert defaults["name"] == name
+    small = {"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]}
+    env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=algorithm.actions == "continuous")
+    envs = make_goal_envs(env)
+    algo = algorithm.config(**defaults | small)
+    model = build_model(algo, HerConfig(), env, envs, 0, "cpu", EngineConfig(name=engine))
+    model.learn(12)
+    assert isinstance(model, import_class(algorithm.sb3))
+    assert isinstance(model, OffPolicyAlgorithm)
+    assert model._n_updates > 0
+    assert algorithm.target_network is None or hasattr(model, algorithm.target_network)
+    assert algorithm.description
+    assert "\n" not in algorithm.description
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_accepts_its_kind_of_actions_only(name: str) -> None:
+    for kind, space in SPACES.items():
+        if kind == ALGORITHMS[name].actions:
+            validate_actions(name, space)
+        else:
+            with pytest.raises(UserError, match=f"algo={name}"):
+                validate_actions(name, space)
