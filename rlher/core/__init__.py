@@ -1,1 +1,1 @@
-"""Config schema, errors, files and statistics that every other package uses."""
+"""Errors, messages, safe file access and statistics that every other package uses."""

@@ -1,4 +1,4 @@
-"""Nested mappings as dotted keys, and numbers read from files."""
+"""Nested mappings as dotted keys, and finite numbers from files."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,5 +27,5 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def finite_float(value: Any) -> float | None:
     """Return a finite number read from a file as float; None for any other value, booleans included."""
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    return float(value) if plain else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return float(value) if is_number else None

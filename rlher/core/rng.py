@@ -1,4 +1,4 @@
-"""Random numbers of a run left alone by what happens beside it."""
+"""Keep the global random number generators unchanged."""
 
 import random
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import torch as th
 
 @contextmanager
 def preserve_rng_state() -> Iterator[None]:
-    """Put the global generators of Python, NumPy and torch back to where they were before the block."""
+    """Restore the global generators of Python, NumPy and torch at the end of the block."""
     python, numpy = random.getstate(), np.random.get_state()
     try:
         with th.random.fork_rng(devices=[]):

@@ -1,4 +1,4 @@
-"""Statistics of success rates and of a few seeds, as Agarwal et al. 2021 (arXiv:2108.13264) ask for them."""
+"""Statistics of success rates over few seeds, as recommended by Agarwal et al. 2021 (arXiv:2108.13264)."""
 
 from collections.abc import Callable, Sequence
 from math import hypot, isfinite
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 RESAMPLES = 5000
 SEED = 0
-"""Of every bootstrap, so that the same runs give the same interval twice."""
+"""Seed of every bootstrap, so that the same runs give the same interval."""
 
 Interval = tuple[Any, Any]
 
@@ -18,17 +18,16 @@ Interval = tuple[Any, Any]
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the Wilson score interval of a success rate, both ends in [0, 1].
 
-    Unlike the normal approximation it does not shrink to nothing at 0 % and 100 %, where agents spend most of their
-    time.
+    Unlike the normal approximation it does not shrink to nothing at 0 % and 100 %.
     """
     interval = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, method="wilson")
     return float(interval.low), float(interval.high)
 
 
 def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:
-    """Return the interquartile mean along ``axis`` over the runs of all tasks; of fewer than four runs, their mean.
+    """Return the interquartile mean along ``axis`` over the runs of all tasks; the mean of fewer than four runs.
 
-    :param tasks: one array a task, runs along ``axis``.
+    :param tasks: one array per task, runs along ``axis``.
     """
     return scipy.stats.trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
 
@@ -51,9 +50,9 @@ def probability_of_improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
 
 
 def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
-    """Return, per level, the share of runs whose score is above it: a performance profile.
+    """Return the share of runs whose score is above each level.
 
-    :param scores: (runs,) of all tasks.
+    :param scores: scores of the runs of all tasks, (runs,).
     """
     return (np.asarray(scores)[None, :] > np.asarray(levels)[:, None]).mean(axis=1)
 
@@ -61,14 +60,11 @@ def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
 def bootstrap_interval(
     samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm, confidence: float = 0.95
 ) -> Interval | None:
-    """Return the percentile interval of a stratified bootstrap: the runs of each sample are drawn on their own.
-
-    Runs are drawn whole, so the points of a curve stay together.
+    """Return the percentile interval of a stratified bootstrap, which resamples whole runs within each sample.
 
     :param samples: arrays whose first axis is runs, as ``statistic`` takes them.
     :param statistic: takes the samples and ``axis``.
-    :return: lower and upper end, of the shape of one statistic; None where a sample has a single run, of which
-        nothing can be said.
+    :return: lower and upper end, of the shape of one statistic; None if a sample has a single run.
     """
     if min(len(sample) for sample in samples) < 2:
         return None
@@ -92,12 +88,13 @@ def difference_interval(
 ) -> tuple[float, float, float]:
     """Return the difference of two means over seeds, and the ends of its interval.
 
-    The interval is Welch's over the seeds. Where the values are success rates it is at least as wide as Newcombe's over
-    all episodes together, because five seeds at 100 % do not vary and yet do not prove 100 %.
+    The interval is Welch's over the seeds. For success rates it is at least as wide as Newcombe's over all episodes,
+    because five seeds at 100 % have no variance but do not prove 100 %.
 
-    :param treated: one value a seed.
-    :param control: the same of what it is compared with; any number of seeds from two on.
-    :param episodes: episodes that each success rate was measured on; None: the values are no success rates.
+    :param treated: one value per seed, at least two.
+    :param control: values of the control, one per seed, at least two.
+    :param episodes: episodes of each success rate; None if the values are not success rates.
+    :raises ValueError: a side has fewer than two finite values.
     """
     gain = float(np.mean(treated) - np.mean(control))
     low = high = gain
@@ -108,7 +105,7 @@ def difference_interval(
         below, above = _newcombe(treated, control, episodes, confidence)
         low, high = max(min(low, below), -1.0), min(max(high, above), 1.0)
     if not (isfinite(low) and isfinite(high)):
-        raise ValueError("a difference needs two finite values on either side.")
+        raise ValueError("a difference needs at least two finite values on each side.")
     return gain, low, high
 
 
@@ -116,7 +113,8 @@ def _newcombe(
     treated: Sequence[float], control: Sequence[float], episodes: int, confidence: float
 ) -> tuple[float, float]:
     """Return Newcombe's interval of the difference of two proportions (method 10 of his 1998 paper)."""
-    one, other = float(np.mean(treated)), float(np.mean(control))
-    low, high = wilson(round(one * len(treated) * episodes), len(treated) * episodes, confidence)
-    other_low, other_high = wilson(round(other * len(control) * episodes), len(control) * episodes, confidence)
-    return one - other - hypot(one - low, other_high - other), one - other + hypot(high - one, other - other_low)
+    first, second = float(np.mean(treated)), float(np.mean(control))
+    low, high = wilson(round(first * len(treated) * episodes), len(treated) * episodes, confidence)
+    other_low, other_high = wilson(round(second * len(control) * episodes), len(control) * episodes, confidence)
+    gain = first - second
+    return gain - hypot(first - low, other_high - second), gain + hypot(high - first, second - other_low)

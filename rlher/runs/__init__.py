@@ -1,1 +1,1 @@
-"""Run folders and what lies in them: config, models and checkpoints, written and read back safely."""
+"""Run folders on disk: config, metadata, models and checkpoints."""

@@ -160,7 +160,7 @@ def test_the_card_says_what_was_measured(rlher) -> None:
     }
     assert f"[{result['success_rate_low']:.1%}, {result['success_rate_high']:.1%}]" in body
     assert "4 episodes" in body
-    assert "one training run, with seed 3" in body
+    assert "one training run (seed 3)" in body
     assert f"trained for {result['timesteps']:,} environment steps" in body
     assert "rlher train algo=dqn" in body
     assert "stable-baselines3 2." in body

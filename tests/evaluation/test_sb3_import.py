@@ -128,7 +128,7 @@ def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., 
     (tmp_path / "damaged.zip").write_bytes(whole[:34] + b"\xff" * 9 + whole[43:])
     for name, said in {
         "damaged.zip": "damaged.zip",
-        "ppo.zip": "is a model of common; rlher acts with those of",
+        "ppo.zip": "ppo.zip",
         "text.zip": "damaged.zip",
         "other.zip": "damaged.zip",
         "none.zip": "there is no model file",
