@@ -98,7 +98,7 @@ def goal_of(config: EnvConfig) -> list[str]:
     return captions.goal_text(config, env)(observation)
 
 
-def test_the_goal_is_told_in_a_measure_that_means_something() -> None:
+def test_the_goal_is_reported_in_a_measure_that_means_something() -> None:
     assert goal_of(BitFlippingConfig(id="BitFlipping-v0", n_bits=6, reward_range=[-1, 0])) == ["4 of 6 bits wrong"]
     distance, target = goal_of(EnvConfig(id="parking-v0", success_reward=-0.12, reward_range=[None, 0.0]))
     assert distance.startswith("distance 0.")
@@ -254,7 +254,7 @@ def test_models_by_steps_are_those_of_their_evaluation(rlher, run: Path) -> None
         (("--video", "/proc/film.mp4"), "cannot write /proc/film.mp4"),
     ],
 )
-def test_mistakes_are_told(rlher, run: Path, words: tuple[str, ...], told: str) -> None:
+def test_mistakes_are_reported(rlher, run: Path, words: tuple[str, ...], told: str) -> None:
     done = rlher("enjoy", str(run), "--episodes", "1", *words)
     assert done.code == 2
     assert told in done.err
@@ -401,7 +401,7 @@ def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Pat
     assert not (tmp_path / "film.mp4").exists()
 
 
-def test_a_renderer_asked_for_in_vain_is_told_where_nothing_is_drawn(
+def test_a_renderer_asked_for_in_vain_is_reported_where_nothing_is_drawn(
     reach: Path, tmp_path: Path, no_opengl: str
 ) -> None:
     done = alone("evaluate", reach, tmp_path, PYTHONPATH=no_opengl, MUJOCO_GL="egl")

@@ -171,7 +171,7 @@ def test_the_card_says_what_was_measured(rlher) -> None:
 
     other = rlher("export", str(run), "--checkpoint", "50", "--output", "other")
     assert other.code == 0, other.err
-    assert "measuring it in 4 episodes" in other.err, "the run itself did not"
+    assert "evaluating it in 4 episodes" in other.err, "the run itself did not"
     assert "trained for 50 environment steps" in Path("other/README.md").read_text()
 
 
@@ -186,7 +186,7 @@ def test_the_constructor_is_the_one_the_run_was_made_with(rlher) -> None:
     assert said["policy_kwargs"] == "dict(net_arch=[16], n_critics=2, activation_fn=Tanh, use_expln=True)"
 
 
-def test_hostile_files_are_told(rlher, tmp_path: Path) -> None:
+def test_hostile_files_are_reported(rlher, tmp_path: Path) -> None:
     import pickle
     import zipfile
 
@@ -216,7 +216,7 @@ def test_hostile_files_are_told(rlher, tmp_path: Path) -> None:
     refused("meta.json")
 
 
-def test_a_folder_that_cannot_be_written_is_told(rlher, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(rlher, tmp_path: Path) -> None:
     run, _ = exported(rlher, "algo=dqn", *BITS)
     (tmp_path / "file").write_text("")
     done = rlher("export", str(run), "--output", "file")

@@ -126,16 +126,11 @@ def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., 
         archive.writestr("data", "[]" * 1000)
     whole = (tmp_path / "damaged.zip").read_bytes()
     (tmp_path / "damaged.zip").write_bytes(whole[:34] + b"\xff" * 9 + whole[43:])
-    for name, said in {
-        "damaged.zip": "damaged.zip",
-        "ppo.zip": "ppo.zip",
-        "text.zip": "damaged.zip",
-        "other.zip": "damaged.zip",
-        "none.zip": "there is no model file",
-    }.items():
+    for name in ("damaged.zip", "ppo.zip", "text.zip", "other.zip", "none.zip"):
         code, _, err = rlher("evaluate", name, BITS, "--trust-pickle")
         assert code == 2
-        assert said in err
+        assert name in err
+        assert "Traceback" not in err
 
 
 def test_a_runs_own_model_needs_no_trust(rlher: Callable[..., Outcome]) -> None:

@@ -118,7 +118,7 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize("text", DAMAGE)
-def test_a_damaged_config_is_told(tmp_path: Path, text: str) -> None:
+def test_a_damaged_config_is_reported(tmp_path: Path, text: str) -> None:
     folder = run_folder.create(config(tmp_path)).folder
     (folder / "config.yaml").write_text(text)
     with pytest.raises(DamagedFile) as caught:
@@ -135,13 +135,13 @@ def test_a_config_cannot_run_code(tmp_path: Path) -> None:
     assert not (tmp_path / "hacked").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file where the folder should be")
     with pytest.raises(UserError, match="cannot write"):
         run_folder.create(config(tmp_path / "logs"))
 
 
-def test_a_folder_one_may_only_read_is_told(rlher, tmp_path: Path) -> None:
+def test_a_folder_one_may_only_read_is_reported(rlher, tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
     folder.chmod(0o555)

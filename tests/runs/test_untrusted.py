@@ -146,7 +146,7 @@ def test_a_result_that_is_none_is_measured_anew(rlher, sent: Path, name: str, va
 
 
 @pytest.mark.parametrize("meta", [{"packages": []}, {"packages": {}}, {"git": "x"}, {"git": [1]}])
-def test_versions_that_are_none_are_told(rlher, sent: Path, meta: dict[str, Any]) -> None:
+def test_versions_that_are_none_are_reported(rlher, sent: Path, meta: dict[str, Any]) -> None:
     found = json.loads((sent / "meta.json").read_text()) | meta
     (sent / "meta.json").write_text(json.dumps(found))
     done = rlher("export", str(sent), "--output", "export")
@@ -316,7 +316,7 @@ ENDLESS: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("kind", ENDLESS)
 @pytest.mark.parametrize("verb", ["compare", "plot", "evaluate"])
-def test_what_never_ends_is_told(rlher, make_run: Make, verb: str, kind: str) -> None:
+def test_what_never_ends_is_reported(rlher, make_run: Make, verb: str, kind: str) -> None:
     path, spoil, told = ENDLESS[kind]
     if verb == "evaluate" and path == "evaluations.csv":
         pytest.skip("it reads none")
@@ -357,7 +357,7 @@ def test_rows_longer_than_their_header_are_cut(tmp_path: Path) -> None:
         assert read_table(file).to_numpy().tolist() == [[1, 0.5]] * 3
 
 
-def test_thousands_of_keys_are_told_apart_at_once(make_run: Make) -> None:
+def test_thousands_of_keys_are_reported_apart_at_once(make_run: Make) -> None:
     (run,) = loading.read_runs([str(make_run("sent"))], "logs")[0]
     (run.folder / "meta.json").write_text(json.dumps({f"a{n}": {"b": n, "": 1} for n in range(20_000)}))
     with fuzzing.limited(SECONDS):
@@ -365,7 +365,7 @@ def test_thousands_of_keys_are_told_apart_at_once(make_run: Make) -> None:
 
 
 @pytest.mark.parametrize("steps", ["1e308", "-1e308", "9" * 300])
-def test_steps_that_no_run_has_are_told(rlher, make_run: Make, steps: str) -> None:
+def test_steps_that_no_run_has_are_reported(rlher, make_run: Make, steps: str) -> None:
     folder = make_run("sent")
     (folder / "evaluations.csv").write_text(f"timesteps,success_rate\n{steps},0.5\n")
     done = rlher("compare")
