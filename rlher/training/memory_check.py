@@ -1,9 +1,9 @@
 """Check before a run that its replay buffer fits into memory, because the buffer may only be full days later."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+import psutil
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -52,12 +52,7 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
 
 def available_memory() -> int:
     """Return the bytes that this process can still allocate: of the machine, and within its control groups."""
-    return max(min([_machine_memory(), *cgroup_memory.available()]), 0)
-
-
-def _machine_memory() -> int:
-    rows = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return next(int(row[1]) * 1024 for row in rows if row[0] == "MemAvailable:")
+    return max(min([psutil.virtual_memory().available, *cgroup_memory.available()]), 0)
 
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
