@@ -83,6 +83,12 @@ def field_as_bytes(rows: NDArray, name: str) -> NDArray:
     return np.ndarray(len(rows), np.dtype((np.void, dtype.itemsize)), rows, offset, (rows.dtype.itemsize,))
 
 
+def pairs_as_bytes(rows: NDArray) -> NDArray:
+    """Return a view of each row and the next one as one item without fields."""
+    size = rows.dtype.itemsize
+    return np.ndarray(len(rows) - 1, np.dtype((np.void, 2 * size)), rows, 0, (size,))
+
+
 def _shape(space: spaces.Space) -> tuple[int, ...]:
     if isinstance(space, spaces.Discrete):
         return (1,)

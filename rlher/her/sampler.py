@@ -94,7 +94,7 @@ class HindsightSampler:
         if self.n_steps > 1:
             return self._n_step_batch(storage, rows, n_real, rng)
         next_rows = rows + 1
-        now, after = storage.rows.take(rows), storage.rows.take(next_rows)
+        now, after = storage.pairs(rows).T
         achieved, next_achieved = storage.achieved_in(now, rows), storage.achieved_in(after, next_rows)
         drawn = self._draw_goals(storage, rows, next_rows, now["_episode"].astype(np.int64), n_real, rng)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)

@@ -319,7 +319,9 @@ class Storage(TransitionArrays):
     @property
     def n_drawable(self) -> int:
         """Transitions that can be drawn, over all environments."""
-        return sum(stop - start for start, stop in map(self.drawable, self.rings))
+        if self.sample_running:
+            return self.count
+        return self.count - sum(self.running_steps(ring) for ring in self.rings)
 
     def drawable(self, ring: Ring) -> tuple[int, int]:
         """Return the range of numbers of a ring's transitions that can be drawn."""

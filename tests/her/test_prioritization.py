@@ -1,5 +1,7 @@
 """Which transitions are drawn, and how often."""
 
+import re
+
 import numpy as np
 import pytest
 import torch as th
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from rlher.her.choices import PRIORITIES
 from rlher.her.sum_tree import SumTree
 from tests.support.her_play import Player, make_buffer
 
@@ -97,13 +100,72 @@ def test_new_transitions_count_as_much_as_the_greatest_error_and_evicted_ones_no
         held = [entry[4]["achieved_goal"][0] for entry in player.log[-buffer.n_transitions :]]
         assert np.isin(after, held).all()
         assert (buffer.priority.tree.leaves > 0).sum() == buffer.n_transitions
-    stale = batch.indices
-    for step in range(30):
-        player.play([step % 5 == 4])
-        buffer.sample(4)
-    buffer.update_priorities(stale, np.ones(32))  # by now others live there, or nobody: either is fine
-    assert (buffer.priority.tree.leaves > 0).sum() == buffer.n_transitions
-    assert buffer.priority.tree.leaves.max() == pytest.approx(3.001**0.6)
+
+
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_errors_of_evicted_transitions_are_dropped(n_envs):
+    """Their slots belong to later transitions, which keep the priority of new ones."""
+    buffer = make_buffer(20 * n_envs, n_envs, priority="td_error")
+    player = Player(buffer, n_envs)
+    for step in range(18):
+        player.play([step % 5 == 4] * n_envs)
+    stale = buffer.sample(64).indices
+    for step in range(40):
+        player.play([step % 5 == 4] * n_envs)
+    buffer.update_priorities(stale, np.full(64, 0.5))
+    leaves = buffer.priority.tree.leaves
+    assert (leaves > 0).sum() == buffer.n_transitions
+    assert set(leaves[leaves > 0]) == {1.0}
+    fresh = buffer.sample(64).indices
+    buffer.update_priorities(fresh, np.full(64, 0.5))
+    assert (leaves == 0.501**0.6).sum() == len(np.unique(fresh))
+
+
+def play_episodes(buffer, count, step, player=None):
+    """Play episodes of five steps, in each of which the achieved goal moves that far per step."""
+    player = player or Player(buffer)
+    for _ in range(count):
+        for number in range(5):
+            player.counter += step - 1  # a step of the player counts one itself
+            player.play([number == 4])
+    return player
+
+
+@pytest.mark.parametrize("still", [0.0, 3e-8])
+def test_energy_is_ranked_against_the_mean_of_the_episodes_held(still):
+    """Two still episodes, one sample, then 100 moving ones: these are drawn as if there had been no sample."""
+    buffer = make_buffer(2000, priority="energy")
+    player = play_episodes(buffer, 2, still)
+    buffer.sample(8)
+    play_episodes(buffer, 100, 1e-3, player)
+    drawn = np.concatenate([buffer.sample(200).observations["observation"][:, 1].numpy() for _ in range(100)])
+    share = (drawn >= 2).mean()
+    expected = 100 / (100 + 2 * 0.1 * 100 / 102)
+    print(f"share of moving episodes: {share:.4f}, expected {expected:.4f}")
+    assert abs(share - expected) < 0.002
+    assert (drawn < 2).any(), "still episodes keep their floor"
+
+
+def test_the_floor_of_energy_is_that_of_all_environments():
+    """One environment's episodes move, the other's do not: the numbers of the environments do not matter."""
+    shares = []
+    for still_env in (0, 1):
+        buffer = make_buffer(2000, 2, priority="energy")
+        rng = np.random.default_rng(0)
+        for step in range(400):
+            achieved = rng.normal(size=(2, 2, 1))
+            achieved[:, still_env] = 0.0
+            now, after = (
+                {"observation": np.full((2, 2), step), "achieved_goal": each, "desired_goal": np.ones((2, 1))}
+                for each in achieved
+            )
+            ends = np.array([step % 5 == 4] * 2)
+            buffer.add(now, after, np.zeros((2, 1)), -np.ones(2), ends, [{"TimeLimit.truncated": True}] * 2)
+            if step % 20 == 0:
+                buffer.sample(4)
+        slots, _ = buffer.priority.draw(20_000, np.random.default_rng(1))
+        shares.append((slots // buffer.storage.capacity == still_env).mean())
+    assert shares == pytest.approx([0.05 / 1.05] * 2, abs=0.01)
 
 
 def test_energy_prefers_episodes_in_which_the_goal_moved():
@@ -130,15 +192,22 @@ def test_energy_where_nothing_moves_is_uniform_and_running_episodes_are_drawn():
         assert (tree.leaves > 0).sum() == buffer.n_transitions
 
 
-def test_what_is_not_prioritised_by_error_takes_no_errors():
-    for priority in ("uniform", "energy"):
+def test_wrong_priorities_options_and_errors_are_refused():
+    for priority in PRIORITIES.keys() - {"td_error"}:
         buffer = make_buffer(priority=priority)
         with pytest.raises(RuntimeError, match="td_error"):
             buffer.update_priorities(np.array([0]), np.array([1.0]))
     with pytest.raises(ValueError, match="uniform, energy, td_error"):
         make_buffer(priority="best")
-    with pytest.raises(ValueError, match="alpha"):
-        make_buffer(priority="td_error", priority_kwargs={"alpha": -1})
-    buffer = make_buffer(priority="td_error")
-    with pytest.raises(ValueError, match="finite"):
-        buffer.update_priorities(np.array([0]), np.array([np.nan]))
+    for bad in ({"alpha": -1}, {"alpha": np.inf}, {"epsilon": np.inf}, {"beta": np.nan}, {"beta_steps": 0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            make_buffer(priority="td_error", priority_kwargs=bad)
+    with pytest.raises(ValueError, match="floor"):
+        make_buffer(priority="energy", priority_kwargs={"floor": 0})
+    for bad, alpha in ((np.nan, 0.6), (np.inf, 0.6), (1e300, 0.6), (1e300, 1.0)):
+        buffer = make_buffer(priority="td_error", priority_kwargs={"alpha": alpha})
+        Player(buffer).play([False])
+        buffer.sample(1)
+        with pytest.raises(ValueError, match=re.escape(str(bad))):
+            buffer.update_priorities(np.array([0]), np.array([bad]))
+        assert np.isfinite(buffer.priority.tree.total)
