@@ -3,16 +3,20 @@
 import json
 import pickle
 import re
+import shutil
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_storage import held
 
+from rlher.her import HerReplayBuffer
 from rlher.her.manifest import UnsuitableFolder
-from tests.support.her_play import Player, make_buffer
+from tests.support.her_play import Player, make_buffer, sparse
 
 
 @pytest.mark.parametrize("priority", ["uniform", "td_error", "energy"])
@@ -113,6 +117,98 @@ def test_it_can_be_loaded_into_a_smaller_buffer(tmp_path):
     small.load(tmp_path)
     assert held(small) == held(buffer)[-small.n_transitions :]
     assert 91 <= small.n_transitions <= 100
+
+
+@pytest.mark.parametrize("copy", ["load", "pickle"])
+def test_two_buffers_with_one_past_replace_each_others_saves(tmp_path, copy):
+    """Both continue from one state, and save to its folder in turn: the folder holds the buffer that saved last."""
+    first = Player(make_buffer(180))
+    for step in range(50):
+        first.play([step % 9 == 8])
+    first.buffer.save(tmp_path)
+    if copy == "load":
+        second = Player(make_buffer(180), counter=1000)
+        second.buffer.load(tmp_path)
+    else:
+        second = Player(pickle.loads(pickle.dumps(first.buffer)), counter=1000)
+    for _ in range(2):
+        for player in (first, second):
+            for step in range(50):
+                player.play([step % 9 == 8])
+            player.buffer.save(tmp_path)
+            again = make_buffer(180)
+            again.load(tmp_path)
+            assert held(again, moving=True) == held(player.buffer, moving=True)
+
+
+def test_a_buffer_saves_what_is_new_to_each_of_two_folders(tmp_path):
+    player, sizes = Player(make_buffer(10_000)), []
+    for step in range(1, 4001):
+        player.play([step % 10 == 0])
+        if step % 500 == 0:
+            player.buffer.sample(4)
+            sizes.append(player.buffer.save(tmp_path / str(len(sizes) % 2)))
+    assert max(sizes[2:]) < 1.2 * min(sizes[2:]), "every save writes the 1000 steps since the one to that folder"
+
+
+@pytest.mark.parametrize("priority", ["td_error", "energy"])
+def test_buffers_of_format_2_are_loaded_and_saved_in_the_present_one(tmp_path, priority):
+    """``data`` holds 55 steps of two environments, saved with goals in float32."""
+    folder = tmp_path / "buffer"
+    shutil.copytree(Path(__file__).parent / f"data/version2_{priority}", folder)
+    player = Player(make_buffer(60, 2, priority=priority), 2)
+    for step in range(55):
+        ends = [step % 7 == 6, step % 5 == 4]
+        player.play(ends, rewards=[-6.0 if ends[0] else -1.0] * 2, terminated=[ends[0], False])
+    loaded = make_buffer(60, 2, priority=priority)
+    loaded.load(folder)
+    assert held(loaded) == held(player.buffer)
+    assert loaded.storage.achieved.dtype == np.float64
+    old = [part.name for part in folder.glob("part-*")]
+    loaded.sample(8)
+    loaded.save(folder)
+    assert json.loads((folder / "buffer.json").read_text())["version"] == 3
+    assert not {part.name for part in folder.glob("part-*")} & set(old), "parts of the old format are replaced"
+    again = make_buffer(60, 2, priority=priority)
+    again.load(folder)
+    for _ in range(3):
+        assert_same_draw(loaded, again)
+
+
+def space_of(dtype, shape=(1,)):
+    goal = spaces.Box(0, 255, shape, dtype)
+    return spaces.Dict(observation=spaces.Box(0, 1, (1,), np.float32), achieved_goal=goal, desired_goal=goal)
+
+
+@pytest.mark.parametrize("shape", [(1,), (100,)])
+@pytest.mark.parametrize(("saved", "into"), [(np.float32, np.uint8), (np.float64, np.float32), (np.uint8, np.float32)])
+def test_goals_of_another_type_are_refused(tmp_path, saved, into, shape):
+    one, two = (
+        HerReplayBuffer(10, space_of(dtype, shape), spaces.Discrete(2), compute_reward=sparse)
+        for dtype in (saved, into)
+    )
+    obs = {key: np.full((1, *each.shape), 0.5, each.dtype) for key, each in one.observation_space.spaces.items()}
+    one.add(obs, obs, np.zeros((1, 1)), np.zeros(1), np.array([True]), [{}])
+    one.save(tmp_path)
+    with pytest.raises(UnsuitableFolder):
+        two.load(tmp_path)
+    assert two.n_transitions == 0
+
+
+def test_discrete_actions_may_start_above_0(tmp_path):
+    def make(start):
+        return HerReplayBuffer(9, space_of(np.float32), spaces.Discrete(5, start=start), compute_reward=sparse, seed=0)
+
+    buffer = make(2)
+    obs = {key: np.zeros((1, 1)) for key in buffer.observation_space.spaces}
+    for action in range(2, 7):
+        buffer.add(obs, obs, np.array([[action]]), np.zeros(1), np.array([action == 6]), [{}])
+    buffer.save(tmp_path)
+    again = make(2)
+    again.load(tmp_path)
+    assert set(again.sample(100).actions[:, 0].tolist()) == set(range(2, 7))
+    with pytest.raises(ValueError, match="action"):
+        make(3).load(tmp_path)
 
 
 def test_nothing_in_it_is_pickled(tmp_path):
