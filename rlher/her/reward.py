@@ -59,7 +59,7 @@ class RewardFunction:
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        infos = [{}] * count if infos is None else deepcopy(list(infos))
+        infos = [{}] * count if infos is None else _copies(infos)
         if self._vectorised is None:
             self._vectorised = self._check(achieved, desired, infos)
         if self._vectorised:
@@ -80,14 +80,14 @@ class RewardFunction:
         while count in achieved.shape[1:]:  # a reduction over the wrong axis must return another shape
             count += 1
         rows = [row % len(achieved) for row in range(count)]
-        some = achieved[rows], desired[rows], [infos[row] for row in rows]
+        some, some_infos = (achieved[rows], desired[rows]), [infos[row] for row in rows]
         try:
-            together = np.asarray(self.call(*deepcopy(some)), dtype=np.float64).reshape(count)
+            together = np.asarray(self.call(*some, _copies(some_infos)), dtype=np.float64).reshape(count)
         except Exception as error:
             reason = f"it raised {type(error).__name__}: {error}"
         else:
             try:
-                single = self._loop(*deepcopy(some))
+                single = self._loop(*some, _copies(some_infos))
             except Exception:
                 return True  # written for batches alone
             if np.allclose(together, single, rtol=1e-4, atol=1e-6, equal_nan=True):
@@ -95,6 +95,10 @@ class RewardFunction:
             reason = "it returned other rewards than one by one"
         _warn_not_vectorised(reason)
         return False
+
+
+def _copies(infos: Sequence[dict]) -> list[dict]:
+    return [deepcopy(info) for info in infos]
 
 
 def _warn_not_vectorised(reason: str) -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from rlher.her.done_rule import DoneRule
 from rlher.her.goal_independent import goal_independent_part
-from tests.support.her_play import Player, make_buffer, sparse
+from rlher.her.reward import RewardFunction
+from tests.support.her_play import SPACE, Player, make_buffer, sparse
 
 MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtual
 
@@ -112,11 +113,6 @@ def test_threshold_that_float32_cannot_hold():
     assert rule.success(np.array([-0.1, -0.11], dtype=np.float32)).tolist() == [True, False]
 
 
-def test_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match="auto, keep, success, never"):
-        make_buffer(relabel_done="sometimes")
-
-
 def test_reward_not_written_for_batches_is_looped_over_with_one_warning():
     """SB3 #1337: np.linalg.norm without an axis."""
 
@@ -132,6 +128,71 @@ def test_reward_not_written_for_batches_is_looped_over_with_one_warning():
     assert len(caught) == 1
     _, after, goal, reward, _ = virtual(batches[-1])
     assert (reward == sparse(after[:, None], goal[:, None], None)).all()
+
+
+@pytest.mark.parametrize("goal_size", [3, 4, 5])
+def test_a_reward_that_reduces_over_the_wrong_axis_is_looped_over(goal_size):
+    """For as many rows as a goal has entries the shape alone does not show it."""
+
+    def wrong_axis(achieved, desired, info):
+        return -(np.abs(achieved - desired) > 0.5).any(axis=0).astype(float) if achieved.ndim > 1 else -1.0
+
+    reward = RewardFunction(wrong_axis)
+    goals = np.ones((64, goal_size))
+    with pytest.warns(UserWarning, match="not vectorised"):
+        assert reward(goals, 0 * goals).tolist() == [-1.0] * 64
+    assert reward(goals[:goal_size], 0 * goals[:goal_size]).tolist() == [-1.0] * goal_size
+
+
+def test_a_wrong_shape_in_a_later_call_is_looped_over():
+    calls = []
+
+    def late(achieved, desired, info):
+        calls.append(len(achieved))
+        values = -(np.abs(achieved - desired) > 0.5).any(axis=-1).astype(float)
+        return values[:8] if achieved.ndim > 1 else values
+
+    reward = RewardFunction(late)
+    goals = np.ones((64, 2))
+    assert reward(goals[:8], goals[:8]).tolist() == [0.0] * 8
+    with pytest.warns(UserWarning, match="not vectorised"):
+        assert reward(goals, goals).tolist() == [0.0] * 64
+
+
+def test_a_reward_function_cannot_change_the_stored_infos():
+    """SB3 copies them, too."""
+
+    def writes(achieved, desired, info):
+        for each in [info] if isinstance(info, dict) else info:
+            each["penalties"].append(1.0)
+            each["count"] = each.get("count", 0) + 1
+            assert each["count"] == 1
+        return sparse(achieved, desired, info)
+
+    buffer = make_buffer(compute_reward=writes, copy_info_dict=True, **MANY)
+    infos = [{"penalties": []} for _ in range(10)]
+    for step, info in enumerate(infos):
+        obs, after = ({key: np.full((1, *space.shape), step + more) for key, space in SPACE.items()} for more in (0, 1))
+        buffer.add(obs, after, np.zeros((1, 1)), -np.ones(1), np.array([step == 9]), [info])
+    for _ in range(3):
+        batch = buffer.sample(500)
+    assert infos == [{"penalties": []}] * 10
+    assert all(info == {"penalties": []} for info in buffer.storage.infos if info is not None)
+    assert len(batch.rewards) == 500
+
+
+def test_reset_forgets_whether_episodes_end_on_success():
+    buffer = make_buffer(**MANY)
+    play_success_and_crash(buffer)
+    buffer.sample(10)
+    assert buffer.sampler.done_rule.in_force == "success"
+    buffer.reset()
+    assert buffer.sampler.done_rule.in_force == "keep"
+    player = Player(buffer)
+    for step in range(50):
+        player.goal = player.counter + 1.0  # reached in every step, and no episode ends of it
+        player.play([step % 10 == 9], [0.0])
+    assert not buffer.sample(100).dones.any()
 
 
 def observe(rule, explained, exact, terminated):

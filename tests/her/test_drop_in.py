@@ -18,6 +18,7 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy 
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
 from rlher.her import KEY_TO_GOAL_STRATEGY, HerReplayBuffer
+from rlher.her.prioritization import make_priority
 from rlher.her.samples import to_device
 
 
@@ -221,16 +222,17 @@ def test_rewards_are_computed_on_raw_goals_under_normalisation(clip):
     assert set(np.unique(normalised.rewards)) <= {-1.0, 0.0}
 
 
-def filled_twice(strategy, n_envs=2):
-    """Our buffer with SB3's semantics and SB3's own, after the same 400 steps."""
-    env = make_vec_env(bits(6, continuous=True), n_envs, seed=0)
-    args = (400 * n_envs, env.observation_space, env.action_space)
-    kwargs = {"env": env, "device": "cpu", "n_envs": n_envs, "n_sampled_goal": 4, "goal_selection_strategy": strategy}
-    buffers = HerReplayBuffer(*args, relabel="sb3", seed=0, **kwargs), SB3Buffer(*args, **kwargs)
+def filled_twice(strategy, steps=399, lengths=(6, 6), size=400, **options):
+    """Our buffer with SB3's semantics and SB3's own, after the same steps of two environments."""
+    env = DummyVecEnv([bits(10, continuous=True, max_steps=length) for length in lengths])
+    env.seed(0)
+    args = (size * 2, env.observation_space, env.action_space)
+    kwargs = {"env": env, "device": "cpu", "n_envs": 2, "n_sampled_goal": 4, "goal_selection_strategy": strategy}
+    buffers = HerReplayBuffer(*args, relabel="sb3", seed=0, **kwargs | options), SB3Buffer(*args, **kwargs | options)
     obs = env.reset()
     rng = np.random.default_rng(0)
-    for _ in range(399):
-        actions = rng.uniform(-1, 1, (n_envs, *env.action_space.shape)).astype(np.float32)
+    for _ in range(steps):
+        actions = rng.uniform(-1, 1, (2, *env.action_space.shape)).astype(np.float32)
         new, rewards, dones, infos = env.step(actions)
         after = {key: value.copy() for key, value in new.items()}
         for index in np.flatnonzero(dones):
@@ -242,11 +244,8 @@ def filled_twice(strategy, n_envs=2):
     return buffers
 
 
-@pytest.mark.parametrize("strategy", ["future", "final", "episode"])
-def test_sb3_semantics_draw_the_same_distribution(strategy):
-    """Everything a batch holds, summed with random weights into one number a row, and the numbers compared."""
-    np.random.seed(0)
-    buffers = filled_twice(strategy)
+def assert_same_distribution(buffers):
+    """Sum everything a batch holds with random weights into one number per row, and compare the numbers."""
     weights = np.random.default_rng(1).normal(size=200)
 
     def digest(batch):
@@ -255,9 +254,53 @@ def test_sb3_semantics_draw_the_same_distribution(strategy):
         rows = np.concatenate([part.numpy().reshape(len(part), -1).astype(float) for part in parts], axis=1)
         return rows @ weights[: rows.shape[1]]
 
+    np.random.seed(0)
     ours, theirs = (digest(buffer.sample(20_000)) for buffer in buffers)
     assert ks_2samp(ours[:4000], theirs[:4000]).pvalue > 1e-4, "real transitions"
     assert ks_2samp(ours[4000:], theirs[4000:]).pvalue > 1e-4, "virtual transitions"
+    if buffers[0].n_transitions < 200:
+        found, expected = (np.unique(each[:4000].round(4)) for each in (ours, theirs))
+        np.testing.assert_allclose(found, expected, atol=2e-4, err_msg="the same real transitions can be drawn")
+
+
+RUNNING = {"steps": 70, "lengths": (31, 43)}
+"""Episodes of which the last ones, 8 and 27 steps long, still run: a quarter of all transitions."""
+
+
+@pytest.mark.parametrize("handled", [True, False])
+@pytest.mark.parametrize("played", [{}, RUNNING, {"steps": 150, "size": 60} | {"lengths": (7, 13)}])
+@pytest.mark.parametrize("strategy", ["future", "final", "episode"])
+def test_sb3_semantics_draw_the_same_distribution(strategy, played, handled):
+    """Also while episodes run, of which SB3 draws nothing, and after the oldest ones are evicted."""
+    assert_same_distribution(filled_twice(strategy, handle_timeout_termination=handled, **played))
+
+
+@pytest.mark.parametrize("handled", [True, False])
+def test_sb3_semantics_truncate_alike(handled):
+    buffers = filled_twice("future", handle_timeout_termination=handled, **RUNNING)
+    for buffer in buffers:
+        with pytest.warns(UserWarning, match="truncate_last_trajectory"):
+            buffer.truncate_last_trajectory()
+    assert_same_distribution(buffers)
+
+
+def test_sb3_semantics_need_a_finished_episode():
+    ours, theirs = filled_twice("future", steps=5, lengths=(31, 43))
+    for buffer in (ours, theirs):
+        with pytest.raises(RuntimeError, match="learning_starts"):
+            buffer.sample(4)
+    assert ours.n_transitions == 10
+
+
+@pytest.mark.parametrize("priority", ["energy", "td_error"])
+def test_sb3_semantics_with_priorities_draw_from_finished_episodes(priority):
+    ours, _ = filled_twice("future", **RUNNING)
+    ours.priority = make_priority(priority, ours.storage)
+    slots, _ = ours.priority.draw(2000, np.random.default_rng(0))
+    episodes = ours.storage.rows["_episode"][ours.storage.rows_of(slots)]
+    running = {ring.episode for ring in ours.storage.rings}
+    assert not running & set(episodes.tolist())
+    assert len(set(slots.tolist())) == 62 + 43
 
 
 def test_it_can_be_sampled_from_the_first_step_on():
@@ -269,15 +312,6 @@ def test_it_can_be_sampled_from_the_first_step_on():
         make_model(SAC, make_vec_env(bits(continuous=True), 1), steps=0).replay_buffer.sample(1)
 
 
-def test_older_arguments_are_taken_with_a_word_on_what_replaced_them():
-    env = make_vec_env(bits(continuous=True), 1)
-    args = (10, env.observation_space, env.action_space, env)
-    with pytest.warns(UserWarning, match="always drawn when a batch is sampled"):
-        HerReplayBuffer(*args, online_sampling=False)
-    with pytest.warns(UserWarning, match="any length"):
-        HerReplayBuffer(*args, max_episode_length=50)
-
-
 def test_seeded_runs_repeat():
     """Without a seed of its own the buffer follows the one SB3 is given."""
     batches = []
@@ -286,28 +320,6 @@ def test_seeded_runs_repeat():
         batches.append(model.replay_buffer.sample(50))
     assert (batches[0].rewards == batches[1].rewards).all()
     assert (batches[0].actions == batches[1].actions).all()
-
-
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ({"n_sampled_goal": -1}, "n_sampled_goal"),
-        ({"buffer_size": 0}, "buffer_size"),
-        ({"relabel": "x"}, "sb3"),
-        ({"optimize_memory_usage": True}, "stored once"),
-        ({"goal_selection_strategy": "x"}, "future"),
-    ],
-)
-def test_bad_arguments_are_refused(bad, said):
-    env = BitFlippingEnv()
-    kwargs = {"buffer_size": 10, "observation_space": env.observation_space, "action_space": env.action_space} | bad
-    with pytest.raises(ValueError, match=said):
-        HerReplayBuffer(**kwargs)
-
-
-def test_a_space_without_goals_is_refused():
-    with pytest.raises(ValueError, match="desired_goal"):
-        HerReplayBuffer(10, spaces.Dict({"observation": spaces.Discrete(3)}), spaces.Discrete(2))
 
 
 def test_a_wrapper_that_supplies_the_reward_is_heard() -> None:

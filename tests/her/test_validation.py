@@ -1,0 +1,108 @@
+"""Arguments that are refused, and warnings about those without effect."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3.common.envs import BitFlippingEnv
+
+from rlher.her import HerReplayBuffer
+from tests.support.her_play import Player, make_buffer
+
+ENV = BitFlippingEnv()
+
+
+def build(**kwargs):
+    given = {"buffer_size": 10, "observation_space": ENV.observation_space, "action_space": ENV.action_space} | kwargs
+    return HerReplayBuffer(**given)
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ({"n_sampled_goal": -1}, "n_sampled_goal=-1"),
+        ({"n_sampled_goal": 0.5}, "n_sampled_goal=0.5"),
+        ({"buffer_size": 0}, "buffer_size=0"),
+        ({"buffer_size": 10.5}, "buffer_size=10.5"),
+        ({"buffer_size": "10"}, "buffer_size='10'"),
+        ({"n_envs": 0}, "n_envs=0"),
+        ({"n_steps": 0}, "n_steps=0"),
+        ({"n_steps": 1.5}, "n_steps=1.5"),
+        ({"gamma": 1.5}, "gamma=1.5"),
+        ({"goal_gamma": -0.1}, "goal_gamma=-0.1"),
+        ({"relabel": "right"}, "corrected"),
+        ({"relabel_done": "sometimes"}, "relabel_done='sometimes'"),
+        ({"success_reward": float("nan")}, "success_reward=nan"),
+        ({"success_reward": float("inf")}, "success_reward=inf"),
+        ({"optimize_memory_usage": True}, "optimize_memory_usage"),
+        ({"goal_selection_strategy": "past"}, "future"),
+        ({"goal_mix": {"futur": 1}}, "'futur'"),
+        ({"priority": "best"}, "td_error"),
+    ],
+)
+def test_arguments_out_of_range_are_refused_by_name(bad, named):
+    with pytest.raises(ValueError, match=re.escape(named)):
+        build(**bad)
+
+
+def space_with(**parts):
+    box = spaces.Box(0, 1, (1,), np.float32)
+    return spaces.Dict({"observation": box, "achieved_goal": box, "desired_goal": box} | parts)
+
+
+@pytest.mark.parametrize(
+    ("space", "named"),
+    [
+        (spaces.Dict({"observation": spaces.Discrete(3)}), "desired_goal"),
+        (spaces.Box(0, 1, (1,)), "achieved_goal"),
+        (space_with(achieved_goal=spaces.Box(0, 1, (0,))), "achieved_goal"),
+        (space_with(desired_goal=spaces.Box(0, 1, (2, 0))), "desired_goal"),
+        (space_with(_action=spaces.Discrete(3)), "_action"),
+    ],
+)
+def test_a_space_that_cannot_be_stored_is_refused(space, named):
+    with pytest.raises(ValueError, match=named):
+        build(observation_space=space)
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 1.5])
+def test_a_batch_needs_at_least_one_transition(batch_size):
+    buffer = make_buffer()
+    Player(buffer).play([False])
+    with pytest.raises(ValueError, match=f"batch_size={batch_size}"):
+        buffer.sample(batch_size)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"relabel": "sb3", "relabel_done": "success"}, "relabel_done"),
+        ({"goal_mix": {"future": 1}}, "goal_mix"),
+        ({"goal_gamma": 0.9}, "goal_gamma"),
+        ({"goal_gamma": 0.9, "goal_selection_strategy": "mix", "goal_mix": {"future": 1}}, "goal_gamma"),
+        ({"online_sampling": False}, "online_sampling"),
+        ({"max_episode_length": 50}, "max_episode_length"),
+    ],
+)
+def test_arguments_without_effect_are_warned_about(arguments, named):
+    with pytest.warns(UserWarning, match=named) as caught:
+        build(**arguments)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"relabel": "sb3"},
+        {"goal_selection_strategy": "mix", "goal_mix": {"geometric": 1}, "goal_gamma": 0.9},
+        {"goal_selection_strategy": "geometric", "goal_gamma": 0.9},
+        {"buffer_size": np.int64(10), "success_reward": -0.1},
+    ],
+)
+def test_arguments_with_effect_are_not_warned_about(arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build(**arguments)
