@@ -224,7 +224,7 @@ def test_rewards_are_computed_on_raw_goals_under_normalisation(clip):
 
 def filled_twice(strategy, steps=399, lengths=(6, 6), size=400, **options):
     """Our buffer with SB3's semantics and SB3's own, after the same steps of two environments."""
-    env = DummyVecEnv([bits(10, continuous=True, max_steps=length) for length in lengths])
+    env = DummyVecEnv([bits(20, continuous=True, max_steps=length) for length in lengths])
     env.seed(0)
     args = (size * 2, env.observation_space, env.action_space)
     kwargs = {"env": env, "device": "cpu", "n_envs": 2, "n_sampled_goal": 4, "goal_selection_strategy": strategy}
