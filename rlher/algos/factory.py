@@ -19,7 +19,8 @@ from rlher.algos.options import Options
 from rlher.algos.target_bounds import Bounds, clamp_outputs, resolve_target_bounds
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EngineConfig, HerConfig
+from rlher.config.her import HerConfig
+from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.her import HerReplayBuffer
 

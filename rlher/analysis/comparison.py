@@ -13,6 +13,7 @@ import scipy
 from rlher.analysis.aggregation import MIN_SEEDS
 from rlher.analysis.grouping import Group
 from rlher.core import stats
+from rlher.evaluation.metrics import STEPS_TO
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
@@ -30,8 +31,9 @@ def summary(groups: Iterable[Group]) -> pd.DataFrame:
     ``success_rate`` is the interquartile mean over seeds of the final evaluation, in [0, 1]; ``low`` and ``high`` are
     its 95 % bootstrap interval over seeds, widened to the Wilson interval of all episodes together, because three seeds
     at 100 of 100 episodes do not prove 100 %. Both are NaN with fewer than :data:`MIN_SEEDS` seeds. ``each`` is the
-    success rate per seed, ``crash_rate`` the mean. ``steps_to_50`` and ``steps_to_90`` are medians over all seeds, with
-    infinity for the ``never_50`` and ``never_90`` seeds that did not reach it. ``timesteps`` is the longest run.
+    success rate per seed, ``crash_rate`` the mean. For each level of ``STEPS_TO``, such as 90, ``steps_to_90`` is the
+    median over all seeds, with infinity for the ``never_90`` seeds that did not reach it. ``timesteps`` is the longest
+    run.
     """
     return pd.DataFrame([_summary_row(group) for group in groups])
 
@@ -40,7 +42,7 @@ def _summary_row(group: Group) -> dict[str, object]:
     finals = final_success_rates(group)
     low, high = _success_interval(group, finals) if len(finals) >= MIN_SEEDS else (np.nan, np.nan)
     crashes = np.array([run.final("crash_rate") for run in group.runs])
-    steps = {level: np.array([run.steps_to(level / 100) for run in group.runs]) for level in (50, 90)}
+    steps = {level: np.array([run.steps_to(level / 100) for run in group.runs]) for level in STEPS_TO}
     return {
         "env": group.env,
         "agent": group.label,

@@ -14,7 +14,7 @@ from rich.text import Text
 from rlher.analysis import comparison
 from rlher.analysis.grouping import Group
 from rlher.core.console import escape_control
-from rlher.evaluation.metrics import BY_NAME, SUCCESS_RATE
+from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
 
 Columns = Mapping[str, Callable[[Any], str]]
 """Column headers, each with the function that formats its cell from a row of numbers."""
@@ -125,8 +125,7 @@ SUMMARY: Columns = {
     "final success": _success,
     "per seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
     BY_NAME["crash_rate"].axis: lambda row: percent(row["crash_rate"]),
-    "steps to 50%": _steps(50),
-    "steps to 90%": _steps(90),
+    **{f"steps to {level}%": _steps(level) for level in STEPS_TO},
     "steps": lambda row: f"{row['timesteps']:,}",
 }
 IMPROVEMENTS: Columns = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 
-from rlher.cli.key_names import integer_keys
+from rlher.cli.key_suggestions import integer_keys
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.nested import flatten, unflatten
 from rlher.core.safe_read import read_yaml

@@ -38,7 +38,7 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
     first = first_line(error)
     cause = first_line(error.__cause__) if error.__cause__ else ""
     if first.startswith("Could not override"):
-        from rlher.cli.key_names import closest_key
+        from rlher.cli.key_suggestions import closest_key
 
         key = first.split("'")[1]
         return f"there is no key {key!r}{closest_key(key)}."

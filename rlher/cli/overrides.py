@@ -12,7 +12,7 @@ from pathlib import Path
 from rlher.cli.commands import Command, load_command
 from rlher.cli.config_files import has_option, options, require_readable, select_recipe
 from rlher.cli.flags import GROUPS, flag_to_override, flag_value, flags, positional
-from rlher.cli.key_names import integer_keys
+from rlher.cli.key_suggestions import integer_keys
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError
 

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
-from rlher.cli.key_names import closest_key
+from rlher.cli.key_suggestions import closest_key
 from rlher.cli.overrides import to_hydra
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by

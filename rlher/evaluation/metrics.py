@@ -68,6 +68,12 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 SUCCESS_LOW, SUCCESS_HIGH = "success_rate_low", "success_rate_high"
 """Keys of the 95 % Wilson interval of the success rate."""
 
+STEPS_TO = (50, 90)
+"""Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
+
+SOLVED = STEPS_TO[-1]
+"""The one of them that tuning compares by."""
+
 PROGRESS = {
     "timesteps": "environment steps",
     "wall_seconds": "wall-clock time, s",

@@ -17,14 +17,15 @@ from optuna.trial import TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
+from rlher.evaluation.metrics import SOLVED
+from rlher.tuning.live_table import STATES, elapsed_seconds, failure_reason
 from rlher.tuning.objective import BASELINE_NUMBER, train_config
 from rlher.tuning.plots import write_plots
-from rlher.tuning.progress import STATES, elapsed_seconds, failure_reason
 from rlher.tuning.recipe import recipe_text
 from rlher.tuning.scoring import Score, format_steps
 from rlher.tuning.search_space import apply_params, decode
-from rlher.tuning.shared_study import WORKER, counted_trials
 from rlher.tuning.significance import Candidate
+from rlher.tuning.study import WORKER, counted_trials
 
 Params = Mapping[int, Mapping[str, Any]]
 
@@ -83,7 +84,7 @@ def _count_states(study: Study) -> str:
 def _table(compared: list[Candidate], candidates: Params) -> list[str]:
     if not compared:
         return []
-    lines = [f"{'':<10} {'success':>8}  {'area':>6}  {'90 % at':>8}  {'difference':<26} parameters"]
+    lines = [f"{'':<10} {'success':>8}  {'area':>6}  {f'{SOLVED}% at':>8}  {'difference':<26} parameters"]
     for each in compared:
         is_baseline = each.number == BASELINE_NUMBER
         name, difference = ("baseline", "") if is_baseline else (f"trial {each.number}", _difference(each))

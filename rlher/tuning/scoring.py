@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial
 
+from rlher.evaluation.metrics import SOLVED
+
 LAST_SHARE = 0.2
 """Share of a run's evaluations that the final success rate is the mean of."""
-SUCCESS_THRESHOLD = 0.9
 SCORE_KEYS = ("success", "auc", "steps", "mean_reward", "seconds")
 """User attributes that every scored trial has."""
 
@@ -41,7 +42,7 @@ class Score:
 def score_run(rows: list[Row]) -> Score:
     """Return the score of the rows of a run's ``evaluations.csv``."""
     last = rows[-n_last_evaluations(len(rows)) :]
-    reached = [row["timesteps"] for row in rows if row["success_rate"] >= SUCCESS_THRESHOLD]
+    reached = [row["timesteps"] for row in rows if row["success_rate"] >= SOLVED / 100]
     return Score(
         success=_mean(last, "success_rate"),
         auc=_mean(rows, "success_rate"),

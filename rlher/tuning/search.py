@@ -21,12 +21,12 @@ from rlher.core.signals import interrupt_on_sigterm
 from rlher.training.training_setup import prepare
 from rlher.tuning import recipe, search_space
 from rlher.tuning.launchers import Launcher, make_launcher
+from rlher.tuning.live_table import StudyProgress, failure_reason
 from rlher.tuning.objective import RerunObjective, SearchObjective, train_config
 from rlher.tuning.outputs import write_results
-from rlher.tuning.progress import StudyProgress, failure_reason
-from rlher.tuning.shared_study import counted_trials, open_study, requeue
 from rlher.tuning.significance import compare_candidates, completed_trials, rerun_parameters, select_candidates
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study import counted_trials, open_study, requeue
+from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import WorkerSpec
 

@@ -8,7 +8,7 @@ from optuna.study import Study
 
 from rlher.core.errors import EnvironmentFault
 from rlher.tuning.launchers import Launcher, Worker
-from rlher.tuning.shared_study import IsDead, count_unstarted, counted_trials, requeue_trials_of_dead_workers
+from rlher.tuning.study import IsDead, count_unstarted, counted_trials, requeue_trials_of_dead_workers
 from rlher.tuning.worker import WorkerSpec
 from rlher.tuning.worker_id import is_dead_here
 

@@ -16,8 +16,8 @@ from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.shared_study import SURPLUS, WORKER, count_unstarted, is_surplus, requeue
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study import SURPLUS, WORKER, count_unstarted, is_surplus, requeue
+from rlher.tuning.study_storage import open_storage
 from rlher.tuning.worker_id import worker_id
 
 Objective = Callable[[Trial], float | Sequence[float]]

@@ -11,7 +11,8 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.factory import build_model, validate_actions
 from rlher.config.algorithms import ALGORITHMS, import_class
 from rlher.config.environment import BitFlippingConfig
-from rlher.config.training import EngineConfig, HerConfig
+from rlher.config.her import HerConfig
+from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError
 from rlher.envs.vec import make_goal_envs
 

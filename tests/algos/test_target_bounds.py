@@ -7,7 +7,8 @@ from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_model
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import BitFlippingConfig
-from rlher.config.training import EngineConfig, HerConfig
+from rlher.config.her import HerConfig
+from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError
 from rlher.envs.vec import make_goal_envs
 

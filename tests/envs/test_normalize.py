@@ -46,7 +46,7 @@ def test_the_raw_terminal_observation_is_not_clipped(rollout) -> None:
 def test_the_buffer_stores_the_raw_terminal_observation() -> None:
     from rlher.algos.factory import build_model
     from rlher.config.algorithms import DDPGConfig
-    from rlher.config.training import HerConfig
+    from rlher.config.her import HerConfig
 
     envs = GoalNormalize(make_goal_envs(REACH), clip=0.5)
     ends: list[np.ndarray] = []

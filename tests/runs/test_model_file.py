@@ -15,7 +15,7 @@ from stable_baselines3 import SAC
 from rlher.algos.factory import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import BitFlippingConfig
-from rlher.config.training import HerConfig
+from rlher.config.her import HerConfig
 from rlher.core.errors import DamagedFile, MissingFile, UserError
 from rlher.core.safe_read import MAX_COMPRESSION
 from rlher.envs import make_env

@@ -204,8 +204,8 @@ def _write_others() -> None:
     import optuna
     from optuna.study import StudyDirection
 
-    from rlher.tuning.shared_study import open_study
-    from rlher.tuning.storage import open_storage
+    from rlher.tuning.study import open_study
+    from rlher.tuning.study_storage import open_storage
 
     Path("my_conf/env").mkdir(parents=True)
     Path("my_conf/env/mine.yaml").write_text(
@@ -264,8 +264,8 @@ def _read_space() -> int:
 def _read_journal() -> int:
     from optuna.study import StudyDirection
 
-    from rlher.tuning.shared_study import open_study
-    from rlher.tuning.storage import open_storage
+    from rlher.tuning.study import open_study
+    from rlher.tuning.study_storage import open_storage
 
     with _told(UserError):
         storage = open_storage(None, Path("journal"), 60, print)

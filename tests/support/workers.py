@@ -11,8 +11,8 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.shared_study import BASELINE, counted_trials, open_study, requeue
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study import BASELINE, counted_trials, open_study, requeue
+from rlher.tuning.study_storage import open_storage
 from rlher.tuning.worker import WorkerSpec
 
 BLOCK = "RLHER_TEST_BLOCK"

@@ -6,7 +6,7 @@ import optuna
 import pytest
 
 from rlher.tuning.errors import StorageError
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study_storage import open_storage
 
 
 @pytest.mark.parametrize("rest", ['{"op_code":6,"worker', '{"op_c\\0de":6,"wor\n', "\0" * 100_000])

@@ -5,7 +5,8 @@ from dataclasses import replace
 import yaml
 
 from rlher.config.algorithms import DQNConfig
-from rlher.config.training import CheckpointConfig, EngineConfig, EvalConfig, HerConfig, TrainConfig
+from rlher.config.her import HerConfig
+from rlher.config.training import CheckpointConfig, EngineConfig, EvalConfig, TrainConfig
 from rlher.tuning.recipe import recipe_text
 from tests.support.small_search import bit_flipping
 

@@ -11,8 +11,8 @@ import pytest
 from optuna.trial import TrialState
 
 from rlher.cli import overrides
-from rlher.tuning.shared_study import counted_trials, requeue
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study import counted_trials, requeue
+from rlher.tuning.study_storage import open_storage
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
 from tests.support.workers import wait_for
 

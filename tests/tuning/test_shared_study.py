@@ -6,7 +6,7 @@ import pytest
 from optuna.study import StudyDirection
 
 from rlher.tuning.errors import StudyMismatch
-from rlher.tuning.shared_study import (
+from rlher.tuning.study import (
     count_unstarted,
     counted_trials,
     fail_and_requeue,
@@ -14,7 +14,7 @@ from rlher.tuning.shared_study import (
     open_study,
     requeue,
 )
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study_storage import open_storage
 from tests.support.workers import new_study
 
 

@@ -11,11 +11,11 @@ import sqlalchemy
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning import storage
+from rlher.tuning import study_storage
 from rlher.tuning.errors import StorageError
 from rlher.tuning.launchers import LocalWorker
-from rlher.tuning.shared_study import counted_trials
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study import counted_trials
+from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import WorkerSpec, run_worker
 from tests.support.postgres import Postgres
@@ -71,14 +71,14 @@ def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path, monkeyp
 
 
 def test_calls_are_not_repeated_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "RETRY_SECONDS", 0.3)
+    monkeypatch.setattr(study_storage, "RETRY_SECONDS", 0.3)
     study, _ = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
 
     def fail(connection, cursor, statement, *_) -> None:
         raise sqlalchemy.exc.OperationalError("select", {}, Exception("server closed"))
 
     sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", fail)
-    with pytest.raises((sqlalchemy.exc.OperationalError, storage.StorageInternalError)):
+    with pytest.raises((sqlalchemy.exc.OperationalError, study_storage.StorageInternalError)):
         study.get_trials()
 
 

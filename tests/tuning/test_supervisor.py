@@ -14,8 +14,8 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.tuning.launchers import LocalWorker
-from rlher.tuning.shared_study import counted_trials, open_study, requeue
-from rlher.tuning.storage import open_storage
+from rlher.tuning.study import counted_trials, open_study, requeue
+from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import REASON, load_study, run_worker
 from tests.support.workers import TOTAL, new_study, no_progress, require_complete, wait_for

@@ -11,6 +11,8 @@ from rlher.analysis.html.media import EmbeddedFile, embed_all
 from rlher.analysis.tables import percent
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
+from rlher.evaluation.metrics import SOLVED
+from rlher.tuning.scoring import format_steps
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""
@@ -87,7 +89,7 @@ def _candidate_row(candidate: dict[str, Any]) -> dict[str, str]:
         "final success": percent(float(np.mean(candidate["success"]))),
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        "steps to 90%": f"{candidate['steps']:,.0f}",
+        f"steps to {SOLVED}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
         "difference to baseline": "" if is_baseline else f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]",
         "parameters": " ".join(f"{key}={value}" for key, value in candidate["params"].items()),
     }

@@ -15,12 +15,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlher.core.console import escape_control
+from rlher.evaluation.metrics import SOLVED
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
 from rlher.tuning.scoring import format_steps, has_score, score_of
-from rlher.tuning.shared_study import counted_trials
+from rlher.tuning.study import counted_trials
 from rlher.tuning.worker import REASON
 
-COLUMNS = ("success", "90 % at", "return")
+COLUMNS = ("success", f"{SOLVED}% at", "return")
 MAX_BEST = 5
 STATES = {
     TrialState.COMPLETE: "done",

@@ -12,7 +12,7 @@ import optuna
 import pytest
 from optuna.study import Study
 
-from rlher.tuning.progress import StudyProgress
+from rlher.tuning.live_table import StudyProgress
 from rlher.tuning.scoring import SCORE_KEYS
 from tests.support.small_search import OPTIMIZE, SMALL
 
@@ -54,7 +54,7 @@ def test_steps_to_90_percent_of_trials_that_did_not_get_there(
     progress = StudyProgress(study, "search", total=1, enabled=True)
     study.add_trials(completed_study(80, reached).trials)
     progress.update()
-    assert f"90 % at {shown} " in capsys.readouterr().err
+    assert f"90% at {shown} " in capsys.readouterr().err
 
 
 def test_reruns_are_named_by_the_trial_they_repeat(capsys: pytest.CaptureFixture) -> None:
