@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.layout import ACHIEVED, Layout, as_bytes, field_as_bytes, pairs_as_bytes
+from rlher.her.layout import ACHIEVED, Layout, as_bytes, pairs_as_bytes
 from rlher.her.ring import Ring
 
 Indices = NDArray[np.integer[Any]]
@@ -21,8 +21,6 @@ ARRAYS = {name: "rows_used" for name in ROW_ARRAYS} | {
     "episode_goal": "episodes_used",
 }
 """Names of the arrays, each one block per environment, and the ring's attribute that counts the items written."""
-
-VIEWS = ("_achieved_bytes", "_pairs_as_bytes")
 
 MOVED_AT_ONCE = 65_536
 """Rows copied in one call: NumPy takes a temporary copy where source and target overlap."""
@@ -66,16 +64,15 @@ class TransitionArrays:
             self._reserve()
 
     def _reserve(self) -> None:
-        for name in (*ARRAYS, *VIEWS):  # of an attempt that failed
+        for name in (*ARRAYS, "_pairs_as_bytes"):  # of an attempt that failed
             self.__dict__.pop(name, None)
         self._rings = [Ring(env, self.capacity, self.spare) for env in range(self.n_envs)]
         rows = self.n_envs * self._rings[0].n_rows
         episodes = self.n_envs * self._rings[0].n_episodes
         self.rows = np.zeros(rows, dtype=self.layout.row)
-        # Items without fields are read in half the time, and two consecutive rows faster than one after the other.
-        self._achieved_bytes = field_as_bytes(self.rows, ACHIEVED) if self.layout.in_row else None
-        self._pairs_as_bytes = pairs_as_bytes(self.rows)
-        self.achieved = self.rows[ACHIEVED] if self.layout.in_row else self.layout.achieved_goals(rows)
+        self._pairs_as_bytes = pairs_as_bytes(self.rows)  # two consecutive rows are read faster than one by one
+        # In an array of its own, because goals of virtual transitions are read from rows all over the storage.
+        self.achieved = self.layout.achieved_goals(rows)
         self.slot_row = np.zeros(self.n_envs * self.capacity, dtype=np.int64)
         self.first = np.zeros(episodes, dtype=np.int64)
         self.last = np.zeros(episodes, dtype=np.int64)
@@ -110,24 +107,19 @@ class TransitionArrays:
         """Return (n, 2) packed rows: those at ``rows``, and the next ones."""
         return self._pairs_as_bytes[rows].view(self.layout.row).reshape(len(rows), 2)
 
-    def achieved_at(self, rows: Indices) -> NDArray:
-        """Return (n, …) what was achieved at those (n,) rows, at the environment's precision."""
-        if self._achieved_bytes is None:
-            return self.achieved.take(rows, axis=0)
-        dtype, shape = self.layout.achieved
-        return self._achieved_bytes[rows].view(dtype).reshape(*rows.shape, *shape)
-
-    def achieved_in(self, packed: NDArray, rows: Indices) -> NDArray:
+    def achieved_in(self, packed: NDArray, rows: Indices, exact: bool = False) -> NDArray:
         """Return what was achieved at rows of which the packed form is already read.
 
         :param packed: (n,) packed rows.
         :param rows: (n,) their indices.
+        :param exact: at the environment's precision; False: that of a sample is enough.
         """
-        return packed[ACHIEVED] if self.layout.in_row else self.achieved.take(rows, axis=0)
+        in_row = self.layout.exact_in_row if exact else self.layout.in_row
+        return packed[ACHIEVED] if in_row else self.achieved.take(rows, axis=0)
 
     def goals_achieved(self, rows: Indices) -> NDArray:
         """Return what was achieved at those rows, with the type and shape of desired goals."""
-        found = self.achieved_at(rows)
+        found = self.achieved.take(rows, axis=0)
         if self.layout.achieved == self.layout.goal:
             return found
         dtype, shape = self.layout.goal
@@ -150,23 +142,13 @@ class TransitionArrays:
     def copy_rows(self, source: int, target: int, count: int) -> None:
         """Copy ``count`` rows from ``source`` on to ``target`` on; the two ranges may overlap."""
         starts = range(0, count, MOVED_AT_ONCE)
-        for name in self._arrays_by_row():
-            array = getattr(self, name)
-            array = array if name == "infos" else as_bytes(array)
+        for array in (getattr(self, name) for name in ROW_ARRAYS):
+            if array is None:
+                continue
+            array = array if array.dtype == object else as_bytes(array)
             for start in starts if target < source else reversed(starts):
                 stop = min(start + MOVED_AT_ONCE, count)
                 array[target + start : target + stop] = array[source + start : source + stop]
-
-    def _arrays_by_row(self) -> list[str]:
-        return [name for name in ROW_ARRAYS if name in self._stored()]
-
-    def _stored(self) -> list[str]:
-        """List the arrays in use; ``achieved`` may be a view of ``rows``."""
-        return [
-            name
-            for name in ARRAYS
-            if getattr(self, name) is not None and not (name == "achieved" and self.layout.in_row)
-        ]
 
     # ---------------------------------------------------------------------------------------------- pickling
 
@@ -177,13 +159,14 @@ class TransitionArrays:
                 block[: getattr(ring, ARRAYS[name])]
                 for block, ring in zip(np.split(getattr(self, name), self.n_envs), self.rings, strict=True)
             ]
-            for name in self._stored()
+            for name in ARRAYS
+            if getattr(self, name) is not None
         }
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the part of each array that has been written to."""
         written = self.written()
-        kept = {key: value for key, value in self.__dict__.items() if key not in (*ARRAYS, *VIEWS)}
+        kept = {key: value for key, value in self.__dict__.items() if key not in (*ARRAYS, "_pairs_as_bytes")}
         return kept | {"written": written}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

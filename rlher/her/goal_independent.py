@@ -55,6 +55,8 @@ class GoalIndependentReward:
 
     def __init__(self, keep: bool, done_rule: DoneRule, compute: Compute) -> None:
         self.keep, self.done_rule, self.compute = keep, done_rule, compute
+        # Whether anything depends on the rewards under the original goals.
+        self.is_needed = keep or done_rule.mode in ("auto", "success")
         self.reset()
 
     def reset(self) -> None:
@@ -63,11 +65,6 @@ class GoalIndependentReward:
         self.is_zero = True  # whether compute_reward explained all rewards so far
         self.sparse = SparseReward()
         self.done_rule.reset(self.sparse)
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether anything depends on the rewards under the original goals."""
-        return self.keep or self.done_rule.mode in ("auto", "success")
 
     def compute_goal_independent_rewards(self, storage: Storage) -> None:
         """Process the transitions added since the last call, in batches.
@@ -88,7 +85,7 @@ class GoalIndependentReward:
 
     def _process(self, storage: Storage, rows: Indices) -> None:
         packed = storage.rows.take(rows)
-        achieved = storage.achieved_at(rows + 1)
+        achieved = storage.achieved.take(rows + 1, axis=0)
         # The environment pays for the goal it shows after the step, which PointMaze may just have moved.
         desired = storage.goals(rows + 1, packed["_episode"])
         infos = None if storage.infos is None else storage.infos[rows]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 ACHIEVED, GOAL = "achieved_goal", "desired_goal"
 
 IN_ROW = 64
-"""Largest achieved goal, in bytes, that is stored in the rows; a larger one, such as an image, has its own array."""
+"""Largest achieved goal, in bytes, that is stored in the rows, too: a sample then needs one look-up less."""
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Layout:
     :param keys: keys of the observation other than the goals.
     :param achieved: type and shape of an achieved goal.
     :param goal: type and shape of a desired goal.
-    :param in_row: whether achieved goals are stored in the rows.
+    :param in_row: whether achieved goals are stored in the rows, too, with the type of a sample.
     """
 
     row: np.dtype
@@ -39,7 +39,7 @@ class Layout:
         parts = {key: (sample_dtype(space.dtype), _shape(space)) for key, space in observation_space.spaces.items()}
         keys = [key for key in parts if key not in (ACHIEVED, GOAL)]
         goals = {key: (np.dtype(observation_space[key].dtype), parts[key][1]) for key in (ACHIEVED, GOAL)}
-        dtype, shape = goals[ACHIEVED]
+        dtype, shape = parts[ACHIEVED]
         in_row = dtype.itemsize * int(np.prod(shape)) <= IN_ROW
         own: list[tuple] = [
             ("_action", sample_dtype(action_space.dtype), (int(np.prod(action_space.shape or 1)),)),
@@ -54,8 +54,13 @@ class Layout:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row, its achieved goal included."""
-        return self.row.itemsize + (0 if self.in_row else self.achieved_goals(1).nbytes)
+        """Bytes of one row and its achieved goal."""
+        return self.row.itemsize + self.achieved_goals(1).nbytes
+
+    @property
+    def exact_in_row(self) -> bool:
+        """Whether achieved goals are stored in the rows at the environment's precision."""
+        return self.in_row and self.achieved[0] == sample_dtype(self.achieved[0])
 
     def goals(self, *shape: int) -> NDArray:
         """Return zeros of that shape, each a desired goal."""
@@ -75,12 +80,6 @@ def as_bytes(array: NDArray) -> NDArray:
     """Return a view of an array's rows as items without fields, which NumPy copies ten times faster."""
     flat = array.reshape(len(array), -1)
     return flat.view(np.dtype((np.void, flat.shape[1] * flat.itemsize)))[:, 0]
-
-
-def field_as_bytes(rows: NDArray, name: str) -> NDArray:
-    """Return a view of one field of packed rows as items without fields."""
-    dtype, offset = rows.dtype.fields[name][:2]  # type: ignore[index]
-    return np.ndarray(len(rows), np.dtype((np.void, dtype.itemsize)), rows, offset, (rows.dtype.itemsize,))
 
 
 def pairs_as_bytes(rows: NDArray) -> NDArray:

@@ -244,7 +244,7 @@ class Energy(_Tree):
             if len(episodes):
                 lengths, slots = self._lengths_and_slots(ring, episodes)
                 rows = self.storage.rows_of(slots)
-                before, after = (self.storage.achieved_at(at).astype(np.float64) for at in (rows, rows + 1))
+                before, after = (self.storage.achieved.take(at, axis=0).astype(np.float64) for at in (rows, rows + 1))
                 squared = ((after - before).reshape(len(rows), -1) ** 2).sum(axis=1)
                 self.energy[episodes] = np.minimum(np.add.reduceat(squared, np.cumsum(lengths) - lengths), LARGEST)
 

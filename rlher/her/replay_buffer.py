@@ -227,7 +227,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :raises ValueError: ``batch_size`` is no whole number of at least 1.
         :raises RuntimeError: nothing is stored yet; with ``relabel="sb3"``, no episode has ended yet.
         """
-        validation.validate_integer("batch_size", batch_size, 1)
+        if type(batch_size) is not int or batch_size < 1:
+            validation.validate_integer("batch_size", batch_size, 1)
         if self.storage.n_drawable == 0:
             raise RuntimeError(self._empty_message())
         virtual = int(self.her_ratio * batch_size)

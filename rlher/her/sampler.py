@@ -15,7 +15,7 @@ from rlher.her.strategies import KEEP, STRATEGIES, Draw, GoalSelectionStrategy
 
 
 class Drawn(NamedTuple):
-    """A batch in NumPy: real transitions first, then virtual ones. Goals have the environment's precision.
+    """A batch in NumPy: real transitions first, then virtual ones.
 
     :param now: (batch,) packed rows: observation and action.
     :param after: (batch,) packed rows: the observation after the step, or after ``n_steps`` steps.
@@ -102,7 +102,8 @@ class HindsightSampler:
             drawn, n_real = drawn._replace(next_goals=drawn.goals, virtual=drawn.goals), 0
         if n_real < len(rows):
             infos = None if storage.infos is None else storage.infos[rows[n_real:]]
-            outcome = self._outcome(now[n_real:], next_achieved[n_real:], drawn.virtual, infos, drawn.is_original)
+            outcomes = storage.achieved_in(after[n_real:], next_rows[n_real:], exact=True)
+            outcome = self._outcome(now[n_real:], outcomes, drawn.virtual, infos, drawn.is_original)
             rewards[n_real:], dones[n_real:] = outcome
         return Drawn(now, after, achieved, next_achieved, drawn.goals, drawn.next_goals, rewards, dones, None)
 
@@ -126,7 +127,7 @@ class HindsightSampler:
             infos = None if storage.infos is None else storage.infos[flat[cut:]]
             virtual = np.repeat(drawn.virtual, self.n_steps, axis=0)
             is_original = None if drawn.is_original is None else np.repeat(drawn.is_original, self.n_steps)
-            outcomes = storage.achieved_at(flat[cut:] + 1)
+            outcomes = storage.achieved.take(flat[cut:] + 1, axis=0)
             rewards[cut:], dones[cut:] = self._outcome(steps[cut:], outcomes, virtual, infos, is_original)
         shape = inside.shape
         returns, ended, taken = sum_rewards(rewards.reshape(shape), dones.reshape(shape), inside, self.gamma)

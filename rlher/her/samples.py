@@ -1,7 +1,7 @@
 """Batches as tensors, in the form that SB3's algorithms take, on any device."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -44,27 +44,28 @@ def to_tensors(drawn: Drawn, keys: Sequence[str], env: VecNormalize | None) -> H
     :param keys: keys of the observation other than the goals.
     :param env: normalises observations and rewards; None: they stay as they are.
     """
-    obs: dict[str, NDArray] = {key: drawn.now[key] for key in keys}
-    next_obs: dict[str, NDArray] = {key: drawn.after[key] for key in keys}
+    now, after, goals = drawn.now, drawn.after, _for_tensor(drawn.goals)
+    moved = drawn.next_goals is not drawn.goals
+    obs: dict[str, Any] = {key: now[key] for key in keys}
+    next_obs: dict[str, Any] = {key: after[key] for key in keys}
     obs[ACHIEVED], next_obs[ACHIEVED] = _for_tensor(drawn.achieved), _for_tensor(drawn.next_achieved)
-    obs[GOAL] = _for_tensor(drawn.goals)
-    if env is not None or drawn.next_goals is not drawn.goals:
-        next_obs[GOAL] = _for_tensor(drawn.next_goals)
+    obs[GOAL], next_obs[GOAL] = goals, _for_tensor(drawn.next_goals) if moved else goals
     rewards = drawn.rewards.reshape(-1, 1)
     if env is not None:
-        obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
+        obs, next_obs = dict(env.normalize_obs(obs)), dict(env.normalize_obs(next_obs))
+        moved = True
         rewards = env.normalize_reward(rewards).astype(np.float32)
+    for key in obs:
+        obs[key] = th.from_numpy(obs[key])
+        next_obs[key] = th.from_numpy(next_obs[key]) if moved or key != GOAL else obs[key]
     discounts = drawn.discounts
-    observations = {key: th.from_numpy(value) for key, value in obs.items()}
-    next_observations = {key: th.from_numpy(value) for key, value in next_obs.items()}
-    next_observations.setdefault(GOAL, observations[GOAL])
     return HerReplayBufferSamples(
-        observations=observations,
-        actions=th.from_numpy(drawn.now["_action"]),
-        next_observations=next_observations,
-        dones=th.from_numpy(drawn.dones.reshape(-1, 1)),
-        rewards=th.from_numpy(rewards),
-        discounts=None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),
+        obs,
+        th.from_numpy(now["_action"]),
+        next_obs,
+        th.from_numpy(drawn.dones.reshape(-1, 1)),
+        th.from_numpy(rewards),
+        None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),
     )
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.layout import ACHIEVED
 from rlher.her.manifest import UnsuitableFolder
 from rlher.her.storage import Storage
 
@@ -27,12 +26,11 @@ def pack(storage: Storage, spans: list[tuple[int, int]]) -> dict[str, NDArray]:
         positions = _positions(pieces)
         arrays |= {
             f"rows{env}": storage.rows.take(positions),
+            f"achieved{env}": storage.achieved.take(positions, axis=0),
             f"goals{env}": storage.goals(positions, np.repeat(owners, steps + 1)),
             f"pieces{env}": pieces.astype(np.int64),
             f"start{env}": np.array(start),
         }
-        if not storage.layout.in_row:
-            arrays[f"achieved{env}"] = storage.achieved_at(positions)
     return arrays
 
 
@@ -42,8 +40,7 @@ def unpack(storage: Storage, env: int, arrays: Any) -> None:
     :raises UnsuitableFolder: their types or shapes are those of other spaces.
     :raises ValueError: the part is inconsistent.
     """
-    rows, goals, pieces = (arrays[f"{name}{env}"] for name in ("rows", "goals", "pieces"))
-    achieved = arrays[f"achieved{env}"] if f"achieved{env}" in arrays else rows[ACHIEVED]
+    rows, achieved, goals, pieces = (arrays[f"{name}{env}"] for name in ("rows", "achieved", "goals", "pieces"))
     rows.dtype.names = tuple(RENAMED.get(name, name) for name in rows.dtype.names)
     _validate_types(storage, rows, achieved, goals)
     if not len(pieces):
@@ -55,12 +52,7 @@ def unpack(storage: Storage, env: int, arrays: Any) -> None:
     inside.append(_all_within(owners, ring.base_episode, ring.n_episodes))
     if not all(inside) or (steps < 1).any() or {len(rows), len(achieved), len(goals)} != {len(positions)}:
         raise ValueError("its pieces are inconsistent")
-    if rows.dtype == storage.rows.dtype:
-        storage.rows[positions] = rows
-    else:
-        for name in storage.rows.dtype.names or ():
-            storage.rows[name][positions] = rows[name]
-    storage.achieved[positions] = achieved
+    storage.rows[positions], storage.achieved[positions] = rows, achieved
     if storage.row_goal is not None:
         storage.row_goal[positions] = goals
     ends = np.cumsum(steps + 1)
@@ -76,13 +68,10 @@ def _validate_types(storage: Storage, rows: NDArray, achieved: NDArray, goals: N
     def fits(found: np.dtype, wanted: np.dtype) -> bool:
         return found == wanted or (found == np.float32 and wanted == np.float64)
 
-    layout, own = storage.layout, storage.rows.dtype
-    goal, desired = layout.achieved, layout.goal
-    same_goals = fits(achieved.dtype, goal[0]) and fits(goals.dtype, desired[0])
-    same_shapes = achieved.shape[1:] == goal[1] and goals.shape[1:] == desired[1]
-    names = [name for name in own.names or () if name != ACHIEVED]
-    same_rows = [name for name in rows.dtype.names or () if name != ACHIEVED] == names
-    if not (same_goals and same_shapes and same_rows and all(rows.dtype[name] == own[name] for name in names)):
+    achieved_goal, goal = storage.layout.achieved, storage.layout.goal
+    same_types = fits(achieved.dtype, achieved_goal[0]) and fits(goals.dtype, goal[0])
+    same_shapes = achieved.shape[1:] == achieved_goal[1] and goals.shape[1:] == goal[1]
+    if not (rows.dtype == storage.rows.dtype and same_types and same_shapes):
         raise UnsuitableFolder(OTHER_SPACES)
 
 

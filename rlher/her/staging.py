@@ -18,11 +18,12 @@ class Stage:
     def __init__(self, layout: Layout, n_envs: int) -> None:
         self.n_envs = n_envs
         self.rows = np.zeros(n_envs, dtype=layout.row)
-        self.achieved = self.rows[ACHIEVED] if layout.in_row else layout.achieved_goals(n_envs)
+        self.achieved = layout.achieved_goals(n_envs)
         self.goal = layout.goals(n_envs)
         views = {name: self.rows[name] for name in layout.row.names or ()}
         self.fields = {name: view for name, view in views.items() if name.startswith("_")}
-        self._observation = [(key, views[key]) for key in layout.keys] + [(ACHIEVED, self.achieved), (GOAL, self.goal)]
+        self._observation = [(name, view) for name, view in views.items() if not name.startswith("_")]
+        self._observation += [(ACHIEVED, self.achieved), (GOAL, self.goal)]
         raw = self.rows.view(np.uint8).reshape(n_envs, layout.row.itemsize)
         compared = [raw[:, : layout.row.fields["_action"][1]], self.goal]  # type: ignore[index]
         self._compared = compared if layout.in_row else [*compared, self.achieved]

@@ -64,9 +64,10 @@ class Storage(TransitionArrays):
     def _prepare_stage(self) -> None:
         self._stage = stage = Stage(self.layout, self.n_envs)
         self._quick = self._lag = 0  # steps that need no bookkeeping: still to come, and not yet in the rings
-        self._byte_views = [(as_bytes(self.rows), as_bytes(stage.rows))]
-        if not self.layout.in_row:
-            self._byte_views.append((as_bytes(self.achieved), as_bytes(stage.achieved)))
+        self._byte_views = [
+            (as_bytes(self.rows), as_bytes(stage.rows)),
+            (as_bytes(self.achieved), as_bytes(stage.achieved)),
+        ]
         self._row = np.zeros(self.n_envs, dtype=np.int64)
 
     def empty(self, capacity: int, spare: int) -> "Storage":
@@ -122,11 +123,11 @@ class Storage(TransitionArrays):
         into[...] = action if action.shape == into.shape else action.reshape(into.shape)
         fields["_reward"][...] = reward
         fields["_terminated"][...] = terminated
-        rows, staged = self._byte_views[0]
+        (rows, staged), (achieved, staged_achieved) = self._byte_views
         rows[before] = staged
         stage.observe(next_obs)
-        for array, staged in self._byte_views:
-            array[self._row] = staged
+        rows[self._row] = staged
+        achieved[self._row] = staged_achieved
         self._lag += 1
         self._quick -= 1
         self._before = stage.observed()
@@ -319,9 +320,8 @@ class Storage(TransitionArrays):
     @property
     def n_drawable(self) -> int:
         """Transitions that can be drawn, over all environments."""
-        if self.sample_running:
-            return self.count
-        return self.count - sum(self.running_steps(ring) for ring in self.rings)
+        running = 0 if self.sample_running else sum(self.running_steps(ring) for ring in self.rings)
+        return self.count - running
 
     def drawable(self, ring: Ring) -> tuple[int, int]:
         """Return the range of numbers of a ring's transitions that can be drawn."""
