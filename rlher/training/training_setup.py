@@ -68,6 +68,7 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
         yield TrainingSetup(config, model, envs, normalizer, notes)
     finally:
         envs.close()
+        th.set_flush_denormal(False)
 
 
 def _validate(config: TrainConfig) -> None:
