@@ -3,6 +3,8 @@
 import csv
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -241,34 +243,32 @@ def test_models_by_steps_are_those_of_their_evaluation(rlher, run: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "named"),
     [
-        (("--checkpoint", "70"), "no model after 70 steps; nearest: 40 and 80 (of 3)"),
-        (("--checkpoint", "5000"), "nearest: 80 and 120"),
-        (("--checkpoint", "bets"), "did you mean 'best'"),
-        (("--checkpoint", "../secret"), "neither best, last, auto nor a number"),
-        (("--grid", "3by2"), "such as 3x2"),
-        (("--grid", "0x2"), "such as 3x2"),
-        (("--width", "3"), "at least 64"),
-        (("--video", "film.avi"), ".mp4"),
-        (("--video", "/proc/film.mp4"), "cannot write /proc/film.mp4"),
+        (("--checkpoint", "70"), {"70", "40", "80"}),
+        (("--checkpoint", "5000"), {"5,000", "80", "120"}),
+        (("--checkpoint", "bets"), {"checkpoint=bets", "'best'"}),
+        (("--checkpoint", "../secret"), {"checkpoint=../secret"}),
+        (("--grid", "3by2"), {"grid=3by2", "3x2"}),
+        (("--grid", "0x2"), {"grid=0x2", "3x2"}),
+        (("--width", "3"), {"width=3", "64"}),
+        (("--video", "film.avi"), {"video=film.avi", ".mp4"}),
+        (("--video", "/proc/film.mp4"), {"/proc/film.mp4"}),
     ],
 )
-def test_mistakes_are_reported(rlher, run: Path, words: tuple[str, ...], told: str) -> None:
-    done = rlher("enjoy", str(run), "--episodes", "1", *words)
+def test_invalid_arguments_are_reported(rlher, run: Path, arguments: tuple[str, ...], named: set[str]) -> None:
+    done = rlher("enjoy", str(run), "--episodes", "1", *arguments)
     assert done.code == 2
-    assert told in done.err
+    assert named <= set(re.findall(r"[\w./=',-]*[\w']", done.err.replace(str(run), "")))
     assert "Traceback" not in done.err
 
 
-def test_a_run_without_models_by_steps_says_how_to_keep_them(rlher, run: Path, tmp_path: Path) -> None:
-    import shutil
-
+def test_a_run_without_kept_models_names_the_key_that_keeps_them(rlher, run: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     shutil.copytree(run, bare, ignore=shutil.ignore_patterns("models"))
     done = rlher("enjoy", str(bare), "--checkpoint", "40")
     assert done.code == 2
-    assert "only best and last: train with eval.keep_models=true" in done.err
+    assert "eval.keep_models=true" in done.err
 
 
 # ---------------------------------------------------------------------------------------------- what draws

@@ -20,6 +20,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import atomic_write, write_text
 from rlher.runs import lookup, run_folder
+from rlher.runs.run_folder import MissingModel
 from tests.conftest import mounted
 
 
@@ -53,6 +54,7 @@ CREATE = """
 import sys, time
 from pathlib import Path
 from rlher.runs import lookup, run_folder
+from rlher.runs.run_folder import MissingModel
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -99,6 +101,18 @@ def test_a_clock_put_back_makes_no_old_run_the_newest(tmp_path: Path, file: str)
         (folder / file).touch()
         os.utime(folder / file, (stamp, stamp))
     assert lookup.find(None, str(tmp_path)).folder == new
+
+
+@pytest.mark.parametrize("steps", [(), (40, 80, 120)])
+def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple[int, ...]) -> None:
+    run = run_folder.create(config(tmp_path))
+    (run.folder / "models").mkdir()
+    for count in steps:
+        (run.folder / f"models/{count}.zip").touch()
+        assert run.choose_model(str(count), ("best",)) == str(count)
+    with pytest.raises(MissingModel) as caught:
+        run.choose_model("70", ("best",))
+    assert caught.value.available == list(steps)
 
 
 DAMAGE = [
