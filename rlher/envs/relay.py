@@ -94,3 +94,9 @@ class RelayGoals(gym.Wrapper):
             "achieved_goal": np.concatenate([observation["achieved_goal"] - self._origin, hand]),
             "desired_goal": np.concatenate(slots),
         }
+
+
+def task_goals(observation: Observation, relay: RelayConfig) -> Observation:
+    """Return an observation with the goals of the task alone, in the environment's coordinates."""
+    size = len(relay.origin)
+    return {**observation, **{key: observation[key][:size] + relay.origin for key in ("achieved_goal", "desired_goal")}}

@@ -7,7 +7,7 @@ import pytest
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.envs.relay import RelayGoals
+from rlher.envs.relay import RelayGoals, task_goals
 
 ORIGIN = np.array([1.0, -2.0])
 
@@ -123,3 +123,10 @@ def test_switches_with_the_probability_it_is_given():
 def test_an_environment_without_positions_is_refused():
     with pytest.raises(UserError, match=r"env\.relay\.hand"):
         make_env(EnvConfig(id="FetchReach-v4", reward_range=[-1.0, 0.0], relay=RelayConfig(enabled=True)))
+
+
+def test_the_task_goals_are_the_environment_s_own():
+    for seen, _, _, plain in play(wrapped(training=False), 20):
+        restored = task_goals(seen, relay())
+        for key in ("achieved_goal", "desired_goal"):
+            np.testing.assert_allclose(restored[key], plain[key])

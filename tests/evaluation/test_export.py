@@ -107,6 +107,18 @@ def test_untrained_critics_are_reported_where_sb3_lacks_layer_norm(rlher) -> Non
     assert caveat in (folder / "README.md").read_text()
 
 
+def test_a_maze_with_repeated_actions(rlher) -> None:
+    words = ("algo=td3", "env=PointMaze_UMaze-v3", "recipe=null", *TINY, "total_timesteps=100", "env.action_repeat=5")
+    agent = exported(rlher, *words)
+    require_same_elsewhere(agent)
+    assert "range(5)" in (agent[1] / "play.py").read_text()
+
+
+def test_relay_agents_play_the_plain_task(rlher) -> None:
+    words = ("algo=ddpg", "env=FetchPush-v4", "recipe=null", *TINY, "total_timesteps=100", "env.relay.enabled=true")
+    require_same_elsewhere(exported(rlher, *words))
+
+
 @pytest.mark.parametrize(("algo", "env"), [("ddpg", "FetchReach-v4"), ("sac", "parking-classic")])
 def test_environments_of_others_are_made_as_they_were(rlher, algo: str, env: str) -> None:
     limit = ("env.max_episode_steps=7", "total_timesteps=60", "eval.freq=30")

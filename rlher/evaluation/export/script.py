@@ -32,7 +32,7 @@ from pathlib import Path
 $imports
 
 HERE = Path(__file__).parent
-${register}env = gym.make($make)
+${wrappers}${register}env = $env
 model = $model(
     $arguments
 )
@@ -60,6 +60,44 @@ def normalised(obs):
 ''')
 
 
+ACTION_REPEAT = Template('''
+class ActionRepeat(gym.Wrapper):
+    """Repeats each action $times times, as in training."""
+
+    def step(self, action):
+        total = 0.0
+        for _ in range($times):
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total += float(reward)
+            if terminated or truncated:
+                break
+        return obs, total, terminated, truncated, info
+
+''')
+
+WIDE_GOALS = Template('''
+ORIGIN = np.array($origin)
+
+
+class WideGoals(gym.ObservationWrapper):
+    """Shows goals as in training: relative to the origin, with an unused slot for the hand."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        spaces = env.observation_space.spaces
+        goal = gym.spaces.Box(-np.inf, np.inf, (2 * len(ORIGIN),), np.float64)
+        self.observation_space = gym.spaces.Dict({**spaces, "achieved_goal": goal, "desired_goal": goal})
+
+    def observation(self, obs):
+        achieved, desired = obs["achieved_goal"] - ORIGIN, obs["desired_goal"] - ORIGIN
+        hand = obs["observation"][$hand] - ORIGIN
+        wide = {"achieved_goal": np.concatenate([achieved, hand]), "desired_goal": np.concatenate([desired, 0 * hand])}
+        return {**obs, **wide}
+
+
+''')
+
+
 def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
     """Return the script.
 
@@ -76,11 +114,13 @@ def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
     arguments = [f"{source.value(plain.policy)},", "env,", *_arguments(config, plain, source)]
     imports = ["import gymnasium as gym", "import numpy as np", *(f"import {module}" for module in modules)]
     model = source.name(type(plain.model))
+    wrappers, made = _wrap(env, f"gym.make({source.value(env.id)}, {source.keywords(options)})")
     return SCRIPT.substitute(
         name=env_file_name(env),
         imports="\n".join([*sorted(imports), *source.imports()]),
         register=register,
-        make=f"{source.value(env.id)}, {source.keywords(options)}",
+        wrappers=wrappers,
+        env=made,
         model=model,
         arguments="\n    ".join(arguments),
         file=file,
@@ -88,6 +128,18 @@ def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
         seen="normalised(obs)" if config.normalize.enabled else "obs",
         success=_success(env, source),
     )
+
+
+def _wrap(env: EnvConfig, made: str) -> tuple[str, str]:
+    """Return the classes that show an environment as it was in training, and the expression that builds it."""
+    classes = ""
+    if env.action_repeat > 1:
+        classes, made = ACTION_REPEAT.substitute(times=env.action_repeat), f"ActionRepeat({made})"
+    if env.relay.enabled:
+        first, end = env.relay.hand
+        classes += WIDE_GOALS.substitute(origin=env.relay.origin, hand=f"{first}:{end}")
+        made = f"WideGoals({made})"
+    return classes, made
 
 
 class SourceWriter:

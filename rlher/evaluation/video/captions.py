@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from rlher.config.environment import EnvConfig
+from rlher.envs.relay import task_goals
 from rlher.evaluation.rollout import Episode, Observation
 
 FONT_SIZE, LINE_HEIGHT, MARGIN = 13, 17, 6
@@ -80,6 +81,8 @@ def goal_text(config: EnvConfig, env: gym.Env) -> GoalText:
         return lambda observation: _reward_text(config, env, observation)
     if isinstance(desired, gym.spaces.Box) and (desired.low == 0).all() and (desired.high == 1).all():
         return _bits_text
+    if config.relay.enabled:
+        return lambda observation: _distance_text(task_goals(observation, config.relay))
     return _distance_text
 
 
