@@ -1,4 +1,4 @@
-"""Goals made of slots, of which each goal uses one: what relay sub-goals (``rlher.envs.relay``) need of the buffer."""
+"""Virtual goals made of slots, of which each goal uses one, for relay sub-goals (``rlher.envs.relay``)."""
 
 from collections.abc import Sequence
 

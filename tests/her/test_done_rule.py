@@ -1,4 +1,4 @@
-"""What a new goal does to reward and done."""
+"""Reward and done of virtual transitions."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtua
 
 
 def virtual(batch):
-    """Achieved before and after, goal, reward and done of the virtual transitions."""
+    """Return achieved goals before and after, goals, rewards and dones of the virtual transitions."""
     before, after = (x["achieved_goal"][1:, 0].numpy() for x in (batch.observations, batch.next_observations))
     goal = batch.observations["desired_goal"][1:, 0].numpy()
     assert (goal == batch.next_observations["desired_goal"][1:, 0].numpy()).all()
@@ -20,7 +20,7 @@ def virtual(batch):
 
 
 def play_success_and_crash(buffer):
-    """Twenty episodes of five steps: even ones end at their goal, odd ones in a crash that costs 5 more."""
+    """Play twenty episodes of five steps: even ones end at their goal, odd ones in a crash that costs 5 more."""
     player = Player(buffer)
     for episode in range(20):
         success = episode % 2 == 0
@@ -67,7 +67,7 @@ def test_done_can_be_forced(mode):
     assert (done == (np.isin(after, ended) if mode == "keep" else 0)).all()
 
 
-def test_where_success_does_not_end_episodes_done_stays():
+def test_done_stays_where_success_does_not_end_episodes():
     buffer = make_buffer(**MANY)
     player = Player(buffer)
     for step in range(100):
@@ -89,7 +89,7 @@ def test_time_outs_are_bootstrapped_and_can_be_made_terminal():
         assert buffer.sample(500).dones.any() == (not handled)
 
 
-def test_rounding_is_not_taken_for_reward():
+def test_rounding_errors_are_not_goal_independent_reward():
     stored = np.array([-1.0000001, -6.0, 1000.001], dtype=np.float32)
     assert goal_independent_part(stored, np.array([-1.0, -1.0, 1000.0])).tolist() == [0.0, -5.0, 0.0]
 
@@ -108,12 +108,12 @@ def test_dense_reward_without_a_threshold_keeps_done():
     assert (done == np.isin(after, ended)).all()
 
 
-def test_threshold_that_float32_cannot_hold():
+def test_success_threshold_without_exact_float32_value():
     rule = DoneRule("success", success_reward=-0.1)
     assert rule.success(np.array([-0.1, -0.11], dtype=np.float32)).tolist() == [True, False]
 
 
-def test_reward_not_written_for_batches_is_looped_over_with_one_warning():
+def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning():
     """SB3 #1337: np.linalg.norm without an axis."""
 
     def single(achieved, desired, info):
@@ -131,8 +131,8 @@ def test_reward_not_written_for_batches_is_looped_over_with_one_warning():
 
 
 @pytest.mark.parametrize("goal_size", [3, 4, 5])
-def test_a_reward_that_reduces_over_the_wrong_axis_is_looped_over(goal_size):
-    """For as many rows as a goal has entries the shape alone does not show it."""
+def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
+    """With as many rows as a goal has entries, the shape is right by accident."""
 
     def wrong_axis(achieved, desired, info):
         return -(np.abs(achieved - desired) > 0.5).any(axis=0).astype(float) if achieved.ndim > 1 else -1.0
@@ -144,7 +144,7 @@ def test_a_reward_that_reduces_over_the_wrong_axis_is_looped_over(goal_size):
     assert reward(goals[:goal_size], 0 * goals[:goal_size]).tolist() == [-1.0] * goal_size
 
 
-def test_a_wrong_shape_in_a_later_call_is_looped_over():
+def test_rewards_of_a_wrong_shape_in_a_later_call_are_computed_row_by_row():
     calls = []
 
     def late(achieved, desired, info):

@@ -1,4 +1,4 @@
-"""In place of SB3's buffer, with SB3's own algorithms and environments."""
+"""The buffer in place of SB3's, with SB3's own algorithms and environments."""
 
 import pickle
 import warnings
@@ -72,8 +72,8 @@ def test_discrete_and_image_goals(space):
 
 
 @pytest.mark.parametrize("options", [{}, {"n_steps": 2, "priority": "td_error"}])
-def test_samples_go_to_another_device(options):
-    """`meta` holds no data, but tensors of it cannot be mixed up with those of the processor."""
+def test_samples_are_on_the_device_of_the_buffer(options):
+    """Tensors of the device `meta` hold no data, but are distinguishable from those of the processor."""
     buffer = make_model(SAC, make_vec_env(bits(continuous=True), 1), steps=0, **options).replay_buffer
     buffer.device = "meta"  # as load_replay_buffer sets it, after the buffer was built
     obs = {key: np.zeros((1, 4)) for key in ("observation", "achieved_goal", "desired_goal")}
@@ -86,7 +86,7 @@ def test_samples_go_to_another_device(options):
 
 @pytest.mark.parametrize("options", [{}, {"n_steps": 2, "priority": "td_error"}])
 @pytest.mark.parametrize("continuous", [True, False])
-def test_a_sample_moves_in_one_copy(options, continuous, monkeypatch):
+def test_a_sample_is_copied_to_a_device_at_once(options, continuous, monkeypatch):
     kind = SAC if continuous else DQN
     buffer = make_model(kind, make_vec_env(bits(continuous=continuous), 1), steps=60, **options).replay_buffer
     sample = buffer.sample(8)
@@ -119,7 +119,7 @@ def test_environments_in_other_processes():
 
 @pytest.mark.parametrize("n_steps", [1, 3])
 @pytest.mark.parametrize("priority", ["uniform", "energy", "td_error"])
-def test_returns_and_priorities_under_an_algorithm_that_knows_of_neither(n_steps, priority):
+def test_sb3_algorithms_train_with_n_step_returns_and_priorities(n_steps, priority):
     env = make_vec_env(bits(continuous=True), 1)
     model = make_model(SAC, env, n_steps=n_steps, gamma=0.99, priority=priority)
     batch = model.replay_buffer.sample(16)
@@ -147,7 +147,7 @@ def test_model_and_buffer_are_saved_and_loaded(tmp_path, truncate):
         loaded.replay_buffer.set_env(env)
 
 
-def test_a_pickled_buffer_carries_no_environment_and_says_what_it_lacks():
+def test_a_pickled_buffer_has_no_environment_and_asks_for_one():
     model = make_model(SAC, make_vec_env(bits(continuous=True), 1))
     again = pickle.loads(pickle.dumps(model.replay_buffer))
     assert again.env is None
@@ -156,7 +156,7 @@ def test_a_pickled_buffer_carries_no_environment_and_says_what_it_lacks():
 
 
 class Line(BitFlippingEnv):
-    """A goal on a line, of a size that a normaliser must change, rewarded if it is met within 1."""
+    """An environment with goals on a line, reached within 1, and too large to stay as they are when normalised."""
 
     def __init__(self):
         super().__init__(n_bits=2, continuous=True)
@@ -183,7 +183,7 @@ class Line(BitFlippingEnv):
 
 
 class KeepsRawEnds(VecNormalize):
-    """A normaliser that hands on final observations as they were."""
+    """A normaliser that adds the raw final observations to infos."""
 
     def step_wait(self):
         obs, rewards, dones, infos = super().step_wait()
@@ -194,7 +194,7 @@ class KeepsRawEnds(VecNormalize):
 
 @pytest.mark.parametrize("clip", [10.0, 0.5])
 def test_rewards_are_computed_on_raw_goals_under_normalisation(clip):
-    """SB2 #794. With a narrow clip SB3's way back from normalised final observations loses them."""
+    """SB2 #794; with a narrow clip SB3 cannot recover final observations from normalised ones."""
     inner = DummyVecEnv([Line])
     env = KeepsRawEnds(inner, norm_reward=False, clip_obs=clip)
     ends = []
@@ -303,7 +303,7 @@ def test_sb3_semantics_with_priorities_draw_from_finished_episodes(priority):
     assert len(set(slots.tolist())) == 62 + 43
 
 
-def test_it_can_be_sampled_from_the_first_step_on():
+def test_samples_are_possible_from_the_first_step_on():
     """SB3's "Unable to sample before the end of the first episode" (rl-baselines3-zoo #433)."""
     model = make_model(SAC, make_vec_env(bits(12, continuous=True), 1), steps=0)
     model.learning_starts, model.train_freq = 1, model.train_freq._replace(frequency=1)
@@ -322,8 +322,8 @@ def test_seeded_runs_repeat():
     assert (batches[0].actions == batches[1].actions).all()
 
 
-def test_a_wrapper_that_supplies_the_reward_is_heard() -> None:
-    """A user's wrapper may change goals and their reward; the bare environment underneath must not be asked."""
+def test_compute_reward_of_a_wrapper_is_used() -> None:
+    """A user's wrapper may change goals and their reward."""
     from rlher.her.reward import RewardFunction
 
     class Doubled(gym.Wrapper):

@@ -1,4 +1,4 @@
-"""On the environments whose quirks the buffer is there for."""
+"""The buffer with parking and PointMaze, whose rewards need corrections."""
 
 import gymnasium as gym
 import numpy as np
@@ -12,7 +12,7 @@ highway_env = pytest.importorskip("highway_env")
 
 
 def play(make, choose, steps, **kwargs):
-    """Fill a buffer from a real environment; `choose(env, obs)` gives the action."""
+    """Return a buffer filled from a real environment; `choose(env, obs)` returns the action."""
     env = DummyVecEnv([make])
     buffer = HerReplayBuffer(steps, env.observation_space, env.action_space, env=env, device="cpu", seed=0, **kwargs)
     env.seed(0)
@@ -29,7 +29,7 @@ def play(make, choose, steps, **kwargs):
 
 
 def test_a_relabelled_parking_crash_still_costs_five_and_ends_the_episode():
-    """openai/baselines #720, HighwayEnv #473: compute_reward knows nothing of crashes."""
+    """openai/baselines #720, HighwayEnv #473: compute_reward ignores crashes."""
     buffer = play(
         lambda: gym.make("parking-v0"),
         lambda env, obs: np.array([1.0, 0.0], dtype=np.float32),  # straight on, into the wall
@@ -50,8 +50,8 @@ def test_a_relabelled_parking_crash_still_costs_five_and_ends_the_episode():
     assert (dones[~crashed] == (explained[~crashed] >= -0.12)).all()
 
 
-def test_pointmaze_moves_its_goal_in_mid_episode():
-    """The reward is paid for the goal shown after the step, so nothing of it is taken for goal-independent."""
+def test_rewards_follow_a_goal_that_moves_within_an_episode():
+    """PointMaze pays for the goal shown after the step, so no part of the reward is goal-independent."""
 
     def towards(env, obs):
         gap = obs["desired_goal"] - obs["achieved_goal"]

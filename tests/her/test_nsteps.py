@@ -7,7 +7,7 @@ from tests.support.her_play import Player, make_buffer
 
 
 def by_hand(log, start, goal, n_steps, gamma, relabelled, done_of):
-    """The return of the log's transition number ``start``: reward, done, steps taken, what was achieved at the end."""
+    """Return the n-step return of the log's transition ``start``: reward, done, steps, last achieved goal."""
     total, taken = 0.0, 0
     for entry in log[start : start + n_steps]:
         if entry[1] != log[start][1]:
@@ -69,7 +69,7 @@ def test_one_step_has_no_discounts_and_equals_n_step_of_one():
     assert batch._fields[:6] == ("observations", "actions", "next_observations", "dones", "rewards", "discounts")
 
 
-def test_goals_that_move_within_the_window_are_those_of_its_ends():
+def test_moving_goals_are_those_at_both_ends_of_a_return():
     buffer = make_buffer(n_steps=3, n_sampled_goal=0)
     player = Player(buffer)
     for step in range(40):

@@ -16,7 +16,7 @@ from tests.support.her_play import Player, make_buffer
 
 @settings(max_examples=60, deadline=None)
 @given(size=st.integers(1, 3000), seed=st.integers(0, 1000), empty=st.floats(0, 0.95))
-def test_the_tree_finds_what_a_running_sum_finds(size, seed, empty):
+def test_the_sum_tree_finds_the_same_index_as_a_running_sum(size, seed, empty):
     rng = np.random.default_rng(seed)
     numbers = rng.random(size) * (rng.random(size) >= empty)
     numbers[rng.integers(size)] = 0.5
@@ -34,14 +34,14 @@ def test_the_tree_finds_what_a_running_sum_finds(size, seed, empty):
     assert (running[found] - numbers[found] <= mass + 1e-9).all()
 
 
-def test_the_edges_of_the_tree_are_in_it():
+def test_the_sum_tree_finds_its_first_and_last_index():
     tree = SumTree(100)
     tree.set(np.array([0, 99]), 1.0)
     assert tree.find(np.array([0.0, 0.5, np.nextafter(1.0, 0)])).tolist() == [0, 99, 99]
 
 
 def drawn_after(buffer, batches=100, size=200):
-    """How often each transition was drawn, by the number its step achieved."""
+    """Return how often each transition was drawn, by its achieved goal after the step."""
     seen = [buffer.sample(size).next_observations["achieved_goal"][:, 0] for _ in range(batches)]
     values, counts = np.unique(np.concatenate([s.numpy() for s in seen]), return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
@@ -49,7 +49,7 @@ def drawn_after(buffer, batches=100, size=200):
 
 @pytest.mark.parametrize("n_envs", [1, 3])
 def test_uniform_draws_are_uniform(n_envs):
-    """Over environments that hold different numbers of transitions, wrapped around, running episodes included."""
+    """With different numbers of transitions per environment, evictions and running episodes."""
     buffer = make_buffer(40 * n_envs, n_envs)
     player = Player(buffer, n_envs)
     for step in range(95):
@@ -87,7 +87,7 @@ def test_weights_undo_the_bias_and_beta_rises_to_one():
         assert np.allclose(batch.weights[:, 0].numpy(), expected, rtol=1e-5)
 
 
-def test_new_transitions_count_as_much_as_the_greatest_error_and_evicted_ones_nothing():
+def test_new_transitions_have_the_greatest_priority_and_evicted_ones_none():
     buffer = make_buffer(20, priority="td_error")
     player = Player(buffer)
     for step in range(20):

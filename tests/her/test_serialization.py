@@ -1,4 +1,4 @@
-"""The buffer's own form on disk."""
+"""Saving a buffer to a folder and loading it."""
 
 import json
 import pickle
@@ -22,8 +22,8 @@ from tests.support.her_play import Player, make_buffer, sparse
 @pytest.mark.parametrize("priority", ["uniform", "td_error", "energy"])
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
-def test_what_is_loaded_goes_on_as_what_was_saved(tmp_path_factory, priority, data):
-    """Bit for bit, also saved in mid-episode, wrapped around, moved to the front, and saved by what was loaded."""
+def test_a_loaded_buffer_continues_exactly_as_the_saved_one(tmp_path_factory, priority, data):
+    """Bit for bit: also within an episode, after evictions, moved to the front, and saved again after a load."""
     folder, n_envs = tmp_path_factory.mktemp("buffer"), data.draw(st.integers(1, 3), "n_envs")
     options = dict(
         size=data.draw(st.integers(1, 30), "capacity") * n_envs,
@@ -85,7 +85,7 @@ def test_a_save_writes_only_what_is_new_and_drops_what_is_evicted(tmp_path):
 
 
 @pytest.mark.parametrize(("into", "kept"), [({}, True), ({"alpha": 0.9}, False)])
-def test_priorities_are_kept_where_they_mean_the_same(tmp_path, into, kept):
+def test_priorities_are_loaded_with_the_same_exponent_only(tmp_path, into, kept):
     """The newest in a smaller buffer; with another exponent every transition counts as new."""
     buffer = make_buffer(200, priority="td_error")
     player = Player(buffer)
@@ -107,7 +107,7 @@ def test_priorities_are_kept_where_they_mean_the_same(tmp_path, into, kept):
     assert held(plain) == held(buffer)
 
 
-def test_it_can_be_loaded_into_a_smaller_buffer(tmp_path):
+def test_a_smaller_buffer_loads_the_newest_transitions(tmp_path):
     buffer = make_buffer(500)
     player = Player(buffer)
     for step in range(400):
@@ -211,7 +211,7 @@ def test_discrete_actions_may_start_above_0(tmp_path):
         make(3).load(tmp_path)
 
 
-def test_nothing_in_it_is_pickled(tmp_path):
+def test_pickled_arrays_are_refused(tmp_path):
     buffer = make_buffer(500)
     Player(buffer).play([False])
     buffer.save(tmp_path)
@@ -232,17 +232,17 @@ def change_part(folder, **arrays):
     np.savez(part, **{**np.load(part), **arrays})
 
 
-def squeeze(folder):
+def compress(folder):
     (part,) = folder.glob("part-*.npz")
     np.savez_compressed(part, **np.load(part))
 
 
-def cut(folder):
+def truncate(folder):
     (part,) = folder.glob("part-*.npz")
     part.write_bytes(part.read_bytes()[:-30])
 
 
-def spoil_priorities(folder):
+def damage_priorities(folder):
     (file,) = folder.glob("priorities-*.npz")
     np.savez(file, **{**np.load(file), "env0": np.full(20, np.nan)})
 
@@ -251,9 +251,9 @@ def spoil_priorities(folder):
     "damage",
     [
         change_total,
-        cut,
-        squeeze,
-        spoil_priorities,
+        truncate,
+        compress,
+        damage_priorities,
         partial(change_part, pieces0=np.array([[5, 0, 0, 0, 5], [-1, 6, 1, 6, 11], [16, 12, 2, 12, 28]])),
         partial(change_part, achieved0=np.zeros((1, 1), np.float32)),
         partial(change_part, start0=np.array([1, 2])),

@@ -1,4 +1,4 @@
-"""What is stored, and which rows may be drawn, against a plain list of what was played."""
+"""The storage compared with a plain list of all transitions played."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from tests.support.her_play import Player, make_buffer
 
 
 def held(buffer, moving=False):
-    """All transitions the buffer could draw, as (achieved before, achieved after), oldest first."""
+    """Return all transitions held as (achieved before, achieved after), oldest first."""
     storage = buffer.storage
     slots = np.concatenate([ring.newest(ring.count) for ring in storage.rings])
     rows = storage.rows_of(slots)
@@ -31,7 +31,7 @@ def held(buffer, moving=False):
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=40),
     reload_at=st.integers(0, 100),
 )
-def test_it_holds_whole_newest_episodes(capacity, n_envs, lengths, reload_at):
+def test_the_newest_episodes_are_held_as_a_whole(capacity, n_envs, lengths, reload_at):
     buffer = make_buffer(capacity * n_envs, n_envs)
     player = Player(buffer, n_envs)
     todo = [list(np.roll(lengths, env)) for env in range(n_envs)]
@@ -53,10 +53,10 @@ def test_it_holds_whole_newest_episodes(capacity, n_envs, lengths, reload_at):
     what=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60),
 )
 def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priority, what):
-    """The other environments' steps are, and what is drawn afterwards was all played."""
+    """The other environments' steps are stored, and only transitions that were played are drawn."""
     buffer = make_buffer(capacity * n_envs, n_envs, priority=priority)
     player = Player(buffer, n_envs)
-    for ending, breaking in what:  # numbers of environments; some there are not
+    for ending, breaking in what:  # numbers of environments, some of which do not exist
         player.play([env == ending for env in range(n_envs)], lost=[breaking] if breaking < n_envs else [])
         found = held(buffer)
         for env in range(n_envs):
@@ -100,7 +100,7 @@ def _length(log, episode):
     spare=st.integers(2, 6),
     lengths=st.lists(st.integers(1, 25), min_size=1, max_size=40),
 )
-def test_with_few_rows_it_holds_fewer_but_never_wrong_ones(capacity, spare, lengths):
+def test_with_few_spare_rows_fewer_transitions_are_held(capacity, spare, lengths):
     buffer = make_buffer(capacity)
     buffer.storage = Storage(capacity, 1, buffer.observation_space, buffer.action_space, spare=spare)
     player = Player(buffer)
@@ -185,7 +185,7 @@ def test_moved_rows_hold_what_was_played(tmp_path_factory, capacity, phases, pri
                 player.buffer = buffer = again
 
 
-def test_where_address_space_is_short_it_asks_for_less(monkeypatch):
+def test_fewer_spare_rows_are_reserved_where_address_space_is_short(monkeypatch):
     zeros, asked = np.zeros, []
 
     def short(shape, *args, **kwargs):
@@ -216,7 +216,7 @@ def test_an_episode_longer_than_the_buffer_keeps_its_newer_part():
 
 
 def test_a_reset_between_two_calls_of_learn_begins_a_new_episode():
-    """SB3 glues the halves together: `learn` resets the environment without a `done`."""
+    """SB3 joins the halves: `learn` resets the environment without a `done`."""
     buffer = make_buffer(100, n_sampled_goal=10**6)
     player = Player(buffer)
     for _ in range(5):

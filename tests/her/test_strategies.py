@@ -119,12 +119,12 @@ def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
 
 
 @pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
-def test_a_mix_that_means_nothing_is_refused(weights):
+def test_invalid_mixes_are_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
         validate_mix(weights)
 
 
-def test_unknown_strategy_names_those_there_are():
+def test_an_unknown_strategy_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="future, final, episode, random"):
         strategy_of("past")
 

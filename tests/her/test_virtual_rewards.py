@@ -1,4 +1,4 @@
-"""Rewards of virtual transitions, held against ``compute_reward`` at the environment's own precision."""
+"""Rewards of virtual transitions compared with ``compute_reward`` at the environment's own precision."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ BONUS = -3.25  # goal-independent, and exact in float32
 
 @dataclass
 class Walk:
-    """A random walk on a grid, in goals of any type, and everything it paid.
+    """A random walk on a grid with goals of any type, and a record of its rewards.
 
     :param dtype: of the goals; ``int64`` with ``Discrete`` goals.
     :param cell: width of the grid; 1 for whole numbers.
@@ -104,12 +104,12 @@ def test_a_sparse_reward_stays_sparse_at_a_threshold_of_float32(goal_moves):
     goal_moves=st.booleans(),
     seed=st.integers(0, 10_000),
 )
-def test_every_virtual_reward_is_that_of_its_goal_plus_what_no_goal_explains(
+def test_virtual_rewards_are_those_of_their_goals_plus_the_goal_independent_part(
     dtype, cells, values, cell, lengths, bonus, goal_moves, seed
 ):
     kind = np.dtype(dtype)
     cell = cell if kind.kind == "f" else 1
-    # What a goal that moved was worth cannot be told from a bonus paid in the same step.
+    # The reward of a goal that moved cannot be distinguished from a bonus in the same step.
     walk = Walk(kind, cell, cells * cell, values, goal_moves and not bonus, seed)
     buffer = make(walk)
     walk.play(buffer, lengths, bonus)

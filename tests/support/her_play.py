@@ -1,4 +1,4 @@
-"""A made-up goal environment whose every number tells where it came from, and how to play it."""
+"""A goal environment whose observations identify environment, episode and step, and a player for it."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ ACTION = spaces.Box(-1, 1, (1,), np.float32)
 
 
 def sparse(achieved, desired, info):
-    """0 where the goal is met, else -1."""
+    """Return 0 where the goal is reached, else -1."""
     return -(np.abs(achieved - desired) > 0.5).any(axis=-1).astype(np.float64)
 
 
@@ -55,9 +55,9 @@ class Player:
         self.last = [self._observe(env) for env in range(self.n_envs)]
 
     def play(self, ends, rewards=None, terminated=None, lost=()):
-        """One step of every environment; ``ends[i]`` ends the episode of environment i.
+        """Play one step of every environment; ``ends[i]`` ends the episode of environment i.
 
-        Those in ``lost`` break down in it: what they were doing is over, and no step is to be stored.
+        The processes of those in ``lost`` die in it: their episodes end, and their steps are not stored.
         """
         ends = [end or env in lost for env, end in enumerate(ends)]
         rewards = [-1.0] * self.n_envs if rewards is None else rewards
