@@ -185,6 +185,34 @@ def test_moved_rows_hold_what_was_played(tmp_path_factory, capacity, phases, pri
                 player.buffer = buffer = again
 
 
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_infos_and_moving_goals_follow_moved_rows(n_envs):
+    """Each info and each goal holds the achieved goal of its row."""
+    size = 300
+    buffer = make_buffer(size * n_envs, n_envs, copy_info_dict=True)
+
+    def observe(number):
+        goals = np.full((n_envs, 1), float(number))
+        return {"observation": np.zeros((n_envs, 2)), "achieved_goal": goals, "desired_goal": goals}
+
+    number = 0
+    for length in [30] * 10 + [2] * 200 + [1] * 100 + [30] * 5:
+        for step in range(length):
+            number += 1
+            ends = np.full(n_envs, step == length - 1)
+            infos = [{"number": number, "TimeLimit.truncated": True} for _ in range(n_envs)]
+            buffer.add(observe(number), observe(number + 1), np.zeros((n_envs, 1)), np.zeros(n_envs), ends, infos)
+        number += 1
+        storage = buffer.storage
+        rows = np.concatenate([storage.rows_of(ring.newest(ring.count)) for ring in storage.rings])
+        achieved = storage.achieved[rows, 0]
+        assert (storage.row_goal[rows, 0] == achieved).all()
+        assert (storage.row_goal[rows + 1, 0] == storage.achieved[rows + 1, 0]).all()
+        assert (storage.achieved[rows + 1, 0] == achieved + 1).all()
+        assert [info["number"] for info in storage.infos[rows]] == achieved.tolist()
+    assert buffer.n_transitions >= 0.97 * size * n_envs - 30
+
+
 def test_fewer_spare_rows_are_reserved_where_address_space_is_short(monkeypatch):
     zeros, asked = np.zeros, []
 
