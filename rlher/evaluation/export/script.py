@@ -61,6 +61,7 @@ def normalised(obs):
 
 
 ACTION_REPEAT = Template('''
+
 class ActionRepeat(gym.Wrapper):
     """Repeats each action $times times, as in training."""
 
