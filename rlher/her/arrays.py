@@ -1,4 +1,4 @@
-"""The storage's arrays: reserved address space, reads by row, copies of row ranges, pickling of what was written."""
+"""The storage's arrays: reserved address space, reads by row, copies of row ranges, pickling of the parts in use."""
 
 from copy import copy
 from typing import Any
@@ -54,7 +54,7 @@ class TransitionArrays:
         self._allocate()
 
     def _allocate(self) -> None:
-        """Reserve address space, with fewer spare rows where the system refuses more than its memory."""
+        """Allocate the arrays, with fewer spare rows if the system refuses to reserve that much address space."""
         try:
             self._reserve()
         except MemoryError:
@@ -64,7 +64,7 @@ class TransitionArrays:
             self._reserve()
 
     def _reserve(self) -> None:
-        for name in (*ARRAYS, "_pairs_as_bytes"):  # of an attempt that failed
+        for name in (*ARRAYS, "_pairs_as_bytes"):  # of a failed attempt
             self.__dict__.pop(name, None)
         self._rings = [Ring(env, self.capacity, self.spare) for env in range(self.n_envs)]
         rows = self.n_envs * self._rings[0].n_rows
@@ -108,7 +108,7 @@ class TransitionArrays:
         return self._pairs_as_bytes[rows].view(self.layout.row).reshape(len(rows), 2)
 
     def achieved_in(self, packed: NDArray, rows: Indices, exact: bool = False) -> NDArray:
-        """Return what was achieved at rows of which the packed form is already read.
+        """Return the goals achieved at rows whose packed form was already read.
 
         :param packed: (n,) packed rows.
         :param rows: (n,) their indices.
@@ -118,7 +118,7 @@ class TransitionArrays:
         return packed[ACHIEVED] if in_row else self.achieved.take(rows, axis=0)
 
     def goals_achieved(self, rows: Indices) -> NDArray:
-        """Return what was achieved at those rows, with the type and shape of desired goals."""
+        """Return the goals achieved at those rows, with the type and shape of desired goals."""
         found = self.achieved.take(rows, axis=0)
         if self.layout.achieved == self.layout.goal:
             return found
@@ -126,7 +126,7 @@ class TransitionArrays:
         return found.astype(dtype).reshape(len(rows), *shape)
 
     def goals(self, rows: Indices, episodes: NDArray) -> NDArray:
-        """Return the goals desired at those rows of those episodes."""
+        """Return the desired goals of those rows, which belong to those episodes."""
         if self.row_goal is not None:
             return self.row_goal.take(rows, axis=0)
         return self.episode_goal.take(episodes, axis=0)

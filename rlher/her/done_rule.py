@@ -1,4 +1,4 @@
-"""Whether a virtual transition is done.
+"""The ``done`` of virtual transitions.
 
 SB3 recomputes the reward alone and keeps the ``done`` of the original goal (stable-baselines3 #627). Where episodes
 end on success, a transition relabelled to success then bootstraps beyond the end, and a real success relabelled to
@@ -49,7 +49,7 @@ class DoneRule:
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
 
     def reset(self, sparse: SparseReward) -> None:
-        """Forget everything observed."""
+        """Discard everything observed."""
         self.sparse, self._ended, self._continued = sparse, 0, 0
 
     @property
@@ -59,7 +59,7 @@ class DoneRule:
 
     @property
     def in_force(self) -> str:
-        """``keep``, ``success`` or ``never``: the mode with ``auto`` and unknown success resolved."""
+        """The mode with ``auto`` resolved and unknown success considered: ``keep``, ``success`` or ``never``."""
         if self.mode not in ("auto", "success"):
             return self.mode
         ends = self.ends_on_success if self.ends_on_success is not None else self._ended > self._continued
@@ -80,7 +80,7 @@ class DoneRule:
         return {"ended": self._ended, "went_on": self._continued}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back a value of :meth:`state`."""
+        """Restore a value of :meth:`state`."""
         self._ended, self._continued = int(state["ended"]), int(state["went_on"])
 
     def _threshold(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The goal-independent part of rewards: what the environment paid beyond ``compute_reward``, such as a crash penalty.
+"""The goal-independent part of rewards: what the environment adds to ``compute_reward``, such as a crash penalty.
 
 SB3 recomputes the reward of a virtual transition from the goals alone, so that parking's crash penalty is lost
 (openai/baselines #720, HighwayEnv #473). Here the difference is computed once per transition and kept.
@@ -26,9 +26,8 @@ Compute = Callable[[NDArray, NDArray, NDArray | None], Floats]
 def goal_independent_part(stored: Floats, explained: Floats, sparse_values: Sequence[float] = ()) -> Floats:
     """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
 
-    A stored reward that is itself one of a sparse reward's two values is paid for the goal and nothing else. If
-    ``compute_reward`` returns the other value, the two saw different goals (rounded to float32, or moved in the same
-    step), which is no reason to reward a virtual transition.
+    A stored reward that equals one of a sparse reward's two values has no goal-independent part. If ``compute_reward``
+    returns the other value, it was given a different goal (rounded to float32, or moved in the same step).
 
     :param stored: (n,) rewards from the environment's ``step``.
     :param explained: (n,) ``compute_reward`` of the same transitions and their original goals.
@@ -46,7 +45,7 @@ def _tolerance(rewards: Floats) -> Floats:
 
 
 class GoalIndependentReward:
-    """Computes the goal-independent part of each transition's reward, once, and what the done rule needs to know.
+    """Computes the goal-independent part of each transition's reward once, and passes each to the done rule.
 
     :param keep: whether virtual rewards contain that part.
     :param done_rule: observes each transition with its original goal.
@@ -60,8 +59,8 @@ class GoalIndependentReward:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything observed."""
-        self.computed: list[int] = []  # per environment, transitions processed, of all ever added
+        """Discard everything observed."""
+        self.computed: list[int] = []  # per environment: number of transitions processed
         self.is_zero = True  # whether compute_reward explained all rewards so far
         self.sparse = SparseReward()
         self.done_rule.reset(self.sparse)
@@ -86,7 +85,7 @@ class GoalIndependentReward:
     def _process(self, storage: Storage, rows: Indices) -> None:
         packed = storage.rows.take(rows)
         achieved = storage.achieved.take(rows + 1, axis=0)
-        # The environment pays for the goal it shows after the step, which PointMaze may just have moved.
+        # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
         desired = storage.goals(rows + 1, packed["_episode"])
         infos = None if storage.infos is None else storage.infos[rows]
         explained = self.compute(achieved, desired, infos)
@@ -102,12 +101,12 @@ class GoalIndependentReward:
             self.done_rule.observe(explained, packed["_terminated"])
 
     def state(self) -> dict[str, Any]:
-        """Return the observations as JSON values."""
+        """Return everything observed, as JSON values."""
         observed = {"settled": self.computed, "explains_all": self.is_zero}
         return observed | self.sparse.state() | self.done_rule.state()
 
     def restore(self, state: dict[str, Any], totals: Sequence[int]) -> None:
-        """Take back a value of :meth:`state`.
+        """Restore a value of :meth:`state`.
 
         :param totals: per environment, transitions ever added.
         :raises ValueError: it does not fit these numbers, or a value has the wrong type.

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def keep_one_slot(goals: NDArray, shares: Sequence[float], rng: np.random.Generator) -> NDArray:
-    """Return goals of which one slot each is kept; the others are zero.
+    """Return goals with one random slot each; the other slots are zero.
 
     :param goals: (n, slots × size).
     :param shares: (slots,) probability of each slot.

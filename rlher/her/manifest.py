@@ -63,7 +63,7 @@ def validate_manifest(manifest: dict[str, Any] | None, storage: Storage, folder:
     without_folder = all(Path(name).name == name for name in names)
     marked = re.fullmatch(r"[0-9a-f]+", manifest["mark"])
     if not (all(within) and isinstance(manifest["saves"], int) and without_folder and marked):
-        raise ValueError("its bookkeeping is inconsistent")
+        raise ValueError("its counters are inconsistent")
 
 
 def validate_ring(ring: Ring, state: dict[str, Any], stop: int) -> None:
@@ -82,4 +82,4 @@ def validate_ring(ring: Ring, state: dict[str, Any], stop: int) -> None:
         and -1 <= state["row"] - ring.base_row < ring.n_rows
         and 0 <= state["lap"] <= ring.n_rows
     ):
-        raise ValueError("its bookkeeping is inconsistent")
+        raise ValueError("its counters are inconsistent")

@@ -35,7 +35,7 @@ class Uniform:
         self.reset(storage)
 
     def reset(self, storage: Storage) -> None:
-        """Begin again with an empty storage."""
+        """Reset for an empty storage."""
         self.storage = storage
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Indices, NDArray | None]:
@@ -43,18 +43,19 @@ class Uniform:
         return self.storage.draw(count, rng), None
 
     def update(self, ids: Indices, errors: NDArray) -> None:
-        """Take the (n,) absolute TD errors of the transitions with those ids (:meth:`Storage.ids_of`).
+        """Update the priorities of transitions by their (n,) absolute TD errors.
 
+        :param ids: (n,) of the transitions, from :meth:`Storage.ids_of`.
         :raises RuntimeError: these priorities do not depend on errors.
         """
         raise RuntimeError('update_priorities needs a buffer with priority="td_error".')
 
     def state(self) -> dict[str, NDArray]:
-        """Return what cannot be computed from the storage, to be saved with it."""
+        """Return the state that cannot be computed from the storage, to be saved with it."""
         return {}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take back a value of :meth:`state` after the storage is loaded; ignore that of another priority.
+        """Restore a value of :meth:`state` after the storage is loaded; ignore that of another priority.
 
         :raises ValueError: it does not fit the storage.
         """
@@ -64,11 +65,11 @@ class _Tree(Uniform):
     """Draws by a sum tree over the storage's slots, which is updated before each draw."""
 
     def reset(self, storage: Storage) -> None:
-        """Begin again with an empty storage."""
+        """Reset for an empty storage."""
         self.storage = storage
         self.tree = SumTree(storage.n_envs * storage.capacity)
-        self.known = [0] * storage.n_envs  # transitions entered into the tree, of all ever added
-        self.cleared = [0] * storage.n_envs  # transitions evicted and removed from the tree
+        self.known = [0] * storage.n_envs  # per environment: number of transitions entered into the tree
+        self.cleared = [0] * storage.n_envs  # per environment: number of evicted transitions removed from the tree
 
     def _follow_storage(self, value: float) -> None:
         """Remove evicted transitions from the tree, and enter new ones with that value."""
@@ -121,7 +122,7 @@ class TDError(_Tree):
         super().__init__(storage)
 
     def reset(self, storage: Storage) -> None:
-        """Begin again with an empty storage."""
+        """Reset for an empty storage."""
         super().reset(storage)
         self.greatest, self.batches = 1.0, 0
 
@@ -135,7 +136,7 @@ class TDError(_Tree):
         return slots, weights / weights.max()
 
     def update(self, ids: Indices, errors: NDArray) -> None:
-        """Take the (n,) absolute TD errors of the transitions with those ids, except evicted ones.
+        """Update the priorities of transitions by their (n,) absolute TD errors; ids of evicted ones are ignored.
 
         :raises ValueError: an error is not finite, or too large for a sum of priorities.
         """
@@ -162,7 +163,7 @@ class TDError(_Tree):
         return leaves | {"known": np.array(self.known)} | {name: np.array(value) for name, value in numbers.items()}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Take back the newest priorities that are held; with another ``alpha`` every transition counts as new."""
+        """Restore the priorities of transitions still held; with another ``alpha`` every transition counts as new."""
         if float(state.get("alpha", np.nan)) != self.alpha:
             return
         for env, ring in enumerate(self.storage.rings):
@@ -196,10 +197,10 @@ class Energy(_Tree):
         super().__init__(storage)
 
     def reset(self, storage: Storage) -> None:
-        """Begin again with an empty storage."""
+        """Reset for an empty storage."""
         super().reset(storage)
         self.energy = np.zeros(len(storage.first))  # by episode
-        self.finished = [0] * storage.n_envs  # episodes of which the energy is known, of all ever begun
+        self.finished = [0] * storage.n_envs  # per environment: number of episodes whose energy is known
         # The last mean: over episodes, per step, and the number of finished episodes at that time.
         self.mean, self.per_step, self.ranked = 0.0, 1.0, 0
 
@@ -262,9 +263,9 @@ class Energy(_Tree):
             self.per_step = float(self.energy[held].sum() / steps)
 
     def _rank(self, since: list[int]) -> None:
-        """Set the priorities of the finished episodes of each environment from the given number on.
+        """Set the priorities of each environment's finished episodes from number ``since[env]`` on.
 
-        From the oldest episode on, running ones are set, too.
+        If that is its oldest episode, also set the priority of its running episode.
         """
         for ring, start in zip(self.storage.rings, since, strict=True):
             episodes = ring.episodes(start, ring.finished)

@@ -47,7 +47,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param relabel_done: see :class:`~rlher.her.done_rule.DoneRule`.
     :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus the stored
         reward minus ``compute_reward`` under the old one, such as a crash penalty.
-    :param ends_on_success: whether the environment terminates on success; None: judged by the stored transitions.
+    :param ends_on_success: whether the environment terminates on success; None: inferred from the stored transitions.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: known if sparse.
     :param compute_reward: instead of the environment's own; takes batches of raw goals.
     :param seed: of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
@@ -198,7 +198,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             )
 
     def reset(self) -> None:
-        """Forget everything stored, and everything learnt from it."""
+        """Empty the buffer, and reset everything inferred from the transitions."""
         super().reset()
         self.storage = self._empty_storage()
         self.sampler.goal_independent.reset()
@@ -335,7 +335,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 raise ValueError("an action is out of range")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the environment, and a reward function that belongs to one."""
+        """Return the state to pickle, without the environment and a reward function that belongs to one."""
         state = self.__dict__.copy()
         del state["env"]
         if self._reward is None or self._reward.of_env or hasattr(self._reward.call, "__self__"):

@@ -89,10 +89,10 @@ class RewardFunction:
             try:
                 single = self._loop(*some, _copies(some_infos))
             except Exception:
-                return True  # written for batches alone
+                return True  # takes batches only
             if np.allclose(together, single, rtol=1e-4, atol=1e-6, equal_nan=True):
                 return True
-            reason = "it returned other rewards than one by one"
+            reason = "its rewards differ from those of single calls"
         _warn_not_vectorised(reason)
         return False
 

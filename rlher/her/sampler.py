@@ -1,4 +1,4 @@
-"""From rows of the storage to a batch: draws new goals, recomputes reward and done, sums rewards over steps."""
+"""Turn rows of the storage into a batch: draw new goals, recompute reward and done, sum rewards over steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -98,7 +98,7 @@ class HindsightSampler:
         achieved, next_achieved = storage.achieved_in(now, rows), storage.achieved_in(after, next_rows)
         drawn = self._draw_goals(storage, rows, next_rows, now["_episode"].astype(np.int64), n_real, rng)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
-        if self.slot_shares is not None:  # the goal shown may change in every step: keep it for the transition
+        if self.slot_shares is not None:  # the goal may change in every step: use the one before the step
             drawn, n_real = drawn._replace(next_goals=drawn.goals, virtual=drawn.goals), 0
         if n_real < len(rows):
             infos = None if storage.infos is None else storage.infos[rows[n_real:]]

@@ -15,7 +15,7 @@ OTHER_SPACES = "the replay buffer was saved with other observation or action spa
 
 
 def pack(storage: Storage, spans: list[tuple[int, int]]) -> dict[str, NDArray]:
-    """Return the transitions of those ranges of numbers as arrays, in pieces of one episode each."""
+    """Return transitions, given by ranges of their numbers, as arrays, in pieces of one episode each."""
     arrays: dict[str, NDArray] = {}
     for env, (ring, (start, stop)) in enumerate(zip(storage.rings, spans, strict=True)):
         rows = storage.rows_of(ring.slots(start, stop))

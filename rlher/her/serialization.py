@@ -41,7 +41,7 @@ def save(
 
     :param storage: what to save, without infos, which may be any objects.
     :param folder: created if missing; parts of another buffer in it, or of another state, are replaced.
-    :param computed: per environment, how many transitions, of all ever added, will not change; None: all.
+    :param computed: per environment, number of the oldest transitions that will not change any more; None: all.
     :param extra: JSON values to save with it.
     :param priorities: arrays to save with it, written whole each time.
     :return: bytes written.

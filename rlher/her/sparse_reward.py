@@ -1,4 +1,4 @@
-"""Whether ``compute_reward`` is sparse, judged by the values it returned."""
+"""Infer from the values of ``compute_reward`` whether the reward is sparse."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class SparseReward:
         return self._exact is None
 
     def observe(self, rewards: Floats, exact: Floats | None) -> None:
-        """Take values of ``compute_reward``.
+        """Record values of ``compute_reward``.
 
         :param rewards: (n,) under the original goals.
         :param exact: (n,) under goals equal to the achieved ones, if :attr:`needs_exact`.
@@ -45,11 +45,11 @@ class SparseReward:
         self._conclude()
 
     def state(self) -> dict[str, Any]:
-        """Return the values as JSON."""
+        """Return the recorded values as JSON values."""
         return {"values": sorted(self._seen), "perfect": self._exact}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back a value of :meth:`state`.
+        """Restore a value of :meth:`state`.
 
         :raises ValueError: a reward is not a number.
         """

@@ -63,7 +63,7 @@ class Storage(TransitionArrays):
 
     def _prepare_stage(self) -> None:
         self._stage = stage = Stage(self.layout, self.n_envs)
-        self._quick = self._lag = 0  # steps that need no bookkeeping: still to come, and not yet in the rings
+        self._quick = self._lag = 0  # steps that need no ring update: still possible, and done since the last update
         self._byte_views = [
             (as_bytes(self.rows), as_bytes(stage.rows)),
             (as_bytes(self.achieved), as_bytes(stage.achieved)),
@@ -151,7 +151,7 @@ class Storage(TransitionArrays):
 
     @property
     def rings(self) -> list[Ring]:
-        """The rings, updated with the steps that needed no bookkeeping."""
+        """The rings, updated with all steps done."""
         lag, self._lag = self._lag, 0
         for ring in self._rings if lag else ():
             slot = ring.next_slot
@@ -161,7 +161,7 @@ class Storage(TransitionArrays):
         return self._rings
 
     def _prepare(self, observed: list[bytes]) -> None:
-        """Begin episodes, make room, and count the steps that will need neither."""
+        """Begin episodes, make room, and count the following steps that need neither."""
         part = self._stage.part_of_env
         for env, ring in enumerate(self.rings):
             if ring.running and part(observed, env) != part(self._before, env):
@@ -267,7 +267,7 @@ class Storage(TransitionArrays):
         return max(0, int(oldest) - ring.row - 1) if is_ahead else ring.rows_left
 
     def _room(self, ring: Ring) -> int:
-        """Return how many steps the running episode can take without bookkeeping."""
+        """Return how many steps the running episode can take without a ring update."""
         slots = ring.base_slot + ring.capacity - ring.next_slot
         return min(ring.capacity - ring.count, self._rows_ahead(ring), ring.rows_left, slots)
 
@@ -289,7 +289,7 @@ class Storage(TransitionArrays):
     def _move_older(self, ring: Ring) -> bool:
         """Move the episodes ahead of the running one towards the last row; return False where no row is left there.
 
-        Episodes that are shorter than those of the lap before need more final rows than these leave behind.
+        Shorter episodes than in the previous lap need more final rows than those episodes free.
         """
         older = ring.episodes(ring.dropped, ring.begun - 1)
         older = older[self.first[older] >= self.first[ring.episode]]
@@ -306,7 +306,7 @@ class Storage(TransitionArrays):
         oldest = ring.total - ring.count
         self.slot_row[ring.slots(oldest, oldest + steps)] += by
         ring.use_rows_up_to(last + by)
-        self.saves.clear()  # they hold the rows where these lay before
+        self.saves.clear()  # they contain the previous positions of these rows
         return True
 
     # ----------------------------------------------------------------------------------------------- drawing

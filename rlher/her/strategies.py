@@ -1,4 +1,4 @@
-"""Goal selection strategies: one function on index arrays each, under the name it has in :mod:`rlher.her.choices`.
+"""Goal selection strategies: one function on index arrays each, with its name in :mod:`rlher.her.choices`.
 
 A goal is a row of the storage (:mod:`rlher.her.storage`): the goal of a virtual transition is what was achieved at
 that row. An episode of T steps owns the rows ``first … first + T``; the transition from row ``i`` ends at row
@@ -60,7 +60,7 @@ class Draw:
 
 
 def future(draw: Draw) -> Rows:
-    """Draw uniformly from what the episode achieved from this transition on, its own outcome included.
+    """Draw uniformly from the episode's outcomes from this transition on, its own outcome included.
 
     Inclusive as in SB3, so that one-step episodes are relabelled too (stable-baselines #578) and the last achieved
     state is reachable (stable-baselines #666).
@@ -70,7 +70,7 @@ def future(draw: Draw) -> Rows:
 
 
 def final(draw: Draw) -> Rows:
-    """Take what the episode achieved last."""
+    """Return the episode's last outcome."""
     return draw.last
 
 
