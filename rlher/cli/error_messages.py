@@ -31,7 +31,7 @@ def explain(error: Exception) -> str | None:
 def _missing_config(error: MissingConfigException) -> str:
     group, _, name = str(error.missing_cfg_file).rpartition("/")
     options = error.options or []
-    return f"there is no {group or 'config'} {name!r}{did_you_mean(name, options)}; there are {', '.join(options)}."
+    return f"there is no {group or 'config'} {name!r}{did_you_mean(name, options)}; use one of {', '.join(options)}."
 
 
 def _composition_error(error: HydraException | OmegaConfBaseException) -> str:

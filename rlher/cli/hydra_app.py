@@ -77,7 +77,7 @@ class HydraApp:
     def run_job(self, cfg: DictConfig) -> None:
         """Run one job and store its result; Hydra calls this with the composed config.
 
-        :raises Exception: in a launcher's worker process, whose results are lost, any error.
+        :raises Exception: any error, if this is a worker process of a launcher, whose results would be lost.
         """
         in_worker = os.getpid() != self._process
         try:
@@ -90,7 +90,9 @@ class HydraApp:
         except Exception as error:
             if in_worker:
                 raise
-            result = JobResult(bug=error)  # raised after Hydra, which would print passwords of the command line
+            result = JobResult(
+                bug=error
+            )  # raised later, outside Hydra, which would print the command line with its passwords
         self.results.append(result)
         if result.exit_code == INTERRUPTED:
             raise Interrupted  # ends a sweep

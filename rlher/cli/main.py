@@ -27,14 +27,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     :return: exit code: 0, 1 (the environment's fault), 2 (the user's fault), 130 (Ctrl-C).
     """
     if argv is None:
-        atexit.register(gc.freeze)  # spares the garbage collection at exit, which takes most of a second
+        atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
         argv = sys.argv[1:]
     try:
         code = run(list(argv))
         sys.stdout.flush()  # so that a closed pipe or a full disk raises here
         return code
     except KeyboardInterrupt as interrupt:
-        if type(interrupt) is KeyboardInterrupt:  # else the command has reported it
+        if type(interrupt) is KeyboardInterrupt:  # the command reports its own interruptions
             print("rlher: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `rlher list envs | head`

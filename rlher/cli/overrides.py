@@ -100,7 +100,7 @@ def _positional_override(command: Command, words: list[str]) -> str:
 
 
 def validate_flag_pairs(hydra_flags: list[str]) -> None:
-    """Raise UserError for pairs of flags that Hydra answers with a traceback or ignores; add ``--resolve``."""
+    """Raise UserError for pairs of flags that Hydra cannot combine, and add ``--resolve`` to ``--cfg``."""
     if "--cfg" in hydra_flags or "-c" in hydra_flags:
         if "-m" in hydra_flags or "--multirun" in hydra_flags:
             raise UserError("--cfg prints the config of one run; leave out -m and the sweep.")
@@ -121,7 +121,7 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     if key == "recipe":
         return [select_recipe(value, config_dirs)]
     if key in GROUPS and value in ("", "null"):
-        raise UserError(f"{word}: {key} needs a name; there are {', '.join(options(key))}.")
+        raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "env" and value and not re.search(r"[,(\[{$']", value) and not has_option("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
     if OPEN_MAPPINGS.match(key):

@@ -128,12 +128,13 @@ def _require_same_experiment(run: Run, config: TrainConfig) -> None:
     """Raise UserError if a key outside of :data:`CHANGEABLE` differs from the recorded config."""
     recorded, changed = dict(flatten(asdict(run.config))), dict(flatten(asdict(config)))
     differences = [
-        f"{key} is {recorded.get(key)!r} there, not {changed.get(key)!r}"
+        f"{key} was {recorded.get(key)!r}, not {changed.get(key)!r}"
         for key in dict.fromkeys([*recorded, *changed])
         if recorded.get(key) != changed.get(key) and key not in CHANGEABLE
     ]
     if differences:
         raise UserError(
-            f"{run.folder} is another experiment: {'; '.join(differences)}; only {', '.join(CHANGEABLE)} may change. "
+            f"{run.folder} was trained with other values: {'; '.join(differences)}; "
+            f"only {', '.join(CHANGEABLE)} may change. "
             f"Start a new run from its weights with init_from={run.folder}."
         )

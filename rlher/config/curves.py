@@ -9,10 +9,10 @@ from rlher.config.key import key
 class CurvesConfig:
     """Which runs are read, and how they are grouped."""
 
-    runs: list[str] = key([], "run folders, or folders of runs; none: `logs`", positional=True, affects="output")
+    runs: list[str] = key([], "run folders, or folders of runs; empty: `logs`", positional=True, affects="output")
     logs: str = key("logs", "folder of all runs", affects="output")
     by: list[str] = key(
-        [], "keys to group by, such as her.n_sampled_goal; none: algo, her and all that differ", affects="output"
+        [], "keys to group by, such as her.n_sampled_goal; empty: algo, her and all that differ", affects="output"
     )
 
 
@@ -22,6 +22,6 @@ class PlotConfig(CurvesConfig):
 
     x: str = key("steps", "horizontal axis", choices=("steps", "wall", "updates"), affects="output")
     y: str = key("success_rate", "column of evaluations.csv to draw", affects="output")
-    output: list[str] = key([], "files to write, .png, .pdf or .svg; none: <logs>/<y>.png and .pdf", affects="output")
+    output: list[str] = key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>.png and .pdf", affects="output")
     csv: str | None = key(None, "CSV file to write the drawn numbers to", affects="output")
     show: bool = key(False, "open a window as well", affects="output")

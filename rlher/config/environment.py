@@ -11,8 +11,12 @@ class RelayConfig:
     """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): some training episodes first reach for the object."""
 
     enabled: bool = key(False, "add a goal for the hand's position and train both goals", affects="experiment")
-    hand: list[int] = key([], "[first, end) of the hand's position in `observation`", low=0, affects="experiment")
-    object: list[int] = key([], "[first, end) of the object's position in `observation`", low=0, affects="experiment")
+    hand: list[int] = key(
+        [], "indices [first, end) of the hand's position in `observation`", low=0, affects="experiment"
+    )
+    object: list[int] = key(
+        [], "indices [first, end) of the object's position in `observation`", low=0, affects="experiment"
+    )
     origin: list[float] = key([], "centre of the workspace, subtracted from goals", affects="experiment")
     probability: float = key(
         0.5,
@@ -46,7 +50,7 @@ class EnvConfig:
     success_key: str | None = key(None, "key of `info` that is true on success", affects="experiment")
     crash_key: str | None = key(None, "key of `info` that is true on a crash", affects="experiment")
     extra_reward: bool = key(
-        False, "step's reward has a part that no goal explains, such as an action cost", affects="experiment"
+        False, "rewards have a part that does not depend on the goal, such as an action cost", affects="experiment"
     )
     ends_on_success: bool | None = key(None, "whether success terminates the episode", affects="experiment")
     success_reward: float | None = key(
@@ -62,7 +66,10 @@ class EnvConfig:
         affects="machine",
     )
     max_restarts: int = key(
-        5, "restarts of dead or hanging subprocesses without a finished episode in between", low=0, affects="machine"
+        5,
+        "most restarts of dead or hanging subprocesses in a row, without a finished episode",
+        low=0,
+        affects="machine",
     )
     action_repeat: int = key(1, "environment steps per action, in training and evaluation", low=1, affects="experiment")
     reward_offset: float = key(
@@ -89,7 +96,7 @@ class BitFlippingConfig(EnvConfig):
 
     n_bits: int = key(15, "number of bits, and of steps per episode", low=1, affects="experiment")
     continuous: bool = key(
-        False, "Box actions, whose largest entry selects the bit, for SAC and its kind", affects="experiment"
+        False, "Box actions, whose largest entry selects the bit, for algorithms such as SAC", affects="experiment"
     )
     fixed_goal: bool = key(
         False, "all ones as the goal, as SB3's BitFlippingEnv; false: a random goal per episode", affects="experiment"

@@ -31,6 +31,8 @@ class HerConfig:
     )
     relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE, affects="experiment")
     keep_goal_independent_reward: bool = key(
-        True, "keep the part of the reward that no goal explains, such as a crash penalty", affects="experiment"
+        True,
+        "keep the part of the reward that does not depend on the goal, such as a crash penalty",
+        affects="experiment",
     )
     copy_info_dict: bool = key(False, "pass each step's info to compute_reward", affects="experiment")

@@ -1,4 +1,4 @@
-"""How a config key is declared, listed and validated."""
+"""Declaration, listing and validation of config keys."""
 
 import copy
 import math
@@ -39,8 +39,8 @@ def key(
     """Declare a config key.
 
     :param text: its line in ``--help``.
-    :param ignored_by: purposes for which two values of the key are the same; default: those of ``affects``.
-    :param low: smallest allowed number, of a list: of each entry.
+    :param ignored_by: purposes that ignore the value of the key; default: those of ``affects``.
+    :param low: smallest allowed number; for a list, of each entry.
     :param high: largest allowed number.
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.

@@ -32,7 +32,7 @@ class ReplayConfig(ModelConfig):
         None, "environment of a Stable-Baselines3 zip; a run folder has its own", affects="experiment"
     )
     trust_pickle: bool = key(
-        False, "load a Stable-Baselines3 zip although code pickled in it is executed", affects="machine"
+        False, "load a Stable-Baselines3 zip, which executes any code pickled in it", affects="machine"
     )
     seed: int = key(1_000_000, "seed of the first episode; the next ones count up", low=0, affects="experiment")
     deterministic: bool = key(

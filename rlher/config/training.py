@@ -46,7 +46,7 @@ class EvalConfig:
     episodes: int = key(20, "episodes per evaluation", low=1, affects="experiment", ignored_by=["grouping"])
     final_episodes: int = key(
         100,
-        "episodes of the final evaluation, on starts that chose no model",
+        "episodes of the final evaluation, on seeds that are not used to choose a model",
         low=1,
         affects="experiment",
         ignored_by=["grouping", "resume"],
@@ -67,13 +67,13 @@ class CheckpointConfig:
 
     every: int | None = key(
         10_000,
-        "steps between checkpoints, which cut running episodes; null: none",
+        "steps between checkpoints, which truncate running episodes; null: none",
         low=1,
         affects="experiment",
         ignored_by=["recipe"],
     )
     minutes: float | None = key(
-        10.0, "minutes between additional checkpoints, which cut nothing; null: none", low=0, affects="output"
+        10.0, "minutes between additional checkpoints, which truncate nothing; null: none", low=0, affects="output"
     )
 
 

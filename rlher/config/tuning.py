@@ -13,7 +13,7 @@ class OptimizeConfig(TrainConfig):
     n_trials: int = key(100, "trials of the study, summed over all workers", low=1, affects="experiment")
     search_space: str = key(
         "her",
-        "(or space) her, her_wide, algo, full, several joined by +, or a YAML file",
+        "her, her_wide, algo, full, several joined by +, or a YAML file; space= is short for it",
         affects="experiment",
     )
     objective: str = key(
@@ -37,7 +37,10 @@ class OptimizeConfig(TrainConfig):
         None, "sqlite:///..., postgresql://..., mysql://...; null: a journal file under `logs`", affects="machine"
     )
     heartbeat: int = key(
-        60, "seconds between heartbeats in a database; a worker is dead after twice that", low=1, affects="machine"
+        60,
+        "seconds between heartbeats in a database; twice that without one: the worker is dead",
+        low=1,
+        affects="machine",
     )
     workers: int = key(1, "worker processes of this command", low=1, affects="machine")
     launcher: str = key(
@@ -46,6 +49,6 @@ class OptimizeConfig(TrainConfig):
     ray_address: str | None = key(
         None, "head of the Ray cluster, host:port; null: a cluster on this machine", affects="machine"
     )
-    rerun_best: int = key(3, "best trials that are run again at the end", low=1, affects="experiment")
-    rerun_seeds: int = key(5, "new seeds for each of them, and for trial 0", low=2, affects="experiment")
+    rerun_best: int = key(3, "number of best trials that are trained again at the end", low=1, affects="experiment")
+    rerun_seeds: int = key(5, "number of fresh seeds for each of them and for trial 0", low=2, affects="experiment")
     progress: bool = key(True, "show a table of trials; a line per trial if stderr is not a terminal", affects="output")

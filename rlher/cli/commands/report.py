@@ -24,7 +24,7 @@ class ReportConfig(CurvesConfig):
 
     runs: list[str] = key(
         [],
-        "run folders, folders of runs, or a study of `rlher optimize`; none: `logs`",
+        "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`",
         positional=True,
         affects="output",
     )
