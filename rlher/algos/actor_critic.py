@@ -16,7 +16,7 @@ Draws = tuple[th.Tensor, ...]
 
 
 class ActorCritic(FastUpdate):
-    """One update: the critics towards their target, then the actor against the new critics, then the target networks.
+    """Update the critics towards their targets, then the actor against the new critics, then the target networks.
 
     An algorithm defines the two losses and draws the random numbers in them. They are drawn before the losses are
     computed, in Stable-Baselines3's order, so that compiled and uncompiled code use the same ones.
@@ -37,7 +37,7 @@ class ActorCritic(FastUpdate):
         raise NotImplementedError
 
     def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss and a by-product of it that ``update_actor`` needs, both scalars."""
+        """Return the actor's loss and another value that ``update_actor`` needs, both scalars."""
         raise NotImplementedError
 
     def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:

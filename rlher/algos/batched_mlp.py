@@ -13,8 +13,8 @@ ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn
 class BatchedMLP:
     """Several networks with stacked weights, so that one layer of all of them is one batched matrix product.
 
-    Measured on one core, forward and backward, against one network after the other: 25 % less time for two of 64², 5 %
-    for two of 256², 18 % for five of 256².
+    Measured on one core, forward and backward, compared with one network after the other: 25 % less time for two of
+    64², 5 % for two of 256², 18 % for five of 256².
 
     The networks' own parameters become views of the stacked tensors: a change of one is a change of the other, and
     optimizers, checkpoints and ``state_dict`` need no adaptation.

@@ -77,7 +77,7 @@ class DQN(QLearning, stable_baselines3.DQN):
         return [self.q_net, self.q_net_target]
 
     def loss(self, batch: Batch) -> tuple[th.Tensor, th.Tensor]:
-        """Huber loss towards the maximum over actions of the target network."""
+        """Return the Huber loss towards the maximum over actions of the target network."""
         with th.no_grad():
             value = self.clamp_target(self.q_net_target.q_net(batch.next_obs).float()).amax(dim=1, keepdim=True)
             target = batch.rewards + batch.discounts * value

@@ -48,8 +48,8 @@ class FastUpdate(OffPolicyAlgorithm):
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
-    Policies with other than plain layers on plain observations (images, gSDE, a learnt or shared features extractor)
-    are trained by Stable-Baselines3's own ``train``.
+    Policies with images, gSDE, or a learnt or shared features extractor are trained by Stable-Baselines3's own
+    ``train``.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.Options`.
     """
@@ -102,7 +102,7 @@ class FastUpdate(OffPolicyAlgorithm):
             self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
             self.setup_update()
         elif self.options != Options():
-            raise ValueError("options need a policy of plain layers, without gSDE or a learnt features extractor.")
+            raise ValueError("options are not supported with gSDE or a learnt features extractor; leave options out.")
         self._unsaved = ["options", "_unsaved", *(set(self.__dict__) - saved)]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:

@@ -17,7 +17,7 @@ class QRDQN(QLearning, sb3_contrib.QRDQN):
         return [self.quantile_net, self.quantile_net_target]
 
     def loss(self, batch: Batch) -> tuple[th.Tensor, th.Tensor]:
-        """Quantile regression towards the target quantiles of the greedy next action."""
+        """Return the quantile regression loss towards the target quantiles of the greedy next action."""
         with th.no_grad():
             next_quantiles = self.clamp_target(self._quantiles(self.quantile_net_target, batch.next_obs))
             greedy = next_quantiles.mean(dim=1).argmax(dim=1)
@@ -28,7 +28,7 @@ class QRDQN(QLearning, sb3_contrib.QRDQN):
         return quantiles.shape[1] * batch.mean(losses), (quantiles.mean(dim=1) - target.mean(dim=1)).unsqueeze(1)
 
     def _quantiles(self, network: BaseModel, obs: th.Tensor) -> th.Tensor:
-        """Return (batch, quantiles, actions)."""
+        """Return the quantiles of all actions: (batch, quantiles, actions)."""
         return network.quantile_net(obs).float().view(len(obs), self.n_quantiles, -1)  # type: ignore[operator]
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:

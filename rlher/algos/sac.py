@@ -12,7 +12,7 @@ class SAC(MaximumEntropy, stable_baselines3.SAC):
     """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905), as ``stable_baselines3.SAC`` with our update step."""
 
     def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Half the squared TD error, summed over the critics; the target is the minimum of the target critics."""
+        """Return half the squared TD error summed over critics; the target is the minimum of the target critics."""
         _, noise, ent_coef, *subset = draws
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, noise)

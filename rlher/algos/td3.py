@@ -29,7 +29,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         return noise.clamp_(-self.target_noise_clip, self.target_noise_clip), *self.draw_target_critics()
 
     def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Squared TD error, summed over the critics; the target is the minimum of the target critics."""
+        """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
         noise, *subset = draws
         with th.no_grad():
             actions = (self.actor_target.mu(batch.next_obs).float() + noise).clamp(-1, 1)

@@ -22,7 +22,7 @@ def choose_threads(batch_size: int, net_arch: list[int]) -> tuple[int, str]:
     :return: the number, and a line with the measurement.
     """
     if AVAILABLE == 1:
-        return 1, "1 thread: all there is"
+        return 1, "threads 1: only one is available"
     before = th.get_num_threads()
     one, many = _time(1, batch_size, net_arch), _time(AVAILABLE, batch_size, net_arch)
     th.set_num_threads(before)

@@ -13,7 +13,7 @@ class TQC(MaximumEntropy, sb3_contrib.TQC):
     """Truncated quantile critics (Kuznetsov et al. 2020, arXiv:2005.04269), as ``sb3_contrib.TQC`` with our update."""
 
     def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Quantile regression towards the pooled quantiles of the target critics without the largest ones."""
+        """Return the loss towards the pooled quantiles of the target critics without the largest ones."""
         _, noise, ent_coef, *subset = draws
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, noise)

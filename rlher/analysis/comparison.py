@@ -66,7 +66,7 @@ def _success_interval(group: Group, finals: np.ndarray) -> tuple[float, float]:
 
 
 def improvements(groups: Sequence[Group]) -> pd.DataFrame:
-    """Return the probability of improvement for each two groups A, B of one environment with enough seeds.
+    """Return the probability of improvement for each pair of groups A, B of one environment with enough seeds.
 
     It is the probability that a run of A has a higher final success rate than a run of B, ties counting half. ``low``
     and ``high`` are its 95 % bootstrap interval, widened to :func:`improvement_interval`.

@@ -53,7 +53,7 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     groups, notes = [], []
     for path, label in zip(paths, _folder_labels(paths), strict=True):
         runs, skipped = read_runs_below(path)
-        notes += skipped or ([] if runs else [f"skipped {path}: it has no run"])
+        notes += skipped or ([] if runs else [f"skipped {path}: it contains no run"])
         runs, repeated = drop_repeated_runs(runs)
         notes += repeated
         for env in dict.fromkeys(run.env for run in runs):
@@ -134,7 +134,7 @@ def _differing_keys(runs: Sequence[LoadedRun]) -> list[str]:
 
 
 def _split(pool: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
-    """Split runs into those of equal configuration, by ``("name=value", ...)``."""
+    """Return the runs of each configuration, by ``("name=value", ...)``."""
     splits: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
     keys = _distinguishing_keys(pool)
     for index, run in enumerate(pool):

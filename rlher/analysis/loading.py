@@ -102,7 +102,7 @@ def read_runs(paths: Sequence[str], logs: str) -> tuple[list[LoadedRun], list[st
     runs: list[LoadedRun] = []
     notes: list[str] = []
     for path in paths or [logs]:
-        found, skipped = read_runs_below(path, "" if paths else " `rlher train` makes one.")
+        found, skipped = read_runs_below(path, "" if paths else " `rlher train` creates it.")
         runs += found
         notes += skipped
     runs = list({run.folder.resolve(): run for run in runs}.values())
@@ -161,7 +161,7 @@ def read_run(folder: Path) -> LoadedRun:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.yaml`` with dotted keys and today's defaults for missing keys."""
+    """Return ``config.yaml`` with dotted keys and the current defaults for missing keys."""
     if links_outside(folder / "config.yaml"):
         raise SkippedRun("config.yaml", "is a link to another folder")
     try:
@@ -171,7 +171,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
         raise SkippedRun("config.yaml", "is not a configuration of rlher")
     if values.get("dry_run"):
-        raise SkippedRun("config.yaml", "is that of a dry run")
+        raise SkippedRun("config.yaml", "belongs to a dry run")
     given = dict(flatten(values))
     given.setdefault("engine.name", "sb3")  # the only update step of versions without this key
     name = str(given.get("algo.name"))

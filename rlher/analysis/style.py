@@ -22,7 +22,7 @@ def dashes(index: int) -> tuple[float, ...]:
 
 
 def caption(curves: Sequence[GroupCurve]) -> str:
-    """Return what the lines and bands of a chart are."""
+    """Return a text that explains the lines and bands of a chart."""
     seeds = {len(curve.seeds) for curve in curves}
     if max(seeds, default=1) == 1:
         return "Each line is a single run."

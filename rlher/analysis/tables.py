@@ -26,7 +26,7 @@ class Table:
 
     :param title: heading; empty for the summary.
     :param numbers: as returned by :mod:`rlher.analysis.comparison`.
-    :param columns: the columns people see.
+    :param columns: the columns of the printed table.
     """
 
     title: str

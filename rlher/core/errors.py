@@ -14,7 +14,7 @@ class UserError(Exception):
 
 
 class MissingFile(UserError):
-    """A file or folder the user named does not exist; ``path`` is where it was looked for."""
+    """A file or folder the user named does not exist; ``path`` is where it was expected."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class MissingFile(UserError):
 
 
 class DamagedFile(UserError):
-    """A file is corrupt, or not what its place says; ``path`` names it."""
+    """A file is corrupt or has unexpected content; ``path`` names it."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} is damaged: {reason}.")

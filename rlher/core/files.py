@@ -1,4 +1,4 @@
-"""Atomic writes: a reader never meets half a file, and a power failure leaves the old file or the new one."""
+"""Atomic writes: a reader never sees a partial file, and a power failure leaves the old file or the new one."""
 
 import contextlib
 import errno

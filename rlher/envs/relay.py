@@ -1,7 +1,7 @@
 """Relay sub-goals: while training, the goal is sometimes "move the hand to the object" instead of the task's own goal.
 
 In object tasks hindsight has nothing to learn from until the object moves, and random play hardly moves it. Relay HER
-(Luo et al. 2022, arXiv:2208.00843) lets the agent learn to reach the object beside the task, with the same network.
+(Luo et al. 2022, arXiv:2208.00843) lets the agent also learn to reach the object, with the same network.
 """
 
 from typing import Any
@@ -20,8 +20,8 @@ class RelayGoals(gym.Wrapper):
     """Widen the goals of an object task by a slot for the hand.
 
     ``achieved_goal`` becomes ``[object, hand]`` and ``desired_goal`` ``[goal, 0]`` or, while the agent is sent to the
-    object, ``[0, object]``. Both slots are given relative to ``relay.origin``, so that zero, which marks the slot that
-    is not asked for, lies in the middle of the workspace and not outside of it.
+    object, ``[0, object]``. Both slots are given relative to ``relay.origin``, so that zero, which marks the unused
+    slot, lies in the middle of the workspace and not outside of it.
 
     In training each observation with the hand farther than ``relay.distance`` from the object shows the second kind
     of goal with ``relay.probability``; the goal may change from step to step. Otherwise the task's goal is always
@@ -52,9 +52,9 @@ class RelayGoals(gym.Wrapper):
         return self._widen(observation, self._goes_to_object(observation)), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step, choose the next goal, and pay for the goal that is shown after the step."""
+        """Step, choose the next goal, and return the reward for that goal."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        # The end of an episode belongs to the task: only its goal explains why the environment ended it.
+        # The last step has the task's goal: only this goal explains why the environment ended the episode.
         to_object = not (terminated or truncated) and self._goes_to_object(observation)
         wide = self._widen(observation, to_object)
         if to_object:

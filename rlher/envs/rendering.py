@@ -118,4 +118,4 @@ def _failure_of(backend: str) -> str | None:
     message = re.search(r"^[\w.]*Error: (.*?)(?:\. |\.?$)", done.stderr, re.MULTILINE)
     if message is None:
         return f"exit status {done.returncode}"
-    return "library not found" if "NoneType" in message[1] else message[1]  # PyOpenGL then looks up functions in None
+    return "library not found" if "NoneType" in message[1] else message[1]  # PyOpenGL's error for a missing library

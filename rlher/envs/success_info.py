@@ -28,7 +28,7 @@ class SuccessInfo(gym.Wrapper):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the environment and add the keys to ``info``.
 
-        :raises EnvironmentFault: an episode ended, and nothing tells whether it was a success.
+        :raises EnvironmentFault: an episode ended, and it is unknown whether it was a success.
         """
         observation, reward, terminated, truncated, info = self.env.step(action)
         success = self._is_success(observation, info, ended=bool(terminated or truncated))

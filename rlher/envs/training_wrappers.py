@@ -8,11 +8,11 @@ import gymnasium as gym
 class ActionRepeat(gym.Wrapper):
     """Repeat each action, so that one decision covers several steps of the environment.
 
-    The agent sees the last observation. The reward is the sum over the repeated steps or, where ``last_reward`` is set,
-    that of the last one: hindsight needs a reward that ``compute_reward`` of the last observation gives.
+    The agent sees the last observation. The reward is the sum over the repeated steps or, if ``last_reward`` is set,
+    that of the last step: hindsight needs the reward that ``compute_reward`` returns for the last observation.
 
     :param env: environment to wrap.
-    :param times: environment steps per action, fewer where the episode ends before.
+    :param times: environment steps per action, fewer if the episode ends before.
     :param last_reward: return the last step's reward in place of the sum.
     """
 
@@ -34,7 +34,7 @@ class ActionRepeat(gym.Wrapper):
 class RewardOffset(gym.Wrapper):
     """Add a constant to every reward, of ``step`` and of ``compute_reward``.
 
-    Mazes pay 0 and 1. Paid -1 and 0, every step away from the goal costs something, which an agent learns from sooner.
+    Maze rewards are 0 and 1. With -1 and 0 every step away from the goal has a cost, and agents learn sooner.
 
     :param env: goal environment.
     :param offset: constant to add.

@@ -35,9 +35,9 @@ class WorkerLost(Exception):
 
 
 class Timeout:
-    """Seconds that several answers may take together, excluding time the whole process group was suspended.
+    """A time limit for several answers together, excluding time the whole process group was suspended.
 
-    :param seconds: None: no limit.
+    :param seconds: the limit; None: no limit.
     """
 
     def __init__(self, seconds: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Load a Stable-Baselines3 zip that rlher did not write, which has to be unpickled, only with ``--trust-pickle``.
+"""Load Stable-Baselines3 zips that rlher did not write; they are unpickled, which needs ``--trust-pickle``.
 
 Such a file has no config to rebuild the model from, and unpickling runs any code the file names. The same holds for
 RL Zoo's ``vecnormalize.pkl``, which is loaded if it lies beside the model.

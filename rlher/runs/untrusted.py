@@ -34,21 +34,21 @@ def refuse_modules_in_folder(env: EnvConfig, folder: Path) -> None:
             if exists and not links_outside(path, folder):
                 raise UntrustedFolder(
                     path,
-                    f"env.modules names {module!r}, which lies in {folder}, and code that comes with a run is not run; "
+                    f"env.modules names {module!r}, which lies in {folder}, and code in a run folder is not executed; "
                     "if you trust it, move it out of the folder and import it by another name.",
                 )
 
 
 def require_no_interpolations(values: Any) -> None:
-    """Raise ValueError if nested values refer to something else, such as ``${oc.env:HOME}``.
+    """Raise ValueError if nested values contain an interpolation, such as ``${oc.env:HOME}``.
 
-    A run's config is written with all references resolved.
+    A run's config is written with all interpolations resolved.
     """
     stack = [values]
     while stack:
         node = stack.pop()
         if isinstance(node, str) and "${" in node:
-            raise ValueError(f"{node!r} refers to something else")
+            raise ValueError(f"it contains the interpolation {node!r}")
         stack += [*node, *node.values()] if isinstance(node, dict) else node if isinstance(node, list) else []
 
 

@@ -43,7 +43,7 @@ def folder_not_writable(folder: Path, error: OSError) -> str:
 
 def step_timeout_ignored(seconds: float) -> str:
     """Return the warning for a step timeout without subprocesses."""
-    return f"env.step_timeout={seconds:g} is ignored in this process; use vec_env=subproc"
+    return f"env.step_timeout={seconds:g} has no effect in the main process; use vec_env=subproc"
 
 
 # ------------------------------------------------------------------------------------------------ during a run
@@ -58,7 +58,7 @@ def diverged(timesteps: int) -> str:
 
 
 def not_written(name: str, error: OSError, before: str | None) -> str:
-    """Return the error for a file of the run's end.
+    """Return the error for a file that cannot be written at the end of a run.
 
     :param before: an earlier error of the same run.
     """
@@ -67,7 +67,7 @@ def not_written(name: str, error: OSError, before: str | None) -> str:
 
 
 def log_not_written(name: str, error: OSError) -> str:
-    """Return the warning for a log file."""
+    """Return the warning for a log file that cannot be written."""
     return f"{name} cannot be written ({os_error_reason(error)}); the run continues without it."
 
 
@@ -85,7 +85,7 @@ def no_clip(error: Exception) -> str:
 
 
 def checkpoint_not_written(timesteps: int, error: OSError) -> str:
-    """Return the warning for a checkpoint."""
+    """Return the warning for a checkpoint that cannot be written."""
     return f"no checkpoint at {timesteps:,} steps: {error}; earlier checkpoints are kept."
 
 
@@ -119,7 +119,7 @@ def already_finished(folder: Path, timesteps: int) -> str:
     """Return the error for a finished run that is resumed without more steps."""
     return (
         f"{folder} is finished, with {timesteps:,} steps; "
-        f"for as many more, run `rlher train --resume {folder} total_timesteps=+{timesteps}`."
+        f"to train for as many more, run `rlher train --resume {folder} total_timesteps=+{timesteps}`."
     )
 
 

@@ -1,4 +1,4 @@
-"""How a training run ended and what its final evaluation measured: the content of ``result.json``."""
+"""The result of a training run: its status and final evaluation, stored as ``result.json``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -40,7 +40,10 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             run = Run(run.folder, replace(config, threads=setup.config.threads, checkpoint=setup.config.checkpoint))
             _record_resume(run, done)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
-            print_header(run, [where if checkpoint else "no valid checkpoint: starts again", *damaged, *setup.notes])
+            print_header(
+                run,
+                [where if checkpoint else "no valid checkpoint; training starts from step 0", *damaged, *setup.notes],
+            )
             return run, Trainer(run, setup, started).train(checkpoint)
 
 

@@ -1,4 +1,4 @@
-"""What `rlher train` prints before and after a run."""
+"""The lines that `rlher train` prints before and after a run."""
 
 import json
 import sys
@@ -59,7 +59,7 @@ def print_result(run: Run, result: RunResult) -> None:
 
 def _print_reason(run: Run, result: RunResult) -> None:
     """Print why a run did not finish, where its models are, and how to resume it."""
-    models = f"the models of {result.timesteps:,} steps are in {run.folder}"
+    models = f"the models after {result.timesteps:,} steps are in {run.folder}"
     if not any(run.model(name).exists() for name in MODELS):
         models = f"no model was saved in {run.folder}"
     if result.status is Status.INTERRUPTED:

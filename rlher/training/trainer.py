@@ -40,7 +40,7 @@ def train(
     """Train a new run and write everything into its run folder.
 
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
-    :param final: play the final evaluation, on seeds that no model was chosen by.
+    :param final: play the final evaluation, on seeds that were not used to choose a model.
     :return: the run and its result.
     :raises UserError: the config cannot be trained; nothing was written.
     """
@@ -138,7 +138,7 @@ class Trainer:
         return summarize(played)
 
     def _evaluate_final(self) -> None:
-        """Evaluate the last model, and the best one if it is another, on seeds that no model was chosen by."""
+        """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
         final: dict[str, Any] = self._evaluate(episodes, seed)
         row = self.evaluations.best
@@ -152,7 +152,7 @@ class Trainer:
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:
-        """Set the result's status to how the block ends; re-raise only what is a bug."""
+        """Set the result's status to how the block ends; re-raise only bugs."""
         result = self.result
         result.status = Status.FAILED
         try:

@@ -72,7 +72,7 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
 
 
 def _validate(config: TrainConfig) -> None:
-    """Raise UserError for what would fail, or be changed silently, only after environments and model are built."""
+    """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     if config.device.startswith("cuda") and not th.cuda.is_available():
         raise UserError(messages.no_cuda(config.device))
     resolve_target_bounds(

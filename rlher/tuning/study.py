@@ -20,7 +20,7 @@ from rlher.tuning.errors import StudyMismatch
 from rlher.tuning.worker_id import is_dead_here
 
 MAX_RETRY = 2  # a trial whose worker dies three times stays failed
-UNNAMED_SECONDS = 120  # a trial whose worker has not recorded its id by then has no worker
+UNNAMED_SECONDS = 120  # after this time, a trial without a worker's id has no worker
 IDENTITY, BASELINE, WORKER, SURPLUS = "rlher", "baseline", "worker", "surplus"
 """User attributes of a study (the first) and of its trials."""
 IsDead = Callable[[str], bool]

@@ -57,9 +57,10 @@ def supervise(
 
 
 def _make_is_dead(spec: WorkerSpec, dead: set[str]) -> IsDead:
-    """Return how dead workers are recognised.
+    """Return the function that decides whether a worker is dead.
 
-    All workers of a journal run on this machine, so process ids suffice. Of a database's, only own ones are known.
+    All workers of a journal run on this machine, so process ids suffice. Workers of a database may run elsewhere; only
+    those that this command started are known.
     """
     return is_dead_here if spec.config.storage is None else lambda worker: worker in dead
 

@@ -74,7 +74,7 @@ def make_sampler(name: str, seed: int) -> BaseSampler:
     """Return the sampler that proposes parameters."""
     if name == "random":
         return RandomSampler(seed=seed)
-    if name == "cmaes":  # proposes numbers; choices are drawn at random
+    if name == "cmaes":  # CMA-ES proposes numbers only; choices are drawn at random
         return CmaEsSampler(seed=seed, warn_independent_sampling=False)
     return TPESampler(seed=seed, multivariate=True, constant_liar=True)
 

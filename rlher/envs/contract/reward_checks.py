@@ -76,7 +76,7 @@ def batches(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[Find
 
 
 def declarations(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[Finding]:
-    """Compare rewards with ``cfg.reward_range`` and ``cfg.success_reward``, and of achieved goals with other goals."""
+    """Compare rewards with ``cfg.reward_range`` and ``cfg.success_reward``, and achieved goals with missed ones."""
     paid, desired = np.array(recording.rewards), recording.desired
     exact = compute_single_reward(env, desired[0], desired[0], recording.infos[0])
     if cfg.reward_range is not None:

@@ -20,14 +20,14 @@ CARD = """{front}
 
 An agent for the goal environment `{env}`, trained for {steps:,} environment steps with {algo} and {her}.
 {replay}
-## How well it does
+## Results
 
 {table}
 
 {episodes} episodes from seed {seed} on, none of which was used to choose a model. The interval (95 %, Wilson) is over \
 these episodes of one training run (seed {run_seed}), not over several runs.
 
-## Use it
+## Usage
 
 ```sh
 pip install -r requirements.txt
@@ -37,7 +37,7 @@ python play.py
 `play.py` builds the model by its constructor, loads the weights from `{file}` and plays an episode{scaled}. The zip \
 is a plain {library} model: `{algo}.load("{file}")` reads it too, but that unpickles the file.
 {notes}
-## How it was made
+## Training
 
 {command}
 
@@ -58,7 +58,7 @@ def model_card(run: Run, plain: PlainModel, measured: dict[str, Any], file: str,
     config = run.config
     command, versions = _origin(run)
     her = config.her
-    strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals a transition)"
+    strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals per transition)"
     return CARD.format(
         front=_front_matter(run, plain, measured),
         algo=_algo(plain),

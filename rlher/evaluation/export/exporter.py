@@ -99,18 +99,18 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
 
 
 def _replay(run: Run, steps: int) -> Path | None:
-    """Return the clip of a model after so many steps, None if there is none or it is a link out of the run."""
+    """Return the clip of the model after a number of steps, None if there is none or it is a link out of the run."""
     clip = run.folder / "clips" / f"{steps}.mp4"
     return clip if clip.is_file() and not links_outside(clip, run.folder) else None
 
 
 def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> None:
-    """Raise AssertionError if the exported policy acts differently in an episode."""
+    """Raise AssertionError if the exported policy selects other actions in an episode."""
 
     def both(observation: dict[str, np.ndarray]) -> np.ndarray:
         action = policy(observation)
         np.testing.assert_allclose(
-            exported(observation), action, atol=1e-4, err_msg="the exported model acts differently"
+            exported(observation), action, atol=1e-4, err_msg="the exported model selects other actions"
         )
         return action
 
@@ -127,7 +127,7 @@ def _final_evaluation(run: Run, which: str, env: gym.Env, policy: Policy) -> dic
         values = {name: value for name, value in found if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED:
             return {**dict.fromkeys(metrics.BY_NAME), **values, "seed": seed}
-    print(f"  evaluating it in {episodes} episodes", file=sys.stderr)
+    print(f"  evaluating the model in {episodes} episodes", file=sys.stderr)
     return {**evaluate_policy(env, policy, episodes, seed), "seed": seed}
 
 

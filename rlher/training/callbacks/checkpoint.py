@@ -123,7 +123,7 @@ class CheckpointCallback(BaseCallback):
 
         :param next_envs: at a barrier, the number of the environments that are built next.
         """
-        if not all_finite(self.model):  # the next evaluation ends the run, which can be resumed from before
+        if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
             return
 
         def write_files(folder: Path, previous: Path | None) -> None:

@@ -61,7 +61,7 @@ def _rows_until(path: Path, timesteps: int) -> tuple[list[str], list[list[str]]]
 
 
 class NonFatalWriter(KVWriter):
-    """A writer whose first OSError is printed, and later ones ignored.
+    """A log writer that warns about its first OSError and ignores later ones.
 
     :param name: of its file, in the message.
     """

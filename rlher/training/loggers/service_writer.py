@@ -1,4 +1,4 @@
-"""What SB3's logger records, passed on to a tracking service."""
+"""Pass the records of SB3's logger on to a tracking service."""
 
 import math
 from collections.abc import Callable, Iterator
