@@ -141,7 +141,7 @@ def _explanation(
     if cfg.success_key is not None and (differs <= failed).all():
         return (
             "warning",
-            "on steps that end an episode without success, assumed to be a penalty that no goal explains",
+            "on steps that end an episode without success, assumed to be a penalty that does not depend on the goal",
         )
     return None
 
