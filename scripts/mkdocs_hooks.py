@@ -11,13 +11,13 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 WIDE = ("index.md", "concepts.md", "benchmarks.md")
-"""Pages without others beside them in the navigation, whose room their tables need."""
+"""Pages shown without the navigation, because their tables need its width."""
 ROLE = re.compile(r":\w+:<code>(?:~[\w.]*?)?(\w+(?:\.\w+)*)</code>")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are no files in docs/."""
+    """Add the pages whose files are not in docs/."""
     for page, source in FROM_ROOT.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text()))
     files.append(File.generated(config, "reference/config.md", content=reference()))
@@ -37,7 +37,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def rewrite(link: re.Match[str], page: str) -> str:
-    """Return one link of ``page`` as the site needs it."""
+    """Return the link of ``page`` as it must be in the site."""
     image, text, href, anchor = link.groups(default="")
     source = FROM_ROOT.get(page, f"docs/{page}")
     target = os.path.normpath(os.path.join(os.path.dirname(source), href))
