@@ -184,7 +184,7 @@ def test_the_card_says_what_was_measured(rlher) -> None:
 
     other = rlher("export", str(run), "--checkpoint", "50", "--output", "other")
     assert other.code == 0, other.err
-    assert "evaluating it in 4 episodes" in other.err, "the run itself did not"
+    assert "evaluating the model in 4 episodes" in other.err, "the run itself did not"
     assert "trained for 50 environment steps" in Path("other/README.md").read_text()
 
 
