@@ -90,7 +90,7 @@ def cpprb(capacity: int, prioritised: bool) -> Any:
     """Return cpprb's hindsight buffer with as many transitions, of which it stores k + 1 relabelled copies."""
     from cpprb import HindsightReplayBuffer
 
-    state = {"shape": OBS + GOAL}  # it takes goals out of states
+    state = {"shape": OBS + GOAL}  # cpprb computes goals from states
     buffer = HindsightReplayBuffer(
         capacity,
         {"obs": state, "act": {"shape": ACT}, "next_obs": state},
@@ -235,7 +235,7 @@ def report(found: dict[str, Any]) -> None:
 
 
 def chart(found: dict[str, Any], path: str) -> None:
-    """Draw microseconds a batch over capacity, log-log, one panel a batch size."""
+    """Draw microseconds per batch over capacity, log-log, one panel per batch size."""
     from matplotlib import pyplot as plt
 
     styles = dict(zip(BUFFERS, ("C0o-", "C0o--", "C3s-", "C2^-", "C2^--"), strict=True))

@@ -4,9 +4,9 @@
 
 Each contender trains on the same environment with the same networks and batch, from a full buffer of 1,000,000
 transitions, in a process of its own; they take turns, so that a busy machine slows all of them, and medians over the
-turns are compared. SB3 and SBX use SB3's HerReplayBuffer, ours uses our own. The floor is what no update step goes
-below: the arithmetic at the rate of this machine's matrix product, and the environment's own step. On a machine that is
-busy with other work, use `--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
+turns are compared. SB3 and SBX use SB3's HerReplayBuffer, ours uses our own. The floor is a lower bound of the time
+of a step: the arithmetic at the rate of this machine's matrix product, and the environment's own step. On a busy
+machine, use `--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
 SBX comes with `pip install rlher[bench]`.
 """
 
@@ -59,7 +59,7 @@ class Work:
 
     @property
     def title(self) -> str:
-        """Say what it is."""
+        """Name of the work for the table."""
         critics = f", {self.policy['n_critics']} critic" if "n_critics" in self.policy else ""
         return f"{self.algo.upper()} {'x'.join(map(str, self.nets))}{critics} b{self.batch}, {self.env}"
 
@@ -146,7 +146,7 @@ def fill_sb3(buffer: SB3Buffer, capacity: int) -> None:
     starts = np.arange(copies)[:, None] * count + buffer.ep_start[:count, 0]
     buffer.ep_start[:, 0] = starts.reshape(-1)[:capacity]
     rest = capacity - (copies - 1) * count
-    if rest < count:  # the last copy is cut off: its last episode, too
+    if rest < count:  # the last copy, and so its last episode, is truncated
         cut = buffer.ep_start[-1, 0]
         buffer.ep_length[cut:] = 0
     buffer.full, buffer.pos, buffer._current_ep_start[:] = True, 0, 0
@@ -156,7 +156,7 @@ def fill_sb3(buffer: SB3Buffer, capacity: int) -> None:
 
 
 class Contender:
-    """A model that trains in turns, in a process of its own, so that no other's settings or memory bear on it."""
+    """A model that trains in turns, in its own process, so that settings and memory of others do not affect it."""
 
     def __init__(self, work: Work, name: str, threads: int, arguments: argparse.Namespace) -> None:
         context = multiprocessing.get_context("spawn")
@@ -181,7 +181,7 @@ class Contender:
 
 
 def serve(pipe: Any, work: Work, name: str, threads: int, arguments: argparse.Namespace) -> None:
-    """Build a contender, let it warm up, and train for some steps whenever told to, until told not to."""
+    """Build and warm up a contender; train for some steps for each True from the pipe, until False."""
     th.set_num_threads(threads)
     clock = clock_of(arguments)
     model = build(work, name, arguments.capacity, arguments.precision)
@@ -202,7 +202,7 @@ def serve(pipe: Any, work: Work, name: str, threads: int, arguments: argparse.Na
 
 
 def clock_of(arguments: argparse.Namespace) -> Callable[[], float]:
-    """Return the clock that is asked for."""
+    """Return the clock that the arguments select."""
     return time.process_time if arguments.cpu_time else time.perf_counter
 
 
@@ -251,7 +251,7 @@ def _best(function: Callable[[], Any], clock: Callable[[], float], repeats: int 
 def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
     """Let all contenders train in turns, and return speeds, update times, floor and ratios."""
     names = ["ours eager" if arguments.eager else "ours", "sb3"]
-    if importlib.util.find_spec("sbx") and work.algo != "dqn":  # SBX's DQN takes no dictionaries
+    if importlib.util.find_spec("sbx") and work.algo != "dqn":  # SBX's DQN does not support dictionaries
         names.append("sbx")
     threads = arguments.threads or th.get_num_threads()
     contenders = {name: Contender(work, name, threads, arguments) for name in names}
@@ -281,7 +281,7 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(row: dict[str, Any]) -> None:
-    """Print one line of the table and what belongs to it."""
+    """Print the results of one work."""
     print(f"\n{row['work']} ({row['threads']} thread{'s' if row['threads'] > 1 else ''}, {row['precision']})")
     for name, speed in row["steps_per_second"].items():
         ratio, bar = row["ratios"].get(name), row["bars"].get(name)
@@ -322,7 +322,7 @@ def startup(name: str, cpu_time: bool) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure what was asked for and print it."""
+    """Run the selected measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", nargs="+", choices=list(WORKS), default=list(WORKS))

@@ -1,6 +1,6 @@
-"""Train SBX's algorithms (JAX) with our replay buffer, save, load and go on: `python scripts/check_sbx.py [SAC TQC …]`.
+"""Train, save, load and continue SBX's algorithms (JAX) with our buffer: `python scripts/check_sbx.py [SAC TQC …]`.
 
-A check by hand rather than a test, so that the tests need no JAX. SBX comes with `pip install rlher[bench]`.
+A script and not a test, so that the tests need no JAX. SBX comes with `pip install rlher[bench]`.
 """
 
 import sys
@@ -17,7 +17,7 @@ STEPS = 400
 
 
 def main(names: list[str]) -> None:
-    """Check each algorithm, and say what came of it."""
+    """Check each algorithm and print the result."""
     try:
         import sbx
     except ImportError:
@@ -27,7 +27,7 @@ def main(names: list[str]) -> None:
 
 
 def check(algorithm: Any) -> str:
-    """Train, save, load and train on with two environments; return what was seen."""
+    """Train, save, load and continue training with two environments; return the result."""
     env = make_vec_env(BitFlippingEnv, 2, env_kwargs={"n_bits": 4, "continuous": True}, seed=0)
     model = algorithm(
         "MultiInputPolicy",

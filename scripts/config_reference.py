@@ -54,7 +54,7 @@ def reference() -> str:
 
 
 def algorithms() -> list[str]:
-    """Return one section per algorithm: the keys it adds, and the common ones it has other defaults for."""
+    """Return one section per algorithm: the keys it adds, and the common keys with other defaults."""
     parts = []
     for name, algorithm in ALGORITHMS.items():
         defaults = yaml.safe_load((CONF / "algo" / f"{name}.yaml").read_text())
@@ -73,7 +73,7 @@ def added(config: type, parent: type, prefix: str = "") -> dict[str, Field]:
 
 
 def plain(items: Iterable[Field]) -> dict[str, Field]:
-    """Return the keys that are no sections, by name."""
+    """Return the keys that are not sections, by name."""
     return {item.name: item for item in items if not nested(item)}
 
 

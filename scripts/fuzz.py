@@ -1,6 +1,6 @@
 """Try thousands of damaged files and hostile command lines: `python scripts/fuzz.py --inputs 2000 --seed 0`.
 
-Prints every input that ends in a traceback, hangs, or changes what it should not, and how to try that one again.
+Prints every input that ends in a traceback, hangs, or changes a file that it must not change, and how to repeat it.
 """
 
 import argparse
@@ -19,13 +19,13 @@ from tests.support import fuzzing
 
 
 def main() -> int:
-    """Try them and return the number of those that broke the rule, at most 1."""
+    """Try all inputs and return the exit code, 1 if a check failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--inputs", type=int, default=2000, help="how many")
-    parser.add_argument("--seed", type=int, default=0, help="of the first; the next ones count up")
-    parser.add_argument("--only", choices=("files", "words"), help="one kind alone")
+    parser.add_argument("--inputs", type=int, default=2000, help="number of inputs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first input; the next ones count up")
+    parser.add_argument("--only", choices=("files", "words"), help="kind of input; default: both")
     options = parser.parse_args()
-    broken: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         (folder := Path(name) / "work").mkdir()
@@ -35,18 +35,18 @@ def main() -> int:
             began = time.monotonic()
             try:
                 try_one(Random(seed), workspace, empty, options.only)
-            except fuzzing.Broken as error:
+            except fuzzing.CheckFailed as error:
                 kind = kind_of(error)
-                broken[kind] += 1
-                if broken[kind] == 1:
+                failed[kind] += 1
+                if failed[kind] == 1:
                     print(f"--seed {seed} --inputs 1: {str(error)[:600]}\n    {kind}", flush=True)
             finally:
-                logging.disable(logging.NOTSET)  # Hydra's doing, once a command line
+                logging.disable(logging.NOTSET)  # Hydra disables logging
             if time.monotonic() - began > 5:
                 print(f"--seed {seed} --inputs 1: {time.monotonic() - began:.0f} s", flush=True)
     seconds = time.monotonic() - started
-    print(f"{options.inputs:,} inputs in {seconds:.0f} s: {sum(broken.values())} broke the rule, in {len(broken)} ways")
-    return min(len(broken), 1)
+    print(f"{options.inputs:,} inputs in {seconds:.0f} s: {sum(failed.values())} failed a check, in {len(failed)} ways")
+    return min(len(failed), 1)
 
 
 def try_one(rng: Random, workspace: fuzzing.Workspace, empty: Path, only: str | None) -> None:
@@ -59,8 +59,8 @@ def try_one(rng: Random, workspace: fuzzing.Workspace, empty: Path, only: str | 
     workspace.try_damage(path, content, rng.choice(workspace.readers[path]))
 
 
-def kind_of(error: fuzzing.Broken) -> str:
-    """Say where the error behind it was raised, so that what has one cause is told once."""
+def kind_of(error: fuzzing.CheckFailed) -> str:
+    """Return where the error was raised, so that each cause is printed once."""
     if error.__cause__ is None:
         return str(error)[-200:]
     where = traceback.extract_tb(error.__cause__.__traceback__)[-1]

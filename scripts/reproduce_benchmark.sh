@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The runs behind the README's table: three seeds of each unless it says more, two at a time, their small files kept in
+# Train the runs of the README's table, two at a time, with three seeds each by default; copy their small files to
 # logs/benchmark/.
 #   scripts/reproduce_benchmark.sh [folder] [jobs] [pattern of names]
 set -euo pipefail
@@ -10,7 +10,7 @@ pattern=${3:-.}
 logs=$(mktemp -d)
 export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 
-# name | overrides | seeds, where not 0 1 2
+# name | overrides | seeds, if not 0 1 2
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
@@ -39,7 +39,7 @@ reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_time
 reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
 RUNS
 
-# A run's folder, less what is large: models, TensorBoard and SB3's own log.
+# Train one run and copy its files, except the large ones: models, TensorBoard and SB3's log.
 one() {
     name=$1 seed=$2 overrides=$3
     folder=$RLHER_BENCHMARK_LOGS/$name-$seed

@@ -1,4 +1,4 @@
-"""Whether two runs came to the same, bit for bit."""
+"""Compare two runs bit for bit."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ CLOCK = "wall_seconds"
 
 
 def differences(one: Path, two: Path) -> list[str]:
-    """List in which of weights, optimisers, evaluations and results two run folders differ, wall-clock aside."""
+    """Return which files and results of two run folders differ, wall-clock times excluded."""
     found = [
         name for name in ("last_model.zip", "best_model.zip") if not _same(_arrays(one / name), _arrays(two / name))
     ]

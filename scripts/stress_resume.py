@@ -169,7 +169,7 @@ class Child:
             self.wait()
             return True
         tally.interruptions[way] += 1
-        with contextlib.suppress(ProcessLookupError):  # it has just ended
+        with contextlib.suppress(ProcessLookupError):  # the process has just ended
             self._send_signals(way, seconds)
         self.wait()
         return False

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts in the background
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -84,7 +84,7 @@ def make_run(tmp_path: Path) -> Make:
 
 @contextlib.contextmanager
 def mounted(folder: Path, options: str) -> Iterator[None]:
-    """Put a small file system of its own in place of a folder; where that is not permitted the test is skipped."""
+    """Mount a small file system on a folder; skip the test where that is not permitted."""
     try:
         mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
         subprocess.run(mount, capture_output=True, check=True)
@@ -104,4 +104,4 @@ TINY = (
     "eval.final_episodes=4",
     "tensorboard=false",
 )
-"""Overrides that make a training run a matter of a second."""
+"""Overrides with which a training run takes about a second."""

@@ -1,4 +1,4 @@
-"""Which runs are seeds of one agent, and what the groups are called."""
+"""Grouping of runs into seeds of one agent, and labels of groups."""
 
 from pathlib import Path
 

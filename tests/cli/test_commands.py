@@ -1,4 +1,4 @@
-"""Discovery of commands, and what importing them costs."""
+"""Discovery of commands, and modules that they must not import."""
 
 import json
 import subprocess

@@ -25,12 +25,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> fuzzing.Workspace:
 @pytest.fixture(autouse=True)
 def logging_enabled() -> Iterator[None]:
     yield
-    logging.disable(logging.NOTSET)  # Hydra's doing
+    logging.disable(logging.NOTSET)  # Hydra disables logging
 
 
 @FEW
 @given(rng=st.randoms(use_true_random=False))
-def test_a_damaged_file_is_told(workspace: fuzzing.Workspace, rng: Random) -> None:
+def test_a_damaged_file_ends_with_a_message(workspace: fuzzing.Workspace, rng: Random) -> None:
     path = workspace.file(rng)
     content = fuzzing.damaged(rng, path, workspace)
     workspace.try_damage(path, content, rng.choice(workspace.readers[path]))
@@ -38,13 +38,13 @@ def test_a_damaged_file_is_told(workspace: fuzzing.Workspace, rng: Random) -> No
 
 @MORE
 @given(rng=st.randoms(use_true_random=False))
-def test_a_command_line_that_makes_no_sense_is_told(tmp_path: Path, rng: Random) -> None:
+def test_a_random_command_line_ends_with_a_message(tmp_path: Path, rng: Random) -> None:
     fuzzing.try_command_line(fuzzing.command_line(rng), tmp_path)
 
 
-def test_every_file_reads_as_it_is(workspace: fuzzing.Workspace) -> None:
-    """Else the damage would be to files that nobody reads."""
+def test_undamaged_files_are_read(workspace: fuzzing.Workspace) -> None:
+    """Otherwise the other test would damage files that no command reads."""
     for path, readers in workspace.readers.items():
         for reader in readers:
-            said = workspace.try_damage(path, (workspace.folder / path).read_bytes(), reader)
-            assert "damaged" not in said
+            output = workspace.try_damage(path, (workspace.folder / path).read_bytes(), reader)
+            assert "damaged" not in output

@@ -1,4 +1,4 @@
-"""What Hydra's command line is made from a typed one."""
+"""Translation of typed command lines into Hydra's."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The scripts that the numbers of the documents come from still run, in a small form; their output is not checked."""
+"""The benchmark scripts run, with small settings; their numbers are not checked."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
     ],
     ids=lambda words: words[0],
 )
-def test_a_benchmark_still_measures(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_benchmark_runs(words: tuple[str, ...], tmp_path: Path) -> None:
     script, *options = words
     done = subprocess.run(
         [sys.executable, SCRIPTS / script, *options], capture_output=True, text=True, cwd=tmp_path, timeout=200

@@ -1,4 +1,4 @@
-"""What a terminal would obey is shown instead, wherever it comes from."""
+"""Control characters from files and arguments are printed escaped."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ BIDI = "\u202e\u2066"
 NASTY = f"Nasty{TITLE}\x9b31m{BIDI}\nrlher: all is well\r\x7f-v0"
 
 
-def obeyed(text: str) -> str:
-    """Return the signs in a text that do something to a terminal, but for the ends of our own lines."""
-    return "".join(sign for sign in text if not sign.isprintable() and sign != "\n")
+def control_characters(text: str) -> str:
+    """Return the control characters of a text, except newlines."""
+    return "".join(character for character in text if not character.isprintable() and character != "\n")
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,14 @@ def obeyed(text: str) -> str:
         ("50 % → Übung, 目標 …", "50 % → Übung, 目標 …"),
     ],
 )
-def test_printable(text: str, shown: str, capsys: pytest.CaptureFixture) -> None:
+def test_control_characters_are_escaped(text: str, shown: str, capsys: pytest.CaptureFixture) -> None:
     assert escape_control(text) == shown
     warn(text)
     assert capsys.readouterr().err == f"rlher: {shown}\n"
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex"])
-def test_compare_shows_what_a_run_says(rlher, make_run: Make, form: str) -> None:
+def test_compare_escapes_texts_of_a_run(rlher, make_run: Make, form: str) -> None:
     for seed in range(3):
         make_run(f"sac/three_{seed}", seed, env={"id": NASTY})
     make_run("sac/one", algo={"activation": NASTY}, env={"id": "Some-v0", "name": NASTY})
@@ -43,20 +43,20 @@ def test_compare_shows_what_a_run_says(rlher, make_run: Make, form: str) -> None
     assert done.code == 0, done.err
     assert "PWN" in done.out
     assert "PWN" in done.err
-    assert not obeyed(done.out + done.err)
+    assert not control_characters(done.out + done.err)
     assert not [line for line in (done.out + done.err).splitlines() if line.startswith("rlher: all is well")]
 
 
-def test_report_tells_of_folders_by_names_it_can_print(rlher, make_run: Make) -> None:
+def test_report_escapes_names_of_folders(rlher, make_run: Make) -> None:
     make_run("sac/whole")
     make_run(f"sac/{NASTY}").joinpath("evaluations.csv").unlink()
     done = rlher("report", "--output", "page.html")
     assert done.code == 0, done.err
     assert "PWN" in done.err
-    assert not obeyed(done.out + done.err)
+    assert not control_characters(done.out + done.err)
 
 
-def test_a_run_is_announced_and_told_of_in_signs_one_sees(rlher, tmp_path: Path) -> None:
+def test_train_and_evaluate_escape_names_of_folders(rlher, tmp_path: Path) -> None:
     logs = f"logs{NASTY}"
     words = (
         "algo=dqn",
@@ -73,13 +73,13 @@ def test_a_run_is_announced_and_told_of_in_signs_one_sees(rlher, tmp_path: Path)
     assert evaluated.code == 0, evaluated.err
     for printed in (done.out, done.err, evaluated.err):
         assert "PWN" in printed
-        assert not obeyed(printed)
+        assert not control_characters(printed)
 
 
 @pytest.mark.parametrize("words", [("train", "env=any", f"env.id='{NASTY}'"), ("evaluate", NASTY), (NASTY,)])
-def test_a_mistake_is_told_in_signs_one_sees(rlher, words: tuple[str, ...]) -> None:
+def test_error_messages_are_escaped(rlher, words: tuple[str, ...]) -> None:
     done = rlher(*words)
     assert done.code == 2
     assert "PWN" in done.err
-    assert not obeyed(done.err)
+    assert not control_characters(done.err)
     assert len(done.err.splitlines()) == 1

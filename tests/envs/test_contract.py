@@ -93,7 +93,7 @@ def test_truncation_after_varying_lengths_is_a_warning_with_the_lengths():
     assert "env.max_episode_steps" in finding.message
 
 
-def test_a_crash_may_have_a_penalty_that_no_goal_explains():
+def test_a_crash_may_have_a_goal_independent_penalty():
     message = messages("Crashes", "ok")["reward_agreement"]
     assert "-5 more" in message
     assert "info['crashed']" in message

@@ -118,7 +118,7 @@ def test_parking_classic_has_no_walls_and_a_hundred_steps():
     env.close()
 
 
-def test_a_crash_in_parking_v0_costs_a_penalty_that_no_goal_explains():
+def test_a_crash_in_parking_v0_has_a_goal_independent_penalty():
     env = make_env(load("parking-v0"))
     env.reset(seed=0)
     for _ in range(100):

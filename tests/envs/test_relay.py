@@ -77,7 +77,7 @@ def test_goals_are_relative_to_the_origin_and_use_one_slot():
     assert kinds == {True, False}
 
 
-def test_step_pays_compute_reward_of_the_goal_it_shows():
+def test_step_returns_compute_reward_of_the_goal_it_shows():
     env = wrapped()
     paid = {True: set(), False: set()}
     for seen, reward, _, _ in play(env):
@@ -98,14 +98,14 @@ def test_compute_reward_takes_batches_of_both_kinds():
 
 
 def test_an_episode_ends_with_the_task_goal():
-    """Else its last reward would not explain why it ended."""
+    """Otherwise the last reward would not explain why it ended."""
     ends = [(seen, reward) for seen, reward, terminated, _ in play(wrapped(), 3000) if terminated]
     assert ends
     assert all(reward == 0 and not seen["desired_goal"][2:].any() for seen, reward in ends)
 
 
 @pytest.mark.parametrize("keys", [{"training": False}, {"probability": 0.0}, {"distance": 100.0}])
-def test_only_the_task_is_asked_for(keys: dict):
+def test_only_the_task_is_the_goal(keys: dict):
     assert not any(seen["desired_goal"][2:].any() for seen, *_ in play(wrapped(**keys)))
 
 

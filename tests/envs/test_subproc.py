@@ -27,7 +27,7 @@ def mortal(how: str, marks: Path, keys: dict | None = None, **kwargs) -> EnvConf
 
 @pytest.fixture
 def group():
-    """Make groups of environments that are closed after the test."""
+    """Build vectorised environments that are closed after the test."""
     made = []
 
     def make(cfg: EnvConfig, n_envs: int = 2, seed: int = 0):
@@ -188,7 +188,7 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
 
 
 def test_a_run_that_lost_a_worker_can_be_resumed(rlher, tmp_path):
-    """Its running episodes cannot be replayed, and are cut."""
+    """Its running episodes cannot be replayed and are truncated."""
     failures = f"env.kwargs={{how:kill,marks:{tmp_path},times:2,at:0,chance:0.05}}"
     assert rlher(*TRAIN, failures, "n_envs=2", "total_timesteps=200").err.count("killed by SIGKILL") == 2
     done = rlher("train", "--resume", "logs/sac/Mortal-v0_1", "total_timesteps=400")

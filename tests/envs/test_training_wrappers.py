@@ -1,4 +1,4 @@
-"""Action repeat and reward offset: what training sees, and that evaluation keeps the environment's own rewards."""
+"""Action repeat and reward offset in training; evaluation keeps the environment's own rewards."""
 
 import gymnasium as gym
 import numpy as np
@@ -10,7 +10,7 @@ from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
 
 
 class Counter(gym.Env):
-    """Pays the number of its step, and ends after seven."""
+    """Returns the number of the step as reward; ends after seven steps."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
     action_space = gym.spaces.Box(-1, 1, (1,))
@@ -48,7 +48,7 @@ def test_offset_shifts_step_and_compute_reward_alike():
 
 
 @pytest.mark.parametrize(("training", "expected"), [(True, {-1.0, 0.0}), (False, {0.0, 1.0})])
-def test_a_maze_pays_shifted_rewards_in_training_only(training: bool, expected: set[float]):
+def test_a_maze_has_shifted_rewards_in_training_only(training: bool, expected: set[float]):
     cfg = EnvConfig(
         id="PointMaze_Open-v3", success_key="success", success_reward=1.0, reward_range=[0.0, 1.0], reward_offset=-1.0
     )

@@ -1,4 +1,4 @@
-"""Watching agents: what is on the pictures, how they are put together, and what happens where nothing can draw."""
+"""`rlher enjoy`: captions, grids and videos, and machines without a renderer."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ INK, CAPTION = np.array(captions.FOREGROUND), captions.HEIGHT
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on bit flipping that keeps everything it can."""
+    """A run on bit flipping with all optional artifacts."""
     logs = tmp_path_factory.mktemp("enjoy") / "logs"
     keep = ("eval.keep_models=true", "record=true", "eval.freq=40")
     assert main(["train", *BITS, "total_timesteps=120", *keep, f"logs={logs}"]) == 0
@@ -47,7 +47,7 @@ def film(path: Path) -> list[np.ndarray]:
 
 
 def ink(strip: np.ndarray) -> np.ndarray:
-    """Tell where there is writing."""
+    """Return which pixels have the colour of text."""
     return (np.abs(strip.astype(int) - INK) < 40).all(axis=-1)
 
 
@@ -58,7 +58,7 @@ def caption(width: int, over: bool = False, **outcome: bool) -> np.ndarray:
     episode = Episode(0, length=17, **outcome)
     picture = np.full((30, width, 3), 77, dtype=np.uint8)
     whole = captions.add_caption(picture, 3, episode, over, ["distance 0.034", "goal 1.34 0.75 0.53"])
-    assert (whole[:30] == 77).all(), "a caption hides nothing"
+    assert (whole[:30] == 77).all(), "the caption covers no part of the picture"
     assert whole.shape == (30 + CAPTION, width, 3)
     return whole[30:]
 
@@ -73,13 +73,13 @@ def test_a_caption_is_written_and_fits(width: int) -> None:
     assert not ink(strip[:, -3:]).any()
 
 
-def test_where_there_is_room_the_goal_stands_beside_the_distance() -> None:
+def test_the_goal_is_beside_the_distance_if_it_fits() -> None:
     wide, narrow = (ink(caption(width)[CAPTION // 2 :]) for width in (480, 200))
     assert wide[:, 240:].any()
     assert not narrow[:, 120:].any()
 
 
-def test_the_outcome_shows_in_colour_and_words() -> None:
+def test_the_outcome_has_a_colour_and_a_text() -> None:
     ends = {
         "success": caption(300, over=True, success=True),
         "crashed": caption(300, over=True, crashed=True),
@@ -100,7 +100,7 @@ def goal_of(config: EnvConfig) -> list[str]:
     return captions.goal_text(config, env)(observation)
 
 
-def test_the_goal_is_reported_in_a_measure_that_means_something() -> None:
+def test_the_distance_to_the_goal_suits_the_environment() -> None:
     assert goal_of(BitFlippingConfig(id="BitFlipping-v0", n_bits=6, reward_range=[-1, 0])) == ["4 of 6 bits wrong"]
     distance, target = goal_of(EnvConfig(id="parking-v0", success_reward=-0.12, reward_range=[None, 0.0]))
     assert distance.startswith("distance 0.")
@@ -115,7 +115,7 @@ def test_the_goal_is_reported_in_a_measure_that_means_something() -> None:
 # ---------------------------------------------------------------------------------------------------- grids
 
 
-def test_a_grid_is_read_and_chosen() -> None:
+def test_a_grid_is_parsed_or_chosen() -> None:
     assert tiling.parse_grid("auto") is None
     assert tiling.parse_grid("3x2") == tiling.parse_grid("3×2") == Grid(3, 2)
     assert tiling.best_grid(6, 480, 520) == Grid(3, 2)
@@ -125,7 +125,7 @@ def test_a_grid_is_read_and_chosen() -> None:
     assert tiling.best_grid(500, 480, 520) == tiling.best_grid(tiling.MAX_TILES, 480, 520) == Grid(5, 2)
 
 
-def test_tiles_lie_in_their_places_and_keep_their_last_picture() -> None:
+def test_tiles_are_in_order_and_keep_their_last_picture() -> None:
     reels = []
     for colour, length in ((60, 2), (120, 4), (180, 1)):
         reel = EpisodeFrames()
@@ -143,7 +143,7 @@ def test_tiles_lie_in_their_places_and_keep_their_last_picture() -> None:
 
 
 class Blinking:
-    """An environment of three steps, a tall one, whose picture tells seed and step."""
+    """An environment of three steps whose tall picture encodes seed and step."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
@@ -169,7 +169,7 @@ class Blinking:
 
 
 @pytest.mark.parametrize("kind", [".mp4", ".gif"])
-def test_a_film_has_pages_and_its_width(tmp_path: Path, kind: str) -> None:
+def test_a_video_has_pages_and_the_given_width(tmp_path: Path, kind: str) -> None:
     path, env = tmp_path / f"film{kind}", Blinking()
     look = VideoOptions(Grid(2, 1), width=305, captions=False)
     with record_video(path, env, EnvConfig(), 3, look) as filmed:
@@ -184,7 +184,7 @@ def test_a_film_has_pages_and_its_width(tmp_path: Path, kind: str) -> None:
     assert made[-1][100, right].mean() == pytest.approx(tiling.BACKGROUND, abs=4)
 
 
-def test_a_film_that_fails_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_video_that_fails_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     env = Blinking()
     env.render = lambda: 1 / 0
     with record_video(tmp_path / "film.mp4", env, EnvConfig(), 2) as filmed:
@@ -196,7 +196,7 @@ def test_a_film_that_fails_leaves_no_file(tmp_path: Path, capsys: pytest.Capture
 # ------------------------------------------------------------------------------------------------- the verb
 
 
-def test_enjoy_films_where_there_is_no_display(rlher, run: Path) -> None:
+def test_enjoy_records_a_video_without_a_display(rlher, run: Path) -> None:
     watched = rlher("enjoy", str(run), "--episodes", "2", "--json")
     assert watched.code == 0, watched.err
     lengths = [episode["length"] for episode in json.loads(watched.out)["episodes"]]
@@ -214,7 +214,7 @@ def test_captions_can_be_left_out(rlher, run: Path) -> None:
     assert film(Path("a.gif"))[0].shape == (64, 6 * 32, 3)
 
 
-def test_a_grid_says_how_many_episodes(rlher, run: Path) -> None:
+def test_a_grid_sets_the_number_of_episodes(rlher, run: Path) -> None:
     done = rlher("enjoy", str(run), "--grid", "2x2", "--video", "a.gif")
     assert done.out.count("episode") == 4
     assert film(Path("a.gif"))[0].shape == (2 * (64 + CAPTION) + tiling.GAP, 2 * 200 + tiling.GAP, 3)
@@ -274,8 +274,8 @@ def test_a_run_without_kept_models_names_the_key_that_keeps_them(rlher, run: Pat
 # ---------------------------------------------------------------------------------------------- what draws
 
 
-def test_a_display_is_one_that_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Terminal multiplexers keep the DISPLAY of a login long over, and MuJoCo's window would abort the process."""
+def test_a_display_must_accept_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Terminal multiplexers keep the DISPLAY of an ended login, with which MuJoCo's window would abort the process."""
     import socket
 
     from rlher.envs.rendering import has_display
@@ -298,8 +298,8 @@ def test_a_display_is_one_that_answers(monkeypatch: pytest.MonkeyPatch, tmp_path
         assert has_display()
 
 
-def test_a_dummy_video_driver_films_parking_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """highway-env draws nothing where SDL_VIDEODRIVER=dummy, as many a server's profile has it."""
+def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """highway-env draws nothing with SDL_VIDEODRIVER=dummy, which is common on servers."""
     from rlher.envs import make_env
     from rlher.envs.rendering import configure_offscreen
 
@@ -343,7 +343,7 @@ gym.register("Undrawn-v0", Undrawn, max_episode_steps=10)
 """
 
 
-def test_enjoy_of_what_cannot_be_drawn_says_so(rlher, tmp_path: Path) -> None:
+def test_an_environment_that_cannot_be_rendered_is_reported(rlher, tmp_path: Path) -> None:
     (tmp_path / "undrawn.py").write_text(UNDRAWN)
     tiny = (*TINY, "total_timesteps=60", "eval.freq=20")
     done = rlher("train", "algo=sac", "env=Undrawn-v0", "env.modules=[undrawn]", *tiny, "record=true")
@@ -356,7 +356,7 @@ def test_enjoy_of_what_cannot_be_drawn_says_so(rlher, tmp_path: Path) -> None:
     assert (seen.code, filmed.code) == (0, 1)
 
 
-def test_enjoy_goes_on_without_a_renderer(rlher, monkeypatch: pytest.MonkeyPatch, run: Path) -> None:
+def test_enjoy_continues_without_a_renderer(rlher, monkeypatch: pytest.MonkeyPatch, run: Path) -> None:
     from rlher.envs.bit_flipping import BitFlippingEnv
 
     monkeypatch.setattr(BitFlippingEnv, "render", lambda self: 1 / 0)
@@ -376,7 +376,7 @@ def reach(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def alone(verb: str, run: Path, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
-    """Play a run's agent in a process of its own, where MuJoCo was not imported yet."""
+    """Play a run's agent in a new process, in which MuJoCo was not imported yet."""
     mine = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
     command = [sys.executable, "-m", "rlher.cli.main", verb, str(run), "--episodes", "1", *words]
     return subprocess.run(command, capture_output=True, text=True, env={**mine, **environment}, cwd=folder)
@@ -391,7 +391,9 @@ def no_opengl(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("asked", ["", "egl"])
-def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Path, no_opengl: str, asked: str) -> None:
+def test_a_machine_without_opengl_names_the_packages_to_install(
+    reach: Path, tmp_path: Path, no_opengl: str, asked: str
+) -> None:
     done = alone("enjoy", reach, tmp_path, "--video", "film.mp4", PYTHONPATH=no_opengl, MUJOCO_GL=asked)
     assert done.returncode == 1
     assert done.stdout.startswith("episode 1:")
@@ -401,7 +403,7 @@ def test_a_server_without_opengl_says_what_to_install(reach: Path, tmp_path: Pat
     assert not (tmp_path / "film.mp4").exists()
 
 
-def test_a_renderer_asked_for_in_vain_is_reported_where_nothing_is_drawn(
+def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(
     reach: Path, tmp_path: Path, no_opengl: str
 ) -> None:
     done = alone("evaluate", reach, tmp_path, PYTHONPATH=no_opengl, MUJOCO_GL="egl")
@@ -410,8 +412,8 @@ def test_a_renderer_asked_for_in_vain_is_reported_where_nothing_is_drawn(
     assert "Traceback" not in done.stderr
 
 
-def test_mujoco_is_drawn_with_what_works(reach: Path, tmp_path: Path) -> None:
-    """MUJOCO_GL may ask for what is not there."""
+def test_mujoco_uses_a_renderer_that_works(reach: Path, tmp_path: Path) -> None:
+    """MUJOCO_GL may name a backend that is not installed."""
     done = alone("enjoy", reach, tmp_path, "--video", "film.mp4", "--no-captions", MUJOCO_GL="nonsense")
     if "apt-get install" in done.stderr:
         pytest.skip("no OpenGL on this machine")
@@ -444,8 +446,8 @@ def test_a_clip_of_each_new_best_model_and_nothing_else_changes(rlher, run: Path
     assert all(frame.std() > 10 for frame in film(run / "clips" / clips[0]))
 
 
-def test_recording_leaves_random_numbers_alone() -> None:
-    """Environments and policies draw from the global generators too."""
+def test_recording_does_not_change_the_random_numbers() -> None:
+    """Environments and policies may draw from the global generators."""
     import random
 
     import torch as th

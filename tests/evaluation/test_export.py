@@ -1,4 +1,4 @@
-"""Exported agents: they play as they did, where rlher is not installed, and their card is true."""
+"""Exported agents act as the run's agents, without rlher, and the model card has the measured numbers."""
 
 import ast
 import json
@@ -19,7 +19,7 @@ from tests.conftest import TINY
 
 BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
 
-ELSEWHERE = """
+WITHOUT_RLHER = """
 import json, runpy, sys
 import numpy as np
 
@@ -35,11 +35,11 @@ for folder, zip_file in zip(sys.argv[1::2], sys.argv[2::2]):
     print(json.dumps(loaded.num_timesteps))
 assert "rlher" not in sys.modules
 """
-"""Plays where rlher cannot be imported, and acts by both ways of loading the model: four lines an agent."""
+"""Play where rlher cannot be imported, and act with the model loaded in both ways: four lines per agent."""
 
 
 def exported(rlher, *words: str, to: str = "export") -> tuple[Path, Path]:
-    """Train and export, and return the run's folder and the export's."""
+    """Train and export an agent; return the run folder and the export folder."""
     done = rlher("train", *words, "--json")
     assert done.code == 0, done.err
     run = Path(json.loads(done.out)["run"])
@@ -49,17 +49,19 @@ def exported(rlher, *words: str, to: str = "export") -> tuple[Path, Path]:
     return run, Path(to).absolute()
 
 
-def require_same_elsewhere(*agents: tuple[Path, Path], rows: int = 20) -> list[tuple[str, int]]:
-    """Hold exported models' actions against their runs', on random observations, and return what else is said of each.
+def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 20) -> list[tuple[str, int]]:
+    """Compare actions of exported models with those of their runs, on random observations.
 
-    All play in one process, where importing rlher fails.
+    All play in one process, in which importing rlher fails.
+
+    :return: for each agent, the script's output and the model's number of steps.
     """
-    wanted = [_acts_here(run, folder, rows) for run, folder in agents]
+    wanted = [_actions_with_rlher(run, folder, rows) for run, folder in agents]
     stub = Path("hidden/rlher").absolute()
     stub.mkdir(parents=True)
     (stub / "__init__.py").write_text("raise ImportError('rlher is not installed here')\n")
     words = [word for _, folder in agents for word in (str(folder), next(folder.glob("*.zip")).name)]
-    command = [sys.executable, "-c", ELSEWHERE, *words]
+    command = [sys.executable, "-c", WITHOUT_RLHER, *words]
     environment = {**os.environ, "PYTHONPATH": str(stub.parent)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
     assert done.returncode == 0, done.stderr
@@ -68,12 +70,12 @@ def require_same_elsewhere(*agents: tuple[Path, Path], rows: int = 20) -> list[t
         played, built, loaded, steps = next(lines), *(json.loads(next(lines)) for _ in range(3))
         np.testing.assert_allclose(built, actions, atol=1e-5, err_msg=str(run))
         np.testing.assert_allclose(loaded, actions, atol=1e-5, err_msg=str(run))
-        assert len({json.dumps(action) for action in built}) > 1, "one that always does the same shows nothing"
+        assert len({json.dumps(action) for action in built}) > 1, "a constant policy would prove nothing"
         said.append((played, steps))
     return said
 
 
-def _acts_here(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
+def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     agent = load_agent(lookup.find(str(run), "logs"), "best", "cpu", True, None)
     space = agent.env.observation_space
     space.seed(0)
@@ -83,25 +85,25 @@ def _acts_here(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     return [agent.policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
 
 
-def test_every_algorithm_plays_on_without_rlher(rlher) -> None:
+def test_every_algorithm_plays_without_rlher(rlher) -> None:
     agents = []
     for algo, algorithm in ALGORITHMS.items():
         kind = f"env.continuous={str(algorithm.actions == 'continuous').lower()}"
         agents.append(exported(rlher, f"algo={algo}", *BITS, kind, "algo.learning_rate_schedule=linear", to=algo))
-    for (run, _), (played, steps) in zip(agents, require_same_elsewhere(*agents), strict=True):
+    for (run, _), (played, steps) in zip(agents, require_same_actions_without_rlher(*agents), strict=True):
         assert played.startswith("success: ")
         assert steps == json.loads((run / "result.json").read_text())["best"]["timesteps"]
 
 
 def test_an_agent_without_normalisation(rlher) -> None:
     run, folder = exported(rlher, "algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false")
-    require_same_elsewhere((run, folder))
+    require_same_actions_without_rlher((run, folder))
     assert not (folder / "normalizer.npz").exists()
 
 
 def test_untrained_critics_are_reported_where_sb3_lacks_layer_norm(rlher) -> None:
     run, folder = exported(rlher, "algo=tqc", *BITS, "env.continuous=true", "algo.layer_norm_critics=true")
-    require_same_elsewhere((run, folder))
+    require_same_actions_without_rlher((run, folder))
     (caveat,) = caveats(lookup.find(str(run), "logs").config.algo)
     assert caveat in rlher("export", str(run)).err
     assert caveat in (folder / "README.md").read_text()
@@ -110,20 +112,20 @@ def test_untrained_critics_are_reported_where_sb3_lacks_layer_norm(rlher) -> Non
 def test_a_maze_with_repeated_actions(rlher) -> None:
     words = ("algo=td3", "env=PointMaze_UMaze-v3", "recipe=null", *TINY, "total_timesteps=100", "env.action_repeat=5")
     agent = exported(rlher, *words)
-    require_same_elsewhere(agent)
+    require_same_actions_without_rlher(agent)
     assert "range(5)" in (agent[1] / "play.py").read_text()
 
 
 def test_relay_agents_play_the_plain_task(rlher) -> None:
     words = ("algo=ddpg", "env=FetchPush-v4", "recipe=null", *TINY, "total_timesteps=100", "env.relay.enabled=true")
-    require_same_elsewhere(exported(rlher, *words))
+    require_same_actions_without_rlher(exported(rlher, *words))
 
 
 @pytest.mark.parametrize(("algo", "env"), [("ddpg", "FetchReach-v4"), ("sac", "parking-classic")])
-def test_environments_of_others_are_made_as_they_were(rlher, algo: str, env: str) -> None:
+def test_registered_environments_are_made_with_the_same_options(rlher, algo: str, env: str) -> None:
     limit = ("env.max_episode_steps=7", "total_timesteps=60", "eval.freq=30")
     run, folder = exported(rlher, f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit)
-    ((played, _),) = require_same_elsewhere((run, folder))
+    ((played, _),) = require_same_actions_without_rlher((run, folder))
     assert played.endswith("7 steps")
     script = (folder / "play.py").read_text()
     assert ("'add_walls': False" in script or "add_walls=False" in script) == (env == "parking-classic")
@@ -149,7 +151,7 @@ gym.register(id="ExportedCar-v0", entry_point=make, max_episode_steps=9)
 """
 
 
-def test_what_an_environment_of_ones_own_needs_is_said(rlher, tmp_path: Path) -> None:
+def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) -> None:
     (tmp_path / "exported_car.py").write_text(MINE)
     words = ("algo=sac", "env=ExportedCar-v0", "env.modules=[exported_car]", *TINY, "total_timesteps=60")
     _, folder = exported(rlher, *words)
@@ -159,7 +161,7 @@ def test_what_an_environment_of_ones_own_needs_is_said(rlher, tmp_path: Path) ->
     assert "import exported_car" in (folder / "play.py").read_text()
 
 
-def test_the_card_says_what_was_measured(rlher) -> None:
+def test_the_card_has_the_measured_numbers(rlher) -> None:
     run, folder = exported(rlher, "algo=dqn", *BITS, "seed=3", "record=true", "eval.keep_models=true", "eval.freq=50")
     result = json.loads((run / "result.json").read_text())["best"]
     _, front, body = (folder / "README.md").read_text().split("---\n", 2)
@@ -188,7 +190,7 @@ def test_the_card_says_what_was_measured(rlher) -> None:
     assert "trained for 50 environment steps" in Path("other/README.md").read_text()
 
 
-def test_the_constructor_is_the_one_the_run_was_made_with(rlher) -> None:
+def test_the_script_has_the_constructor_arguments_of_the_run(rlher) -> None:
     words = ("algo=sac", *BITS, "env.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
     _, folder = exported(rlher, *words, "algo.kwargs.policy_kwargs={use_expln: true}")
     tree = ast.parse((folder / "play.py").read_text())

@@ -26,7 +26,7 @@ def test_crashes_count_only_where_they_are_reported() -> None:
     assert metrics.summarize([Episode(0), Episode(1, crashed=True)])["crash_rate"] == 1.0
 
 
-def test_a_summary_in_words() -> None:
+def test_a_summary_as_text() -> None:
     cells = metrics.format_cells(metrics.summarize(EPISODES))
     assert list(cells) == ["success", "reached at any time", "crashed", "mean return", "mean length"]
     assert cells["success"].startswith("50.0% [")

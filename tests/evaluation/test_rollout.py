@@ -1,4 +1,4 @@
-"""Counting outcomes, and the interval of a rate."""
+"""Outcomes of episodes, and the interval of a success rate."""
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +9,7 @@ from rlher.evaluation.rollout import evaluate_policy
 
 
 class Scripted(gym.Env):
-    """Goes through a script of (success, crash), one a step; the seed chooses where it starts."""
+    """An environment that returns (success, crash) from a list, one pair per step; the seed chooses the first index."""
 
     def __init__(self, script: list[tuple[bool, bool]]) -> None:
         self.script, self.seeds = script, []

@@ -1,4 +1,4 @@
-"""Model files from elsewhere: read where a person says so, and not a byte of them unpickled where not."""
+"""Models of plain SB3 and RL Zoo: unpickled with ``--trust-pickle`` only."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ def trained(kind: type, env: VecEnv):
 
 @pytest.fixture
 def zoo(tmp_path: Path) -> Path:
-    """A folder as RL Zoo leaves it: a model that plain SB3 trained, its normaliser one folder down."""
+    """A folder of RL Zoo: a model trained by plain SB3, with its normaliser in a subfolder."""
     env = VecNormalize(bits(continuous=True), norm_reward=False)
     folder = tmp_path / "zoo/sac/BitFlipping-v0_1"
     (folder / "BitFlipping-v0").mkdir(parents=True)
@@ -77,7 +77,7 @@ class Malicious:
 
 
 def poisoned(path: Path, hacked: Path) -> Path:
-    """Let unpickling a zip make a folder."""
+    """Change a zip so that unpickling it creates a folder."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     data = json.loads(members["data"])
@@ -88,7 +88,7 @@ def poisoned(path: Path, hacked: Path) -> Path:
     return path
 
 
-def test_nothing_is_unpickled_unasked(zoo: Path, tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
+def test_nothing_is_unpickled_without_the_flag(zoo: Path, tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
     hacked = tmp_path / "hacked"
     poisoned(zoo, hacked)
     for verb in ("evaluate", "enjoy"):
@@ -97,8 +97,8 @@ def test_nothing_is_unpickled_unasked(zoo: Path, tmp_path: Path, rlher: Callable
         assert "--trust-pickle" in err
     assert not hacked.exists()
     code, _, err = rlher("evaluate", str(zoo), BITS, "env.n_bits=15", "env.continuous=true", "--trust-pickle")
-    assert code == 2, "what it holds instead of a policy is none"
-    assert hacked.exists(), "this file does run code"
+    assert code == 2, "it holds no policy"
+    assert hacked.exists(), "unpickling this file runs code"
     assert err.index("any code in it runs now") < err.index("cannot be used")
 
 
@@ -110,14 +110,16 @@ def test_nothing_is_unpickled_unasked(zoo: Path, tmp_path: Path, rlher: Callable
         ((BITS, "env.n_bits=15"), "Action spaces do not match"),
     ],
 )
-def test_where_it_is_to_act(zoo: Path, rlher: Callable[..., Outcome], words: tuple[str, ...], said: str) -> None:
+def test_the_environment_must_fit_the_model(
+    zoo: Path, rlher: Callable[..., Outcome], words: tuple[str, ...], said: str
+) -> None:
     (zoo.parent / "BitFlipping-v0/vecnormalize.pkl").unlink()
     code, _, err = rlher("evaluate", str(zoo), *words, "--trust-pickle")
     assert code == 2
     assert said in err
 
 
-def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
+def test_files_without_a_usable_model_are_named(tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
     PPO("MultiInputPolicy", bits()).save(tmp_path / "ppo.zip")
     (tmp_path / "text.zip").write_text("no zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
@@ -133,7 +135,7 @@ def test_files_that_are_no_models_for_this(tmp_path: Path, rlher: Callable[..., 
         assert "Traceback" not in err
 
 
-def test_a_runs_own_model_needs_no_trust(rlher: Callable[..., Outcome]) -> None:
+def test_a_model_of_a_run_needs_no_trust_flag(rlher: Callable[..., Outcome]) -> None:
     assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "recipe=null", "total_timesteps=80", *TINY).code == 0
     run = "logs/dqn/BitFlipping-v0_1"
     code, _, err = rlher("evaluate", f"{run}/best_model.zip")

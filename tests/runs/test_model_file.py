@@ -1,4 +1,4 @@
-"""Model files: complete, loadable by plain SB3, and harmless if they are not what they claim to be."""
+"""Model files: complete, loadable by plain SB3, and safe to read if they are damaged or hostile."""
 
 import io
 import pickle
@@ -46,7 +46,7 @@ def fresh():
     return build_inference_model(ALGO, normalizer, "cpu"), normalizer
 
 
-def test_a_policy_comes_back_whole(saved) -> None:
+def test_a_loaded_policy_equals_the_saved_one(saved) -> None:
     path, model, normalizer = saved
     other, statistics = fresh()
     model_file.load_policy(path, other, statistics)
@@ -56,7 +56,7 @@ def test_a_policy_comes_back_whole(saved) -> None:
     np.testing.assert_array_equal(one, two)
 
 
-def test_everything_that_learns_comes_back(saved) -> None:
+def test_all_learnt_parameters_are_restored(saved) -> None:
     path, model, _ = saved
     normalizer = GoalNormalize(make_goal_envs(ENV))
     other = build_model(ALGO, HerConfig(), ENV, normalizer, seed=1, device="cpu")

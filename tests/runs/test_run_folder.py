@@ -35,7 +35,7 @@ def test_two_runs_at_once_get_two_numbers(tmp_path: Path) -> None:
 
 
 def test_eight_processes_at_once_get_eight_numbers(tmp_path: Path) -> None:
-    """Each waits for a starting shot, so that they reach for the folder together."""
+    """A barrier makes them create the folder at the same time."""
     begin = tmp_path / "begin"
     line = [sys.executable, "-c", CREATE, str(begin), str(tmp_path / "logs")]
     racers = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for _ in range(8)]
@@ -66,20 +66,20 @@ print(run_folder.create(config).folder)
 """
 
 
-def test_numbers_go_on_after_the_highest(tmp_path: Path) -> None:
+def test_the_next_number_follows_the_highest(tmp_path: Path) -> None:
     (tmp_path / "sac/FetchReach-v4_7").mkdir(parents=True)
     (tmp_path / "sac/FetchReach-v4_old").mkdir()
     assert run_folder.create(config(tmp_path)).folder.name == "FetchReach-v4_8"
 
 
 @pytest.mark.parametrize("name", ["../../etc/x", "pkg.module:Env-v0", "/abs", "..", "a b", "ALE/Pong-v5"])
-def test_no_name_leaves_the_logs(tmp_path: Path, name: str) -> None:
+def test_names_stay_inside_the_folder_of_runs(tmp_path: Path, name: str) -> None:
     folder = run_folder.create(config(tmp_path, EnvConfig(id=name))).folder
     assert folder.parent == tmp_path / "sac"
     assert folder.is_dir()
 
 
-def test_the_config_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_the_config_is_read_back_unchanged(tmp_path: Path) -> None:
     given = config(tmp_path, BitFlippingConfig(id="BitFlipping-v0", n_bits=7, reward_range=[-1.0, None]))
     assert lookup.find(str(run_folder.create(given).folder), "logs").config == given
 
@@ -95,7 +95,7 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["last_model.zip", "config.yaml"])
-def test_a_clock_put_back_makes_no_old_run_the_newest(tmp_path: Path, file: str) -> None:
+def test_files_dated_in_the_future_are_not_the_newest(tmp_path: Path, file: str) -> None:
     old, new = (run_folder.create(config(tmp_path)).folder for _ in range(2))
     for folder, stamp in ((old, time.time() + 86_400), (new, time.time())):
         (folder / file).touch()
@@ -155,11 +155,11 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
         run_folder.create(config(tmp_path / "logs"))
 
 
-def test_a_folder_one_may_only_read_is_reported(rlher, tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported(rlher, tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
     folder.chmod(0o555)
-    with mounted(folder, "ro") if os.getuid() == 0 else contextlib.nullcontext():  # root may write whatever the mode
+    with mounted(folder, "ro") if os.getuid() == 0 else contextlib.nullcontext():  # root ignores the mode
         done = rlher("train", "algo=dqn", "env=BitFlipping-v0", "threads=1", f"logs={folder}/logs", "dry_run=true")
         assert not list(folder.iterdir())
     assert done.code == 2

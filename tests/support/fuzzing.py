@@ -1,6 +1,6 @@
-"""Damaged files and hostile command lines, and what must hold of every one of them.
+"""Damaged files and hostile command lines, and the checks that each of them must pass.
 
-No traceback, no hang, an exit code of 0, 1 or 2, and nothing changed outside the folder that the verb writes to.
+No traceback, no hang, an exit code of 0, 1 or 2, and no change outside the folder that the command writes to.
 ``scripts/fuzz.py`` tries thousands, ``test_fuzz.py`` a few.
 """
 
@@ -50,15 +50,15 @@ TRAIN = (
 )
 
 
-class Broken(Exception):
-    """An input for which the rule does not hold."""
+class CheckFailed(Exception):
+    """An input ended in a traceback, hung, or changed a file that it must not change."""
 
 
 class Hang(BaseException):
-    """Out of time; no handler of the program's may take it for an error."""
+    """The time limit is over; not an Exception, so that no handler of the program catches it."""
 
 
-# ------------------------------------------------------------------------------------------------- the rule
+# -------------------------------------------------------------------------------------------------- checks
 
 
 @contextlib.contextmanager
@@ -77,7 +77,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Work in a folder, as contextlib.chdir of Python 3.11 has it."""
+    """Change the working directory within the block; contextlib.chdir needs Python 3.11."""
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -86,8 +86,8 @@ def inside(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def hold(act: Callable[[], int | None], what: str) -> str:
-    """Do something and see that it ends as it should; return what it said."""
+def run_checked(act: Callable[[], int | None], what: str) -> str:
+    """Call a function and return its output; raise CheckFailed if it ends in another way than a command should."""
     out, err = io.StringIO(), io.StringIO()
     began = time.monotonic()
     try:
@@ -96,25 +96,25 @@ def hold(act: Callable[[], int | None], what: str) -> str:
     except SystemExit as stop:
         code = stop.code  # type: ignore[assignment]
     except Hang:
-        raise Broken(f"{what}: hangs") from None
+        raise CheckFailed(f"{what}: hangs") from None
     except Exception as error:
-        raise Broken(f"{what}: {type(error).__name__}: {error}") from error
-    if time.monotonic() - began >= SECONDS:  # an error raised while Hang passed through took its place
-        raise Broken(f"{what}: hangs")
+        raise CheckFailed(f"{what}: {type(error).__name__}: {error}") from error
+    if time.monotonic() - began >= SECONDS:  # another error replaced Hang on its way up
+        raise CheckFailed(f"{what}: hangs")
     if code not in (0, 1, 2, None):
-        raise Broken(f"{what}: exit code {code}")
+        raise CheckFailed(f"{what}: exit code {code}")
     if "Traceback (most recent" in err.getvalue():
-        raise Broken(f"{what}: {err.getvalue()}")
+        raise CheckFailed(f"{what}: {err.getvalue()}")
     if code in (1, 2) and not err.getvalue().strip():
-        raise Broken(f"{what}: exit code {code} without a word")
+        raise CheckFailed(f"{what}: exit code {code} without a message")
     return out.getvalue() + err.getvalue()
 
 
-def snapshot(folder: Path, but: Path | None) -> dict[str, tuple[int, int]]:
-    """Return size and time of every file, but for those in one folder."""
+def snapshot(folder: Path, excluded: Path | None) -> dict[str, tuple[int, int]]:
+    """Return size and time of every file, except those in one folder."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        if but is None or (path != but and but not in path.parents):
+        if excluded is None or (path != excluded and excluded not in path.parents):
             status = path.lstat()
             found[str(path)] = (status.st_size, status.st_mtime_ns if path.is_file() else 0)
     return found
@@ -125,9 +125,9 @@ def snapshot(folder: Path, but: Path | None) -> dict[str, tuple[int, int]]:
 
 @dataclass
 class Workspace:
-    """A folder with one of each file that is read, and how each is read.
+    """A folder with one file of each kind, and the commands that read it.
 
-    :param readers: by the file's path: what reads it, and the folder it may write to.
+    :param readers: commands that read a file, by its path.
     """
 
     folder: Path
@@ -137,7 +137,7 @@ class Workspace:
     def make(cls, folder: Path) -> "Workspace":
         made, run = cls(folder), RUN
         with inside(folder):
-            hold(lambda: main([*TRAIN, "tensorboard=false"]), "training")
+            run_checked(lambda: main([*TRAIN, "tensorboard=false"]), "training")
             _write_others()
         evaluate = command("evaluate", run, "--episodes", "1", "--json")
         made.readers = {
@@ -163,7 +163,7 @@ class Workspace:
         return rng.choice(sorted(self.readers))
 
     def try_damage(self, path: str, content: bytes, reader: Callable[[], int | None]) -> str:
-        """Put other content into a file, have it read, and put everything back."""
+        """Replace a file's content, run a command that reads it, restore the file, and return the output."""
         file = self.folder / path
         home = self.folder / RUN if path.startswith(RUN) else file.parent
         kept = self.folder.parent / "kept"
@@ -176,23 +176,23 @@ class Workspace:
         new_runs = set((self.folder / "logs/dqn").iterdir())
         try:
             with inside(self.folder):
-                said = hold(reader, path)
+                output = run_checked(reader, path)
             for made in set((self.folder / "logs/dqn").iterdir()) - new_runs:
                 shutil.rmtree(made)
             if snapshot(self.folder, home) != before or [*home.rglob(HACKED)]:
-                raise Broken(f"{path}: a file outside its folder was changed")
+                raise CheckFailed(f"{path}: a file outside its folder was changed")
         finally:
             shutil.rmtree(home)
             shutil.copytree(kept, home)
-        return said
+        return output
 
 
 def _sign(checkpoints: Path) -> None:
-    """Let the checksums of a checkpoint be those of what was put into it: it was made by somebody who knows of them."""
+    """Recompute the checksums of checkpoints, as an attacker would."""
     for manifest in checkpoints.glob("*/checkpoint.json"):
-        folder, said = manifest.parent, json.loads(manifest.read_text())
-        sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in said["sha256"]}
-        manifest.write_text(json.dumps(said | {"sha256": sums}))
+        folder, content = manifest.parent, json.loads(manifest.read_text())
+        sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in content["sha256"]}
+        manifest.write_text(json.dumps(content | {"sha256": sums}))
 
 
 def command(*words: str) -> Callable[[], int]:
@@ -245,7 +245,7 @@ def _buffer() -> Any:
 
 def _read_buffer() -> int:
     buffer = _buffer()
-    with _told(ValueError):
+    with _print_error(ValueError):
         buffer.load("buffer")
         buffer.sample(16)
     return 0
@@ -256,7 +256,7 @@ def _read_space() -> int:
     from rlher.config.training import TrainConfig
     from rlher.tuning import search_space
 
-    with _told(UserError, OSError):
+    with _print_error(UserError, OSError):
         search_space.load("space.yaml", TrainConfig(algo=DQNConfig(name="dqn")))
     return 0
 
@@ -267,7 +267,7 @@ def _read_journal() -> int:
     from rlher.tuning.study import open_study
     from rlher.tuning.study_storage import open_storage
 
-    with _told(UserError):
+    with _print_error(UserError):
         storage = open_storage(None, Path("journal"), 60, print)
         study, _ = open_study(storage, "fuzz", [StudyDirection.MAXIMIZE], {})
         study.get_trials()
@@ -275,8 +275,8 @@ def _read_journal() -> int:
 
 
 @contextlib.contextmanager
-def _told(*kinds: type[Exception]) -> Iterator[None]:
-    """Take an error that is a sentence for people as the verbs do: print it."""
+def _print_error(*kinds: type[Exception]) -> Iterator[None]:
+    """Print an expected error, as the commands do."""
     try:
         yield
     except kinds as error:
@@ -287,7 +287,7 @@ def _told(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def damaged(rng: Random, path: str, workspace: Workspace) -> bytes:
-    """Return other content for a file, by a kind of damage that it is prone to."""
+    """Return other content for a file, by a kind of damage that suits its type."""
     content = (workspace.folder / path).read_bytes()
     kinds: list[Callable[[Random, bytes], bytes]] = [*BYTES]
     suffix = Path(path).suffix
@@ -327,7 +327,7 @@ BYTES = (_cut, _flip, _noise, _garbage)
 
 
 def _odd_document(rng: Random, content: bytes) -> bytes:
-    """Return a document made to break who reads it."""
+    """Return a document that is hard to parse."""
     deep = rng.choice((100, 1000, 100_000))
     return rng.choice(
         (
@@ -350,7 +350,7 @@ def _odd_document(rng: Random, content: bytes) -> bytes:
 
 
 def _laughs(key: bytes) -> bytes:
-    """Return a few lines that stand for a billion."""
+    """Return a few lines of YAML aliases that expand to a billion values."""
     lines = [b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [b"a%d: &a%d [%s]" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 10)]
     return b"\n".join([*lines, b"algo: {name: dqn}\nenv: {id: BitFlipping-v0}\nher: {}\n" + key + b": {name: *a9}"])
@@ -364,7 +364,7 @@ ODD: tuple[Any, ...] = (
 
 
 def _odd_value(rng: Random, content: bytes) -> bytes:
-    """Change, drop or add one value of a document, wherever it lies."""
+    """Change, drop or add one value of a document at any depth."""
     try:
         lines = content.decode().splitlines()
         tree = (
@@ -414,7 +414,7 @@ def _odd_cell(rng: Random, content: bytes) -> bytes:
 
 
 class Touch:
-    """A pickle that leaves a file behind when it is read."""
+    """A pickle that creates a file when it is loaded."""
 
     def __reduce__(self) -> Any:
         return os.system, (f"touch {HACKED}",)
@@ -454,13 +454,13 @@ def _odd_member(rng: Random, content: bytes) -> bytes:
 
 
 def _claiming_gigabytes(content: bytes) -> bytes:
-    """Let the last member of an archive's directory say that it holds four gigabytes."""
+    """Set the size of an archive's last member to four gigabytes in its directory."""
     at = content.rfind(b"PK\x01\x02")
     return content[: at + 24] + struct.pack("<I", 0xFFFFFFF0) + content[at + 28 :]
 
 
 def _array(rng: Random) -> bytes:
-    """Return an array of NumPy's that is odd: of objects, of another type or shape, or larger than it is."""
+    """Return a NumPy file with objects, an unusual type or shape, or a wrong size in its header."""
     written = io.BytesIO()
     kind = rng.choice(("objects", "shape", "nan", "huge", "strings"))
     if kind == "huge":
@@ -497,7 +497,7 @@ TEXTS = (*SYMBOLS.split(), *VALUES.split(), *LONG, "", " ", "\n", "\x1b[31m", "\
 
 
 def command_line(rng: Random) -> list[str]:
-    """Return a command and words after it, most of which make no sense."""
+    """Return a command with random words, most of them invalid."""
     name = rng.choice([*COMMANDS])
     known = [
         *dotted_keys(COMMANDS[name].schema),
@@ -529,13 +529,13 @@ def _text(rng: Random) -> str:
 
 
 def try_command_line(words: list[str], folder: Path) -> str:
-    """Compose the config that the words ask for, but do nothing with it."""
+    """Compose the config of a command line without running the command, and return the output."""
     before = snapshot(folder, None)
     with contextlib.ExitStack() as stack:
         stack.enter_context(inside(folder))
         for each in COMMANDS.values():
             stack.enter_context(mock.patch.object(each.module, "run", return_value=0))
-        said = hold(command(*words), f"rlher {words}")
+        output = run_checked(command(*words), f"rlher {words}")
     if snapshot(folder, None) != before:
-        raise Broken(f"rlher {words}: a file was changed")
-    return said
+        raise CheckFailed(f"rlher {words}: a file was changed")
+    return output

@@ -238,7 +238,7 @@ class ActionCost(LineEnv):
 
 
 class Crashes(LineEnv):
-    """A crash costs 5 more and ends the episode; compute_reward does not know of it."""
+    """A crash costs 5 more and ends the episode; compute_reward does not include it."""
 
     def step(self, action):
         observation, reward, terminated, truncated, info = super().step(action)

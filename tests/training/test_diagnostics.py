@@ -1,4 +1,4 @@
-"""What is logged of training episodes to show why an agent does not learn."""
+"""Diagnostics of training episodes in the log."""
 
 import pandas as pd
 

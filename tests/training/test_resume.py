@@ -141,7 +141,7 @@ def in_table(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("where", [in_env, in_checkpoint, in_table])
 def test_a_second_signal_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, where: Callable) -> None:
-    """It interrupts a step, so no checkpoint is written of that moment."""
+    """It interrupts a step, so no checkpoint is written then."""
     due: list[bool] = []
 
     def twice() -> None:
@@ -472,7 +472,7 @@ def newest(folder: Path) -> Path:
     return checkpoint_store.newest_first(folder / "checkpoints")[0]
 
 
-def test_a_run_without_valid_checkpoints_starts_again(rlher, stopped: Path, uninterrupted: Path) -> None:
+def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path, uninterrupted: Path) -> None:
     for weights in stopped.rglob("weights.pt"):
         weights.write_bytes(flip(weights.read_bytes()))
     again = rlher("train", "--resume", str(stopped))

@@ -59,7 +59,7 @@ def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
     assert (tmp_path / f"logs/{algo}/{env}_1/last_model.zip").exists()
 
 
-def test_it_learns(rlher) -> None:
+def test_a_run_learns_the_task(rlher) -> None:
     """Six bits in 2,000 steps: 98 % in our runs, 1 % for a random policy."""
     done = rlher("train", "algo=dqn", *BITS[:1], "env.n_bits=6", "total_timesteps=2000", "eval.freq=2000", "--json")
     assert done.code == 0, done.err

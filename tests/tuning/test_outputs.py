@@ -1,4 +1,4 @@
-"""What a finished search leaves: files, recipe, table, and the conclusion about the baseline."""
+"""Results of a finished search: files, recipe, table, and the conclusion about the baseline."""
 
 import json
 from pathlib import Path

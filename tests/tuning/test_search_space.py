@@ -1,4 +1,4 @@
-"""Search spaces: every algorithm's, the widening to the baseline, and what is refused."""
+"""Search spaces: every algorithm's, widening to the baseline, and errors."""
 
 from dataclasses import replace
 from pathlib import Path
