@@ -28,6 +28,9 @@ class ReplayConfig(ModelConfig):
         positional=True,
         affects="output",
     )
+    agent: str | None = key(
+        None, "agent that comes with rlher, in place of a run; `rlher list agents` lists them", affects="output"
+    )
     env: EnvConfig | None = key(
         None, "environment of a Stable-Baselines3 zip; a run folder has its own", affects="experiment"
     )

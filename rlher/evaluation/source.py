@@ -9,7 +9,7 @@ from rlher.config.saved_model import ReplayConfig
 from rlher.core.errors import UserError
 from rlher.evaluation import agent, sb3_import
 from rlher.evaluation.agent import Agent
-from rlher.runs import lookup
+from rlher.runs import bundled_agents, lookup
 from rlher.runs.run_folder import model_name
 
 
@@ -32,7 +32,7 @@ class Source:
 
 
 def find_source(config: ReplayConfig, preference: tuple[str, ...]) -> Source:
-    """Return the agent that ``run=`` and ``checkpoint=`` name.
+    """Return the agent that ``run=`` and ``checkpoint=``, or ``agent=``, name.
 
     :param preference: models of a run; the first existing one is used with ``checkpoint=auto``.
     :raises UserError: there is no such run, model or checkpoint, or an SB3 zip is not trusted.
@@ -47,16 +47,18 @@ def find_source(config: ReplayConfig, preference: tuple[str, ...]) -> Source:
             env,
             lambda mode: sb3_import.load_sb3_zip(path, env, config, mode),
         )
-    run = lookup.find(config.run, config.logs)
+    if config.agent and config.run:
+        raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
+    run = lookup.find(str(bundled_agents.folder(config.agent)) if config.agent else config.run, config.logs)
     if config.env is not None:
         raise UserError(
             f"env={config.env.id} cannot replace the environment of {run.folder}, {run.config.env.id}; leave env= out."
         )
     which = run.choose_model(config.checkpoint, preference)
     return Source(
-        f"{run.folder}, {model_name(which)}",
-        run.folder,
-        {"run": str(run.folder), "checkpoint": which},
+        f"{config.agent or run.folder}, {model_name(which)}",
+        Path() if config.agent else run.folder,
+        {"agent": config.agent} if config.agent else {"run": str(run.folder), "checkpoint": which},
         run.config.env,
         lambda mode: agent.load_agent(run, which, config.device, config.deterministic, mode),
     )

@@ -26,6 +26,10 @@ from rlher.runs import space_signature
 
 NORMALIZER = "normalizer.npz"
 VARIABLES = "pytorch_variables.pth"
+POLICY = "policy.pth"
+ACTING = ("actor.", "q_net.", "quantile_net.")
+"""Prefixes of the policy's weights that choose actions; the others are needed for training only."""
+
 FIXED_ENT_COEF = "ent_coef_tensor"
 """A fixed entropy coefficient: set by the config, not learnt, so not loaded."""
 
@@ -93,8 +97,29 @@ def load_policy(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize
     """
     with _as_user_error(path), open_zip(path) as archive:
         space_signature.require_fitting_model(archive, model)
-        model.policy.load_state_dict(_tensors(archive, "policy.pth", model.device))
+        tensors = _tensors(archive, POLICY, model.device)
+        is_complete = any(not name.startswith(ACTING) for name in tensors)
+        if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
+            raise WrongModel(path, "its networks are others")
+        model.policy.load_state_dict(tensors, strict=is_complete)
         _load_normalizer(archive, normalizer)
+
+
+def copy_policy(source: Path, target: Path) -> None:
+    """Copy a model without what only training needs: critics, target networks, optimisers, attributes.
+
+    :raises UserError: the source is missing or damaged.
+    """
+    with _as_user_error(source), open_zip(source) as archive, atomic_write(target) as temporary:
+        tensors = _tensors(archive, POLICY, th.device("cpu"))
+        policy = io.BytesIO()
+        th.save({name: tensor for name, tensor in tensors.items() if name.startswith(ACTING)}, policy)
+        timesteps = int(json.loads(archive.read("data"))["num_timesteps"])
+        with zipfile.ZipFile(temporary, "w") as copy:
+            copy.writestr("data", json.dumps({"num_timesteps": timesteps}))
+            copy.writestr(POLICY, policy.getvalue())
+            for name in {space_signature.MEMBER, NORMALIZER} & set(archive.namelist()):
+                copy.writestr(name, archive.read(name))
 
 
 def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:

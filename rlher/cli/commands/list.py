@@ -1,4 +1,4 @@
-"""List the algorithms, environments or goal selection strategies."""
+"""List the algorithms, environments, goal selection strategies or trained agents."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -40,7 +40,21 @@ def strategies() -> list[Row]:
     ]
 
 
-LISTS = {"algos": algos, "envs": envs, "strategies": strategies}
+def agents() -> list[Row]:
+    """Return one row per agent that comes with rlher: its final success rate and the steps it was trained for."""
+    from rlher.core.safe_read import read_json
+    from rlher.runs import bundled_agents, config_file
+
+    rows = []
+    for name in bundled_agents.names():
+        config = config_file.read_config(bundled_agents.folder(name))
+        best = read_json(bundled_agents.folder(name) / "result.json").get("best", {})
+        success = "–" if "success_rate" not in best else "{success_rate:.0%} of {episodes} episodes".format(**best)
+        rows.append({"agent": name, "env": config.env.id, "success": success, "steps": best.get("timesteps", "–")})
+    return rows
+
+
+LISTS = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agents}
 
 
 @dataclass
@@ -65,6 +79,8 @@ def run(config: ListConfig) -> int:
 
 
 def _print_table(rows: list[Row]) -> None:
+    if not rows:
+        return
     columns = list(rows[0])
     widths = [max(len(str(row[column])) for row in [*rows, dict.fromkeys([column], column)]) for column in columns]
     for row in [dict(zip(columns, columns, strict=True)), *rows]:

@@ -1,0 +1,79 @@
+"""Agents that come with rlher: published without what only training needs, found by name, played like the run's."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlher.evaluation.agent import load_agent
+from rlher.runs import bundled_agents, lookup, model_file
+from rlher.runs.bundled_agents import UnknownAgent
+from tests.conftest import TINY
+
+BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
+REACH = ("env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=100")
+
+
+@pytest.fixture
+def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Train a run and publish it under a name; return the run's folder."""
+    monkeypatch.setattr(bundled_agents, "_root", lambda: tmp_path / "agents")
+
+    def make(name: str, *words: str) -> Path:
+        done = rlher("train", *words, "--json")
+        assert done.code == 0, done.err
+        run = Path(json.loads(done.out)["run"])
+        bundled_agents.publish(lookup.find(str(run), "logs"), tmp_path / "agents" / name)
+        return run
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "words", [("algo=dqn", *BITS), ("algo=qrdqn", *BITS), ("algo=sac", *REACH), ("algo=td3", *REACH)]
+)
+def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tuple[str, ...]):
+    run = publish("mine", *words)
+    original, published = (
+        load_agent(lookup.find(str(folder), "logs"), "best", "cpu", deterministic=True, render_mode=None)
+        for folder in (run, bundled_agents.folder("mine"))
+    )
+    for seed in range(5):
+        observation, _ = original.env.reset(seed=seed)
+        assert np.array_equal(original.policy(observation), published.policy(observation))
+
+
+def test_a_published_agent_holds_weights_alone(publish, tmp_path: Path):
+    publish("mine", "algo=td3", *REACH)
+    with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
+        assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json", "normalizer.npz"}
+        assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
+
+
+def test_it_is_listed_evaluated_and_named_in_json(publish, rlher):
+    publish("bits", "algo=dqn", *BITS)
+    (row,) = json.loads(rlher("list", "agents", "--json").out)["agents"]
+    assert (row["agent"], row["env"]) == ("bits", "BitFlipping-v0")
+    done = rlher("evaluate", "--agent", "bits", "--episodes", "2", "--json")
+    assert json.loads(done.out)["agent"] == "bits"
+
+
+def test_an_unknown_agent_and_two_agents_are_refused(publish, rlher):
+    run = publish("bits", "algo=dqn", *BITS)
+    with pytest.raises(UnknownAgent) as caught:
+        bundled_agents.folder("bit")
+    assert caught.value.name == "bit"
+    assert rlher("evaluate", "--agent", "bit").code == 2
+    done = rlher("evaluate", str(run), "--agent", "bits")
+    assert done.code == 2
+    assert "agent=bits" in done.err
+
+
+def test_a_policy_of_other_networks_is_refused(publish, tmp_path: Path):
+    publish("mine", "algo=dqn", *BITS)
+    config = tmp_path / "agents/mine/config.yaml"
+    config.write_text(config.read_text().replace("- 16", "- 16\n  - 16"))
+    with pytest.raises(model_file.WrongModel):
+        load_agent(lookup.find(str(config.parent), "logs"), "best", "cpu", deterministic=True, render_mode=None)
