@@ -120,6 +120,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = strategy  # type: ignore[assignment]
+        validation.validate_slots(goal_slot_shares, strategy, n_steps)
         self.relabel = relabel
         if relabel == "sb3":
             relabel_done, keep_goal_independent_reward = "keep", False

@@ -2,7 +2,7 @@
 
 import operator
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,16 @@ def validate_fraction(name: str, value: float) -> None:
     """Raise ValueError unless the value lies in [0, 1]."""
     if not 0 <= value <= 1:
         raise ValueError(f"{name}={value} is invalid; use a number from 0 to 1.")
+
+
+def validate_slots(shares: Sequence[float] | None, strategy: GoalSelectionStrategy, n_steps: int) -> None:
+    """Raise ValueError for shares of goal slots that are not weights, or that are combined with a mix or n steps."""
+    if shares is None:
+        return
+    if len(shares) < 2 or not all(share >= 0 for share in shares) or not sum(shares) > 0:
+        raise ValueError(f"goal_slot_shares={shares!r} is invalid; give at least two weights, one of them above 0.")
+    if strategy is GoalSelectionStrategy.MIX or n_steps > 1:
+        raise ValueError("goal_slot_shares (relay sub-goals) works with single steps and without the strategy mix.")
 
 
 def validate_choices(relabel: str, priority: str, optimize_memory_usage: bool) -> None:

@@ -1,6 +1,7 @@
 """Goals of slots: each virtual goal uses one, rewards follow the goal of the transition, shares are kept."""
 
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 from rlher.her import HerReplayBuffer
@@ -72,3 +73,18 @@ def test_a_batch_holds_one_goal_per_transition_and_its_reward():
     expected = reward(batch.next_observations["achieved_goal"].numpy(), goals, {})
     assert np.array_equal(batch.rewards.numpy().ravel(), expected)
     assert set(expected[800:]) == {-1.0, 0.0}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"n_steps": 3},
+        {"goal_selection_strategy": "mix"},
+        {"goal_slot_shares": (1.0,)},
+        {"goal_slot_shares": (0.0, 0.0)},
+        {"goal_slot_shares": (1.0, -0.5)},
+    ],
+)
+def test_what_slots_cannot_do_is_refused(keys: dict):
+    with pytest.raises(ValueError, match="goal_slot_shares"):
+        make_buffer(**keys)
