@@ -1,4 +1,4 @@
-"""Model files: complete, loadable by plain SB3, and safe to read if they are damaged or hostile."""
+"""Model files: complete, loadable by plain SB3, and safe to read if damaged or malicious."""
 
 import io
 import pickle
@@ -41,14 +41,15 @@ def saved(tmp_path: Path):
     return path, model, normalizer
 
 
-def fresh():
+def untrained():
+    """Return a model to load weights into, and its normaliser."""
     normalizer = GoalNormalize(make_goal_envs(ENV), training=False)
     return build_inference_model(ALGO, normalizer, "cpu"), normalizer
 
 
-def test_a_loaded_policy_equals_the_saved_one(saved) -> None:
+def test_a_loaded_policy_acts_like_the_saved_one(saved) -> None:
     path, model, normalizer = saved
-    other, statistics = fresh()
+    other, statistics = untrained()
     model_file.load_policy(path, other, statistics)
     observation = normalizer.get_original_obs()
     one = model.predict(normalizer.normalize_obs(observation), deterministic=True)[0]
@@ -56,7 +57,7 @@ def test_a_loaded_policy_equals_the_saved_one(saved) -> None:
     np.testing.assert_array_equal(one, two)
 
 
-def test_all_learnt_parameters_are_restored(saved) -> None:
+def test_optimizers_and_entropy_coefficient_are_loaded(saved) -> None:
     path, model, _ = saved
     normalizer = GoalNormalize(make_goal_envs(ENV))
     other = build_model(ALGO, HerConfig(), ENV, normalizer, seed=1, device="cpu")
@@ -66,7 +67,7 @@ def test_all_learnt_parameters_are_restored(saved) -> None:
     assert th.equal(one, two)
 
 
-def test_plain_sb3_loads_it(saved) -> None:
+def test_plain_sb3_loads_model_files(saved) -> None:
     path, model, normalizer = saved
     plain = SAC.load(path, env=normalizer)
     for one, two in zip(model.policy.parameters(), plain.policy.parameters(), strict=True):
@@ -74,6 +75,7 @@ def test_plain_sb3_loads_it(saved) -> None:
 
 
 def rewrite(path: Path, **members: bytes) -> None:
+    """Replace members of a zip file; ``__`` in a keyword stands for a dot."""
     with zipfile.ZipFile(path) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     content |= {name.replace("__", "."): value for name, value in members.items()}
@@ -83,7 +85,9 @@ def rewrite(path: Path, **members: bytes) -> None:
                 archive.writestr(name, value)
 
 
-class Bomb:
+class WritesFile:
+    """Writes a file when it is unpickled."""
+
     def __init__(self, target: Path) -> None:
         self.target = target
 
@@ -91,28 +95,29 @@ class Bomb:
         return Path.touch, (self.target,)
 
 
-def pickled_tensor_file(thing: object) -> bytes:
+def torch_file(value: object) -> bytes:
     buffer = io.BytesIO()
-    th.save(thing, buffer)
+    th.save(value, buffer)
     return buffer.getvalue()
 
 
-def test_a_pickle_inside_is_not_loaded(saved, tmp_path: Path) -> None:
+def test_pickles_are_not_loaded(saved, tmp_path: Path) -> None:
     path, _, _ = saved
     target = tmp_path / "hacked"
-    rewrite(path, data=pickle.dumps(Bomb(target)), policy__pth=pickled_tensor_file({"a": Bomb(target)}))
-    with pytest.raises(DamagedFile, match=r"policy\.pth|UnpicklingError"):
-        model_file.load_policy(path, *fresh())
+    rewrite(path, data=pickle.dumps(WritesFile(target)), policy__pth=torch_file({"a": WritesFile(target)}))
+    with pytest.raises(DamagedFile) as caught:
+        model_file.load_policy(path, *untrained())
+    assert caught.value.path == path
     assert not target.exists()
 
 
-def test_a_pickled_normaliser_is_not_loaded(saved, tmp_path: Path) -> None:
+def test_pickled_normalizers_are_not_loaded(saved, tmp_path: Path) -> None:
     path, _, _ = saved
     target, arrays = tmp_path / "hacked", io.BytesIO()
-    np.savez(arrays, **{"achieved_goal/mean": np.array([Bomb(target)], dtype=object)})
+    np.savez(arrays, **{"achieved_goal/mean": np.array([WritesFile(target)], dtype=object)})
     rewrite(path, normalizer__npz=arrays.getvalue())
     with pytest.raises(UserError):
-        model_file.load_policy(path, *fresh())
+        model_file.load_policy(path, *untrained())
     assert not target.exists()
 
 
@@ -120,19 +125,19 @@ def test_a_pickled_normaliser_is_not_loaded(saved, tmp_path: Path) -> None:
     "member", ["policy.pth", "normalizer.npz", "spaces.json", "inside policy.pth", "inside normalizer.npz"]
 )
 def test_a_zip_bomb_is_refused(saved, member: str) -> None:
-    """Ten megabytes of zeros in ten kilobytes stand for gigabytes."""
+    """Ten megabytes compressed to ten kilobytes stand for gigabytes."""
     path, _, _ = saved
     with zipfile.ZipFile(path) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
-    squeezed = io.BytesIO()
-    with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as archive:
+    compressed = io.BytesIO()
+    with zipfile.ZipFile(compressed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(10**7))
-    content[member.removeprefix("inside ")] = squeezed.getvalue() if "inside" in member else bytes(10**7)
+    content[member.removeprefix("inside ")] = compressed.getvalue() if "inside" in member else bytes(10**7)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if "inside" in member else zipfile.ZIP_DEFLATED) as archive:
         for name, value in content.items():
             archive.writestr(name, value)
     with pytest.raises(DamagedFile, match=str(MAX_COMPRESSION)):
-        model_file.load_policy(path, *fresh())
+        model_file.load_policy(path, *untrained())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
@@ -141,7 +146,7 @@ def test_a_truncated_file_is_refused(saved, share: float) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(DamagedFile):
-        model_file.load_policy(path, *fresh())
+        model_file.load_policy(path, *untrained())
 
 
 @pytest.mark.parametrize(
@@ -174,7 +179,7 @@ def test_changed_action_bounds_are_refused_although_the_weights_fit(saved) -> No
 def test_wrong_files_are_refused(saved, tmp_path: Path) -> None:
     path, _, _ = saved
     with pytest.raises(MissingFile) as missing:
-        model_file.load_policy(tmp_path / "none.zip", *fresh())
+        model_file.load_policy(tmp_path / "none.zip", *untrained())
     assert missing.value.path == tmp_path / "none.zip"
     wider = build_inference_model(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
     with pytest.raises(WrongModel) as wrong:
@@ -182,7 +187,7 @@ def test_wrong_files_are_refused(saved, tmp_path: Path) -> None:
     assert wrong.value.path == path
     (tmp_path / "pipe.zip").symlink_to("/dev/zero")
     with pytest.raises(DamagedFile):
-        model_file.load_policy(tmp_path / "pipe.zip", *fresh())
+        model_file.load_policy(tmp_path / "pipe.zip", *untrained())
     rewrite(path, normalizer__npz=b"nonsense")
     with pytest.raises(UserError):
-        model_file.load_policy(path, *fresh())
+        model_file.load_policy(path, *untrained())

@@ -1,6 +1,7 @@
-"""The run folder: numbers, names, reading back, damage."""
+"""Run folders: their numbers and names, reading the config back, damaged files."""
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -28,23 +29,23 @@ def config(logs: Path, env: EnvConfig | None = None) -> TrainConfig:
     return TrainConfig(algo=SACConfig(name="sac"), env=env or EnvConfig(id="FetchReach-v4"), logs=str(logs))
 
 
-def test_two_runs_at_once_get_two_numbers(tmp_path: Path) -> None:
+def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         folders = [run.folder for run in pool.map(lambda _: run_folder.create(config(tmp_path)), range(24))]
     assert sorted(int(folder.name.rpartition("_")[2]) for folder in folders) == list(range(1, 25))
 
 
-def test_eight_processes_at_once_get_eight_numbers(tmp_path: Path) -> None:
-    """A barrier makes them create the folder at the same time."""
-    begin = tmp_path / "begin"
-    line = [sys.executable, "-c", CREATE, str(begin), str(tmp_path / "logs")]
-    racers = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    for racer in racers:
-        assert racer.stdout is not None
-        assert racer.stdout.readline() == "ready\n"
-    begin.touch()
-    folders = {racer.communicate()[0].strip() for racer in racers}
-    assert all(racer.returncode == 0 for racer in racers)
+def test_concurrent_processes_get_different_numbers(tmp_path: Path) -> None:
+    """All wait for one file, so that they create their folders at the same time."""
+    start = tmp_path / "start"
+    command = [sys.executable, "-c", CREATE, str(start), str(tmp_path / "logs")]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    start.touch()
+    folders = {process.communicate()[0].strip() for process in processes}
+    assert all(process.returncode == 0 for process in processes)
     assert folders == {str(tmp_path / f"logs/sac/FetchReach-v4_{number}") for number in range(1, 9)}
     for folder in folders:
         assert len(list(Path(folder).iterdir())) == 3
@@ -53,8 +54,7 @@ def test_eight_processes_at_once_get_eight_numbers(tmp_path: Path) -> None:
 CREATE = """
 import sys, time
 from pathlib import Path
-from rlher.runs import lookup, run_folder
-from rlher.runs.run_folder import MissingModel
+from rlher.runs import run_folder
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -66,20 +66,20 @@ print(run_folder.create(config).folder)
 """
 
 
-def test_the_next_number_follows_the_highest(tmp_path: Path) -> None:
+def test_the_number_is_the_highest_plus_one(tmp_path: Path) -> None:
     (tmp_path / "sac/FetchReach-v4_7").mkdir(parents=True)
     (tmp_path / "sac/FetchReach-v4_old").mkdir()
     assert run_folder.create(config(tmp_path)).folder.name == "FetchReach-v4_8"
 
 
 @pytest.mark.parametrize("name", ["../../etc/x", "pkg.module:Env-v0", "/abs", "..", "a b", "ALE/Pong-v5"])
-def test_names_stay_inside_the_folder_of_runs(tmp_path: Path, name: str) -> None:
+def test_environment_ids_stay_within_the_logs_folder(tmp_path: Path, name: str) -> None:
     folder = run_folder.create(config(tmp_path, EnvConfig(id=name))).folder
     assert folder.parent == tmp_path / "sac"
     assert folder.is_dir()
 
 
-def test_the_config_is_read_back_unchanged(tmp_path: Path) -> None:
+def test_the_config_is_read_back(tmp_path: Path) -> None:
     given = config(tmp_path, BitFlippingConfig(id="BitFlipping-v0", n_bits=7, reward_range=[-1.0, None]))
     assert lookup.find(str(run_folder.create(given).folder), "logs").config == given
 
@@ -90,7 +90,7 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
         (folder / "last_model.zip").touch()
         for entry in folder.iterdir():
             os.utime(entry, (1e9 - age, 1e9 - age))
-    assert lookup.find(None, str(tmp_path)).folder == first, "written last, though begun first"
+    assert lookup.find(None, str(tmp_path)).folder == first, "its model was written last, although it started first"
     assert empty.exists()
 
 
@@ -151,33 +151,34 @@ def test_a_config_cannot_run_code(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match="cannot write"):
+    with pytest.raises(UserError, match=re.escape(str(tmp_path / "logs"))):
         run_folder.create(config(tmp_path / "logs"))
 
 
 def test_a_read_only_folder_is_reported(rlher, tmp_path: Path) -> None:
-    folder = tmp_path / "theirs"
+    folder = tmp_path / "read_only"
     folder.mkdir()
     folder.chmod(0o555)
     with mounted(folder, "ro") if os.getuid() == 0 else contextlib.nullcontext():  # root ignores the mode
         done = rlher("train", "algo=dqn", "env=BitFlipping-v0", "threads=1", f"logs={folder}/logs", "dry_run=true")
         assert not list(folder.iterdir())
     assert done.code == 2
-    assert re.search(rf"cannot write the run folder in {folder}/logs/dqn: (Read-only file|Permission denied)", done.err)
+    assert f"{folder}/logs/dqn" in done.err
+    assert os.strerror(errno.EROFS) in done.err or os.strerror(errno.EACCES) in done.err
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_text(path, "old")
     with contextlib.suppress(RuntimeError), atomic_write(path) as temporary:
-        temporary.write_text("half of the n")
+        temporary.write_text("incomplete")
         raise RuntimeError
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
     assert stat.S_IMODE(path.stat().st_mode) & 0o600 == 0o600
 
 
-def test_meta_names_the_commit(tmp_path: Path) -> None:
+def test_meta_records_machine_and_commit(tmp_path: Path) -> None:
     meta = json.loads((run_folder.create(config(tmp_path)).folder / "meta.json").read_text())
     assert meta["machine"]["cores"] >= 1
     assert meta["machine"]["gpu"] is None or meta["machine"]["gpu"]

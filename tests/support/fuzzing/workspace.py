@@ -1,0 +1,210 @@
+"""A folder with one file of each kind that rlher reads, and the commands that read each of them."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from rlher.cli.main import main
+from rlher.core.errors import UserError
+from tests.support.fuzzing.checks import MARKER, Violation, file_states, run_checked, working_directory
+from tests.support.fuzzing.damage import damaged
+
+RUN = "logs/dqn/BitFlipping-v0_1"
+"""Run folder that :data:`TRAIN` writes."""
+TRAIN = (
+    *("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", "algo.net_arch=[8]"),
+    *("algo.batch_size=8", "algo.learning_starts=20", "eval.episodes=2", "eval.final_episodes=2"),
+    *("total_timesteps=60", "threads=1"),
+)
+
+Reader = Callable[[], int | None]
+"""Reads a file in the working directory and returns an exit code, like a command."""
+
+
+@dataclass
+class Workspace:
+    """A folder with one file of each kind.
+
+    :param readers: readers of each file, by its path within the folder.
+    """
+
+    folder: Path
+    readers: dict[str, list[Reader]] = field(default_factory=dict)
+
+    @classmethod
+    def make(cls, folder: Path) -> "Workspace":
+        """Write all files into an empty folder."""
+        with working_directory(folder):
+            run_checked(lambda: main([*TRAIN, "tensorboard=false"]), "training")
+            _write_configs()
+            _write_journal()
+            _write_buffer()
+        evaluate = command("evaluate", RUN, "--episodes", "1", "--json")
+        readers: dict[str, list[Reader]] = {
+            f"{RUN}/config.yaml": [evaluate, command("compare"), command("evaluate", "--episodes", "1")],
+            f"{RUN}/evaluations.csv": [command("compare"), command("plot", "--output", f"{RUN}/curve.png")],
+            f"{RUN}/result.json": [command("compare")],
+            f"{RUN}/meta.json": [command("compare")],
+            f"{RUN}/command.txt": [command("compare")],
+            f"{RUN}/last_model.zip": [evaluate, evaluate, command(*TRAIN, f"init_from={RUN}", "dry_run=true")],
+            "recipe.yaml": [command("train", "algo=dqn", "env=BitFlipping-v0", "recipe=recipe.yaml", "--cfg", "job")],
+            "space.yaml": [_read_space],
+            "my_conf/env/mine.yaml": [command("train", "env=mine", "--config-dir", "my_conf", "--cfg", "job")],
+            "journal/journal.log": [_read_journal],
+            **{f"buffer/{name}": [_read_buffer] for name in os.listdir(folder / "buffer")},
+        }
+        resume = command("train", "--resume", RUN, "total_timesteps=+10")
+        for file in sorted((folder / RUN / "checkpoints").rglob("*.*")):
+            if file.is_file() and file.name != "best_model.zip":
+                readers[str(file.relative_to(folder))] = [resume]
+        return cls(folder, readers)
+
+    def damage_and_read(self, rng: Random) -> str:
+        """Damage one of the files or give it the content of another, and return what one of its readers prints.
+
+        :raises Violation: as :meth:`read_replaced`.
+        """
+        files = sorted(self.readers)
+        path = rng.choice(files)
+        if rng.random() < 0.1:
+            content = (self.folder / rng.choice(files)).read_bytes()
+        else:
+            content = damaged(rng, Path(path).suffix, (self.folder / path).read_bytes())
+        return self.read_replaced(path, content, rng.choice(self.readers[path]))
+
+    def read_replaced(self, path: str, content: bytes, reader: Reader) -> str:
+        """Read a file with other content, restore all files, and return what the reader printed.
+
+        :raises Violation: the reader ended badly, ran code from the file, or changed a file of another folder.
+        """
+        file = self.folder / path
+        home = self.folder / RUN if path.startswith(RUN) else file.parent
+        backup = self.folder.parent / "backup"
+        shutil.rmtree(backup, ignore_errors=True)
+        shutil.copytree(home, backup)
+        file.write_bytes(content)
+        if "/checkpoints/" in path and file.name != "checkpoint.json":
+            _update_checksums(self.folder / RUN / "checkpoints")
+        before = file_states(self.folder, exclude=home)
+        runs = set((self.folder / "logs/dqn").iterdir())
+        try:
+            with working_directory(self.folder):
+                printed = run_checked(reader, path)
+            for new_run in set((self.folder / "logs/dqn").iterdir()) - runs:
+                shutil.rmtree(new_run)
+            if file_states(self.folder, exclude=home) != before or [*home.rglob(MARKER)]:
+                raise Violation(f"{path}: a file outside its folder was changed")
+        finally:
+            shutil.rmtree(home)
+            shutil.copytree(backup, home)
+        return printed
+
+
+def command(*words: str) -> Reader:
+    """Return a function that runs a command."""
+    return lambda: main(list(words))
+
+
+def _update_checksums(checkpoints: Path) -> None:
+    """Write the checksums of changed checkpoint files, as an attacker would."""
+    for path in checkpoints.glob("*/checkpoint.json"):
+        manifest = json.loads(path.read_text())
+        sums = {name: hashlib.sha256((path.parent / name).read_bytes()).hexdigest() for name in manifest["sha256"]}
+        path.write_text(json.dumps(manifest | {"sha256": sums}))
+
+
+def _write_configs() -> None:
+    """Write an environment config, a recipe and a search space."""
+    Path("my_conf/env").mkdir(parents=True)
+    Path("my_conf/env/mine.yaml").write_text(
+        "defaults: [/schema/env/any@_here_, _self_]\nid: Mine-v0\nmodules: [mine]\n"
+    )
+    Path("recipe.yaml").write_text(
+        "# @package _global_\nalgo: {gamma: 0.9, net_arch: [8, 8]}\nher: {n_sampled_goal: 2}\n"
+    )
+    Path("space.yaml").write_text(
+        "defaults: [her]\nalgo: {gamma: {low: 0.9, high: 0.99}, learning_rate: {low: 1e-4, high: 1e-2, log: true}}\n"
+    )
+
+
+def _open_study() -> Any:
+    from optuna.study import StudyDirection
+
+    from rlher.tuning.study import open_study
+    from rlher.tuning.study_storage import open_storage
+
+    storage = open_storage(None, Path("journal"), 60, print)
+    return open_study(storage, "fuzz", [StudyDirection.MAXIMIZE], {})[0]
+
+
+def _write_journal() -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    _open_study().optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+
+
+def _new_buffer() -> Any:
+    from gymnasium import spaces
+
+    from rlher.her import HerReplayBuffer
+
+    keys = ("observation", "achieved_goal", "desired_goal")
+    space = spaces.Dict({key: spaces.Box(0, 1, (4,), np.float32) for key in keys})
+    return HerReplayBuffer(
+        100, space, spaces.Discrete(4), seed=0, priority="td_error", compute_reward=lambda a, d, i: a[:, 0]
+    )
+
+
+def _write_buffer() -> None:
+    """Save a buffer in the middle of its third episode, and again at the end of its sixth."""
+    buffer = _new_buffer()
+    rng = np.random.default_rng(0)
+    for step in range(30):
+        one, two = ({key: rng.random((1, 4), np.float32) for key in buffer.observation_space.spaces} for _ in range(2))
+        buffer.add(one, two, np.zeros((1, 1)), np.zeros(1), np.array([step % 5 == 4]), [{}])
+        if step in (12, 29):
+            buffer.save("buffer")
+
+
+def _read_buffer() -> int:
+    buffer = _new_buffer()
+    with _print_errors(ValueError):
+        buffer.load("buffer")
+        buffer.sample(16)
+    return 0
+
+
+def _read_space() -> int:
+    from rlher.config.algorithms import DQNConfig
+    from rlher.config.training import TrainConfig
+    from rlher.tuning import search_space
+
+    with _print_errors(UserError, OSError):
+        search_space.load("space.yaml", TrainConfig(algo=DQNConfig(name="dqn")))
+    return 0
+
+
+def _read_journal() -> int:
+    with _print_errors(UserError):
+        _open_study().get_trials()
+    return 0
+
+
+@contextlib.contextmanager
+def _print_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Print expected errors instead of raising them, as commands do."""
+    try:
+        yield
+    except kinds as error:
+        print(error, file=sys.stderr)
