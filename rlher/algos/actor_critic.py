@@ -41,7 +41,7 @@ class ActorCritic(FastUpdate):
         raise NotImplementedError
 
     def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
-        """Update the actor and the target networks if they are due in this step, and return what to log."""
+        """Update the actor and the target networks if they are due in this step, and return values to log."""
         raise NotImplementedError
 
     # --------------------------------------------------------------------------------- the update step

@@ -73,7 +73,7 @@ class FastUpdate(OffPolicyAlgorithm):
         raise NotImplementedError
 
     def setup_update(self) -> None:
-        """Set up what ``update`` needs, after the networks are built."""
+        """Set up the state that ``update`` needs, after the networks are built."""
         raise NotImplementedError
 
     def update(self, batch: Batch, step: int) -> tuple[Losses, th.Tensor]:

@@ -78,7 +78,7 @@ class FusedAdam:
         saved = self.optimizer.state
         if self._state is None or self._state.averages[0] is not saved[self.parameters[0]].get("exp_avg"):
             for parameter in self.parameters:
-                if not saved[parameter]:  # what Adam's first step creates
+                if not saved[parameter]:  # as Adam's first step creates it
                     saved[parameter] = {
                         "step": th.zeros(()),
                         "exp_avg": th.zeros_like(parameter),

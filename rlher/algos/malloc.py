@@ -1,7 +1,7 @@
 """Keeping freed memory in the process for the next update.
 
 An update allocates and frees megabytes dozens of times. By default glibc returns them to the kernel, which fills every
-page with zeros before it hands it out again. Measured: 5 % of an update of three layers of 512 units. If this module is
+page with zeros before it returns it. Measured: 5 % of an update of three layers of 512 units. If this module is
 removed, only that time is lost.
 """
 

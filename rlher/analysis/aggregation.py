@@ -14,7 +14,7 @@ MIN_SEEDS = 3
 """Fewest runs of a group for an interval, a probability of improvement or a performance profile."""
 
 MAX_POINTS = 500
-"""Points of a drawn line; more cannot be told apart."""
+"""Maximum number of points of a drawn line; more would not be visible."""
 
 
 @dataclass(frozen=True)

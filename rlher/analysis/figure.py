@@ -12,7 +12,7 @@ from rlher.analysis.aggregation import GroupCurve
 from rlher.evaluation.metrics import axis_label, is_rate
 
 MAX_COLUMNS = 3
-"""Panels side by side."""
+"""Maximum number of panels side by side."""
 LABEL_WIDTH = 58
 """Characters per line of a legend, which then is as wide as its panel."""
 MAX_LABEL_LINES = 20

@@ -35,7 +35,7 @@ MAX_INT_BITS = 1024
 """Size limit of an integer in a YAML file, about that of a float."""
 
 MAX_COMPRESSION = 100
-"""Limit of a zip file's content relative to its size; more is a file made to fill the memory."""
+"""Limit of a zip file's content relative to its size; larger files are treated as zip bombs."""
 
 
 def links_outside(path: Path, folder: Path | None = None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 ANY = "any"
-"""The YAML of environments that have none of their own."""
+"""The YAML used for environments without their own YAML."""
 
 PACKAGE_OF_EXTRA = {"panda": "panda_gym"}
 """Package that an extra of pip installs, where its name differs."""

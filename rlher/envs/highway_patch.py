@@ -11,7 +11,7 @@ import numpy as np
 
 
 def observe(self: Any) -> "OrderedDict[str, np.ndarray]":
-    """Return what ``KinematicsGoalObservation.observe`` returns: three float64 arrays of shape (features,)."""
+    """Return the observation of ``KinematicsGoalObservation``: three float64 arrays of shape (features,)."""
     vehicle = self.observer_vehicle
     if not vehicle:
         zeros = np.zeros(len(self.features))

@@ -25,7 +25,7 @@ from rlher.envs.worker_process import (
 from rlher.her.choices import LOST
 
 BUILD_SECONDS = 300.0
-"""Time that a new process has to import and build its environment."""
+"""Time limit for a new process to import and build its environment."""
 
 
 class RestartingSubprocVecEnv(SubprocVecEnv):

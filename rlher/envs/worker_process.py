@@ -24,7 +24,7 @@ POLL_SECONDS = 1.0
 """Length of one wait within a timeout."""
 
 CLOSE_SECONDS = 5.0
-"""Time that workers have to end after they are asked to, before they are killed."""
+"""Time limit for workers to end after they are asked to; then they are killed."""
 
 RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 """Signals that a terminal or a batch system sends to every process of a run."""

@@ -72,14 +72,14 @@ STEPS_TO = (50, 90)
 """Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
 
 SOLVED = STEPS_TO[-1]
-"""The one of them that tuning compares by."""
+"""The success rate, in per cent, whose steps tuning compares."""
 
 PROGRESS = {
     "timesteps": "environment steps",
     "wall_seconds": "wall-clock time, s",
     "updates": "gradient updates",
 }
-"""Axis labels of the columns that say when in training an evaluation took place."""
+"""Axis labels of the columns that give the time of an evaluation within training."""
 
 COLUMNS = ("timesteps", *BY_NAME, "episodes", "updates", "wall_seconds")
 """Columns of ``evaluations.csv``."""

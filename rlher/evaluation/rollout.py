@@ -9,7 +9,7 @@ import numpy as np
 from rlher.evaluation.metrics import Summary, summarize
 
 FINAL_SEED_OFFSET = 1_000_000
-"""Added to ``eval.seed`` for the final evaluation, so that no model was chosen by its episodes."""
+"""Added to ``eval.seed`` for the final evaluation, so that its episodes are not used to choose a model."""
 
 Observation = dict[str, np.ndarray]
 Policy = Callable[[Observation], np.ndarray]

@@ -15,7 +15,7 @@ IN_ROW = 64
 
 @dataclass
 class Layout:
-    """Types and shapes of what is stored. Goals keep the environment's precision, because rewards depend on it.
+    """Types and shapes of the stored transitions. Goals keep the environment's precision, because rewards depend on it.
 
     :param row: type of a packed row: keys of the observation, then fields that begin with an underscore.
     :param keys: keys of the observation other than the goals.

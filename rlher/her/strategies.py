@@ -1,6 +1,6 @@
 """Goal selection strategies: one function on index arrays each, with its name in :mod:`rlher.her.choices`.
 
-A goal is a row of the storage (:mod:`rlher.her.storage`): the goal of a virtual transition is what was achieved at
+A goal is a row of the storage (:mod:`rlher.her.storage`): the goal of a virtual transition is the goal achieved at
 that row. An episode of T steps owns the rows ``first … first + T``; the transition from row ``i`` ends at row
 ``i + 1``, so its own outcome is the goal of row ``i + 1``. Every offset is drawn by flooring, never by rounding:
 rounding gives the two end points half their weight (a bug of mrl and tianshou).

@@ -44,7 +44,7 @@ def require_fitting_model(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -
 
 
 def describe_spaces(observation_space: gym.Space, action_space: gym.Space) -> dict[str, str]:
-    """Return what a network depends on, as text: shapes of the observations, shape and bounds of the actions."""
+    """Return the properties that a network depends on, as text: shapes of observations, shape and bounds of actions."""
     parts = getattr(observation_space, "spaces", {"": observation_space})
     observations = ", ".join(f"{key} {_shape(part)}" for key, part in sorted(parts.items()))
     return {"observations": observations, "actions": str(action_space)}

@@ -28,7 +28,7 @@ from rlher.training.summary import model_notes
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """What a run trains with.
+    """The config, environments and normaliser of a training run.
 
     :param config: with every open value resolved.
     :param envs: the training environments, inside the normaliser.

@@ -116,7 +116,7 @@ def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dic
 
 
 def load_episodes(folder: Path, model: OffPolicyAlgorithm) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
-    """Return what :func:`save_episodes` wrote, or None: the checkpoint is a barrier.
+    """Return the content of :func:`save_episodes`; None if the checkpoint is a barrier.
 
     :raises ValueError, KeyError: the content is invalid.
     """

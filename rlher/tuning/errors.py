@@ -19,7 +19,7 @@ class SearchSpaceError(UserError):
 
 
 class StudyMismatch(UserError):
-    """A study of this name exists and searches for something else.
+    """A study of this name exists with other settings.
 
     :param key: the first key that differs; None if the study was not created by `rlher optimize`.
     :param stored: the key's value in the study.

@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial
 from rlher.evaluation.metrics import SOLVED
 
 LAST_SHARE = 0.2
-"""Share of a run's evaluations that the final success rate is the mean of."""
+"""Share of a run's evaluations, the last ones, over which the final success rate is averaged."""
 SCORE_KEYS = ("success", "auc", "steps", "mean_reward", "seconds")
 """User attributes that every scored trial has."""
 

@@ -118,7 +118,7 @@ def _open_reruns(
 def _worker_spec(
     study: Study, config: OptimizeConfig, space: search_space.Space, folder: Path, created: bool
 ) -> WorkerSpec:
-    """Return what workers of the search need.
+    """Return the specification for workers of the search.
 
     Joining commands add random entropy, so that their samplers do not propose the trials of the first one again.
     """

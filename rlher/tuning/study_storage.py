@@ -28,7 +28,7 @@ DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql"}
 CONNECTION_ERRORS = (
     sqlalchemy.exc.OperationalError,
     sqlalchemy.exc.InterfaceError,
-    sqlalchemy.exc.PendingRollbackError,  # Optuna splits a query that broke off in two and goes on in the transaction
+    sqlalchemy.exc.PendingRollbackError,  # raised when Optuna continues a transaction after its connection was lost
 )
 
 

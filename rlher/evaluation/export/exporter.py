@@ -132,7 +132,7 @@ def _final_evaluation(run: Run, which: str, env: gym.Env, policy: Policy) -> dic
 
 
 def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
-    """Return what is needed to play the environment but not in the folder, one sentence each."""
+    """Return the requirements of the environment that are not in the folder, one sentence each."""
     notes = [f"`{module}` registers the environment and is not part of this folder." for module in config.modules]
     if type(env.unwrapped).__module__.startswith("rlher.") and not is_bundled(config):
         notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher, so playing it needs rlher.")
@@ -140,7 +140,7 @@ def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
 
 
 def _requirements(env: EnvConfig, model: type) -> str:
-    """Return ``requirements.txt``: what the script imports, in the installed versions."""
+    """Return ``requirements.txt``: the packages that the script imports, in the installed versions."""
     simulators = {"gymnasium_robotics": ["mujoco"], "panda_gym": ["pybullet"]}
     modules = [module for module in registering_modules(env) if module not in env.modules]
     needed = {"stable_baselines3", model.__module__.partition(".")[0], "torch", "gymnasium", "numpy", *modules}

@@ -46,7 +46,7 @@ class _ArtifactCallback(BaseCallback):
         self._run, self._evaluations, self._normalizer = run, evaluations, normalizer
 
     def write_new(self) -> None:
-        """Write what is new since the last call."""
+        """Write the files that are new since the last call."""
         raise NotImplementedError
 
     def _on_rollout_start(self) -> None:

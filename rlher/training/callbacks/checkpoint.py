@@ -1,9 +1,9 @@
 """The callback that writes checkpoints during training, and restores a run from one.
 
 Every ``checkpoint.every`` steps there is a *barrier*: running episodes are truncated in the replay buffer, the
-checkpoint is written, and the environments are built anew, with a seed made of the run's seed and the barrier's number.
-A run that is resumed at a barrier does the same, so both continue identically, bit for bit, although no environment can
-save its state.
+checkpoint is written, and the environments are built again, with a seed made of the run's seed and the barrier's
+number. A run that is resumed at a barrier does the same, so both continue identically, bit for bit, although no
+environment can save its state.
 
 Between barriers (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) nothing is truncated: such a
 checkpoint also holds the actions since the last barrier, which are played again when the run is resumed.
@@ -100,7 +100,7 @@ class CheckpointCallback(BaseCallback):
             self.model.action_noise.reset()
 
     def _set_last_observations(self, observations: Any) -> None:
-        """Set what SB3 keeps from the previous step."""
+        """Set the attributes in which SB3 keeps the previous step."""
         self.model._last_obs = observations
         self.model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
         if self._normalizer is not None:

@@ -50,7 +50,7 @@ class EvaluationCallback(BaseCallback):
         return {"rows": self.rows, "best": self.best, "next": self._next, "elapsed": self.elapsed}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned.
+        """Restore a value of :meth:`state_dict`.
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
