@@ -12,7 +12,7 @@ SHARES = {"goal_slot_shares": (0.7, 0.3)}
 
 
 def reward(achieved, desired, info):
-    """Pay for the slot that is asked for: the first, unless the second is not zero."""
+    """Return the reward for the slot in use: the second if it is not zero, else the first."""
     second = (desired[..., SIZE:] != 0).any(axis=-1)
     gaps = [np.abs(achieved[..., part] - desired[..., part]).max(axis=-1) for part in (slice(SIZE), slice(SIZE, None))]
     return np.where(np.where(second, gaps[1], gaps[0]) < 1e-6, 0.0, -1.0)

@@ -52,7 +52,7 @@ class Walk:
         return {"observation": np.array([[self.number]]), "achieved_goal": achieved, "desired_goal": desired}
 
     def play(self, buffer, lengths, bonus=0.0):
-        """Play episodes of those lengths; every fourth step is paid ``bonus`` beside the reward of the goal."""
+        """Play episodes of those lengths; every fourth step has ``bonus`` in addition to the goal's reward."""
         action = np.zeros((1, 1), dtype=np.float32)
         for length in lengths:
             position, goal = self.rng.integers(0, 40, 2)
@@ -71,7 +71,7 @@ class Walk:
         return self
 
     def expected(self, batch):
-        """Return the rewards of the virtual transitions of a batch: what their goals earn, and the bonus."""
+        """Return the expected rewards of the virtual transitions of a batch: rewards of their goals plus the bonus."""
         achieved, bonus = zip(*(self.paid[float(n)] for n in batch.observations["observation"][1:, 0]), strict=True)
         shown = batch.observations["desired_goal"][1:, :1].double().numpy()
         goals = (np.round(shown / self.cell) * self.cell).astype(self.dtype)  # as the environment had them

@@ -26,7 +26,7 @@ def rows(run: Path) -> list[dict[str, str]]:
 
 
 class RecordingService:
-    """A service that keeps in memory what is logged to it."""
+    """A service that keeps logged values in memory."""
 
     def __init__(self, run: Any) -> None:
         self.logged, self.final, self.status = [], None, None

@@ -1,4 +1,4 @@
-"""What `prepare` changes in the process, and that it is changed back."""
+"""`prepare` restores the process settings that it changes."""
 
 import torch as th
 
