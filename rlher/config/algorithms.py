@@ -87,7 +87,9 @@ class OffPolicyConfig:
 
     name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
-    learning_rate_schedule: str = key("constant", "learning rate over the run", choices=("constant", "linear"))
+    learning_rate_schedule: str = key(
+        "constant", "schedule of the learning rate over the run", choices=("constant", "linear")
+    )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
     batch_size: int = key(256, "transitions per update", low=1)

@@ -12,7 +12,9 @@ class CurvesConfig:
     runs: list[str] = key([], "run folders, or folders of runs; empty: `logs`", positional=True, affects="output")
     logs: str = key("logs", "folder of all runs", affects="output")
     by: list[str] = key(
-        [], "keys to group by, such as her.n_sampled_goal; empty: algo, her and all that differ", affects="output"
+        [],
+        "keys to group by, such as her.n_sampled_goal; empty: algo, her and other keys that differ",
+        affects="output",
     )
 
 

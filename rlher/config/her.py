@@ -29,7 +29,9 @@ class HerConfig:
         choices=tuple(PRIORITIES),
         affects="experiment",
     )
-    relabel_done: str = key("auto", "done of a virtual transition", choices=RELABEL_DONE, affects="experiment")
+    relabel_done: str = key(
+        "auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE, affects="experiment"
+    )
     keep_goal_independent_reward: bool = key(
         True,
         "keep the part of the reward that does not depend on the goal, such as a crash penalty",

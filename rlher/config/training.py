@@ -101,7 +101,7 @@ class TrainConfig:
         affects="machine",
     )
     device: str = key("auto", "torch device: auto, cpu, cuda, ...", affects="machine")
-    threads: int | None = key(None, "torch threads; null: the fastest number, measured", low=1, affects="machine")
+    threads: int | None = key(None, "torch threads; null: chosen by a short measurement", low=1, affects="machine")
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
@@ -124,7 +124,7 @@ class TrainConfig:
     tensorboard: bool = key(True, "write TensorBoard event files", affects="output")
     logger: str = key(
         "none",
-        "service to log to as well; each is an extra to install",
+        "tracking service to log to; each needs pip install 'rlher[<name>]'",
         choices=("none", "wandb", "mlflow"),
         affects="output",
     )

@@ -18,7 +18,7 @@ class OptimizeConfig(TrainConfig):
     )
     objective: str = key(
         "success",
-        "what is maximised; auc: area under the success curve; multi: success and fewer steps",
+        "objective to maximise; auc: area under the success curve; multi: also minimise steps to 90 %",
         choices=("success", "auc", "multi"),
         affects="experiment",
     )
