@@ -19,9 +19,9 @@ from rlher.training import messages, training_setup
 from tests.conftest import TINY
 
 
-def mortal(how: str, marks: Path, keys: dict | None = None, **kwargs) -> EnvConfig:
+def failing_worker(how: str, marks: Path, keys: dict | None = None, **kwargs) -> EnvConfig:
     return EnvConfig(
-        id="Mortal-v0", modules=["hostile_envs"], kwargs=dict(how=how, marks=str(marks), **kwargs), **keys or {}
+        id="FailingWorker-v0", modules=["hostile_envs"], kwargs=dict(how=how, marks=str(marks), **kwargs), **keys or {}
     )
 
 
@@ -53,7 +53,7 @@ NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
     ],
 )
 def test_a_lost_worker_is_replaced(group, tmp_path, capfd, how, reason):
-    envs = group(mortal(how, tmp_path, {"step_timeout": 1.0}))
+    envs = group(failing_worker(how, tmp_path, {"step_timeout": 1.0}))
     for _ in range(2):
         before, *_ = envs.step(NO_ACTIONS)
     after, rewards, dones, infos = envs.step(NO_ACTIONS)
@@ -81,7 +81,7 @@ def test_a_run_with_the_same_losses_repeats_itself(group, tmp_path):
     starts = []
     for number in range(2):
         (marks := tmp_path / str(number)).mkdir()
-        envs = group(mortal("exit", marks, times=8, at=1), seed=3)
+        envs = group(failing_worker("exit", marks, times=8, at=1), seed=3)
         goals = [envs.step(NO_ACTIONS)[0]["desired_goal"][:, 0] for _ in range(4)]
         starts.append(np.stack(goals))
     assert (starts[0] == starts[1]).all()
@@ -89,10 +89,10 @@ def test_a_run_with_the_same_losses_repeats_itself(group, tmp_path):
 
 
 def test_more_than_max_restarts_in_a_row_is_a_fault(group, tmp_path):
-    envs = group(mortal("exit", tmp_path, {"max_restarts": 2}, times=100, at=1))
+    envs = group(failing_worker("exit", tmp_path, {"max_restarts": 2}, times=100, at=1))
     for _ in range(2):
         envs.step(NO_ACTIONS)
-    with pytest.raises(EnvironmentFault, match=r"Mortal-v0.*exit status 7.*2 restarts"):
+    with pytest.raises(EnvironmentFault, match=r"FailingWorker-v0.*exit status 7.*2 restarts"):
         envs.step(NO_ACTIONS)
 
 
@@ -120,7 +120,7 @@ def test_a_worker_lost_between_two_steps_ends_the_episode(group):
 
 def test_close_ends_a_hanging_worker_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(worker_process, "CLOSE_SECONDS", 0.5)
-    envs = make_goal_envs(mortal("hang", tmp_path, at=1), 2, vec_env="subproc")
+    envs = make_goal_envs(failing_worker("hang", tmp_path, at=1), 2, vec_env="subproc")
     envs.reset()
     envs.step_async(NO_ACTIONS)
     started = time.monotonic()
@@ -160,7 +160,7 @@ def test_several_answers_share_one_timeout(monkeypatch):
     assert [timeout.wait(remote) for remote in remotes] == [True, False]
 
 
-TRAIN = ("train", "algo=sac", "env=Mortal-v0", "env.modules=[hostile_envs]", *TINY)
+TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY)
 
 
 @pytest.mark.parametrize(("engine", "normalised"), [("rlher", "true"), ("sb3", "false")])
@@ -176,7 +176,7 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.every=150")
     assert done.code == 0, done.err
     assert done.err.count("killed by SIGKILL") == 6
-    folder = tmp_path / "logs/sac/Mortal-v0_1"
+    folder = tmp_path / "logs/sac/FailingWorker-v0_1"
     assert pd.read_csv(folder / "progress.csv")["env/restarts"].max() == 6
     assert json.loads((folder / "result.json").read_text())["status"] == "finished"
     buffer = models[0].replay_buffer
@@ -191,11 +191,11 @@ def test_a_run_that_lost_a_worker_can_be_resumed(rlher, tmp_path):
     """Its running episodes cannot be replayed and are truncated."""
     failures = f"env.kwargs={{how:kill,marks:{tmp_path},times:2,at:0,chance:0.05}}"
     assert rlher(*TRAIN, failures, "n_envs=2", "total_timesteps=200").err.count("killed by SIGKILL") == 2
-    done = rlher("train", "--resume", "logs/sac/Mortal-v0_1", "total_timesteps=400")
+    done = rlher("train", "--resume", "logs/sac/FailingWorker-v0_1", "total_timesteps=400")
     assert done.code == 0, done.err
     assert messages.episodes_not_repeatable() in done.err
     assert "Traceback" not in done.err
-    assert json.loads((tmp_path / "logs/sac/Mortal-v0_1/result.json").read_text())["timesteps"] == 400
+    assert json.loads((tmp_path / "logs/sac/FailingWorker-v0_1/result.json").read_text())["timesteps"] == 400
 
 
 def test_a_run_whose_environment_always_dies_ends_with_a_message_and_a_model(rlher, tmp_path):

@@ -212,10 +212,10 @@ def test_hostile_files_are_reported(rlher, tmp_path: Path) -> None:
         def __reduce__(self):
             return Path.touch, (tmp_path / "hacked",)
 
-    def refused(told: str) -> None:
+    def refused(message: str) -> None:
         done = rlher("export", str(run), "--output", "again")
         assert done.code == 2
-        assert told in done.err
+        assert message in done.err
         assert "Traceback" not in done.err
         assert not list(Path("again").glob("*.zip"))
 

@@ -76,7 +76,7 @@ class Malicious:
         return os.mkdir, (str(self.path),)
 
 
-def poisoned(path: Path, hacked: Path) -> Path:
+def make_malicious(path: Path, hacked: Path) -> Path:
     """Change a zip so that unpickling it creates a folder."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -90,7 +90,7 @@ def poisoned(path: Path, hacked: Path) -> Path:
 
 def test_nothing_is_unpickled_without_the_flag(zoo: Path, tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
     hacked = tmp_path / "hacked"
-    poisoned(zoo, hacked)
+    make_malicious(zoo, hacked)
     for verb in ("evaluate", "enjoy"):
         code, _, err = rlher(verb, str(zoo), BITS)
         assert code == 2

@@ -83,7 +83,7 @@ FAILURES = {
 }
 
 
-class Mortal(LineEnv):
+class FailingWorker(LineEnv):
     """Fails in a worker process, but not in the main process, where the contract check runs it.
 
     :param how: failure, a key of ``FAILURES``.
@@ -109,7 +109,7 @@ class Mortal(LineEnv):
         return super().step(action)
 
 
-class Poisoned(LineEnv):
+class FaultOnceFileExists(LineEnv):
     """Works until a file exists, and then fails at the second step of an episode.
 
     :param how: failure: ``raise``, ``reset``, ``reward`` or ``observation``.

@@ -9,10 +9,10 @@ import pytest
 from tests.conftest import TINY
 
 FAULTS = {
-    "raise": ("Poisoned-v0", "step 2", "ValueError: the motor is on fire", "hostile_envs.py"),
-    "reset": ("Poisoned-v0", "reset", "OSError: the cable is loose", "hostile_envs.py"),
-    "reward": ("Poisoned-v0", "step 2", "-inf"),
-    "observation": ("Poisoned-v0", "step 2", "inf", "'observation'"),
+    "raise": ("FaultOnceFileExists-v0", "step 2", "ValueError: the motor is on fire", "hostile_envs.py"),
+    "reset": ("FaultOnceFileExists-v0", "reset", "OSError: the cable is loose", "hostile_envs.py"),
+    "reward": ("FaultOnceFileExists-v0", "step 2", "-inf"),
+    "observation": ("FaultOnceFileExists-v0", "step 2", "inf", "'observation'"),
 }
 """What the message of each fault names."""
 
@@ -23,14 +23,21 @@ def is_named_once(how: str, err: str) -> bool:
 
 
 @pytest.fixture
-def poisoned(rlher, tmp_path, monkeypatch):
+def train_until_fault(rlher, tmp_path, monkeypatch):
     """Train in an environment that fails once there is a best model."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "support"))
-    run = tmp_path / "logs/sac/Poisoned-v0_1"
+    run = tmp_path / "logs/sac/FaultOnceFileExists-v0_1"
 
     def train(how: str, vec_env: str, where: str):
         kwargs = f"env.kwargs={{how:{how},once:{run / 'best_model.zip'},where:{where}}}"
-        words = ("algo=sac", "env=Poisoned-v0", "env.modules=[hostile_envs]", *TINY, kwargs, f"vec_env={vec_env}")
+        words = (
+            "algo=sac",
+            "env=FaultOnceFileExists-v0",
+            "env.modules=[hostile_envs]",
+            *TINY,
+            kwargs,
+            f"vec_env={vec_env}",
+        )
         return rlher("train", *words, "n_envs=2", "total_timesteps=400", "eval.freq=100"), run
 
     return train
@@ -46,8 +53,8 @@ def poisoned(rlher, tmp_path, monkeypatch):
         ("observation", "subproc", "main"),  # in an evaluation
     ],
 )
-def test_models_saved_before_a_fault_can_be_used(rlher, poisoned, tmp_path, how, vec_env, where) -> None:
-    done, run = poisoned(how, vec_env, where)
+def test_models_saved_before_a_fault_can_be_used(rlher, train_until_fault, tmp_path, how, vec_env, where) -> None:
+    done, run = train_until_fault(how, vec_env, where)
     assert done.code == 1
     assert is_named_once(how, done.err)
     assert "Traceback" not in done.err
@@ -60,8 +67,8 @@ def test_models_saved_before_a_fault_can_be_used(rlher, poisoned, tmp_path, how,
         assert rlher("evaluate", str(copy), "--checkpoint", which, "--episodes", "2").code == 0
 
 
-def test_evaluate_and_enjoy_report_the_fault(rlher, poisoned) -> None:
-    _, run = poisoned("raise", "dummy", "main")
+def test_evaluate_and_enjoy_report_the_fault(rlher, train_until_fault) -> None:
+    _, run = train_until_fault("raise", "dummy", "main")
     before = "raise"
     for how in FAULTS:
         edit(run / "config.yaml", f"how: {before}", f"how: {how}")

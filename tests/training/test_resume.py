@@ -317,7 +317,7 @@ def edit_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], N
     return attack
 
 
-def squeezed(name: str) -> Callable[[Path], None]:
+def zip_bomb(name: str) -> Callable[[Path], None]:
     """Replace a file by zeros that are compressed to a thousandth of their size."""
 
     def attack(checkpoint: Path) -> None:
@@ -328,9 +328,9 @@ def squeezed(name: str) -> Callable[[Path], None]:
 
 
 ATTACKS: dict[str, Callable[[Path], None]] = {
-    "compressed weights": squeezed("weights.pt"),
-    "compressed episodes": squeezed("episodes.npz"),
-    "compressed statistics": squeezed("normalizer.npz"),
+    "compressed weights": zip_bomb("weights.pt"),
+    "compressed episodes": zip_bomb("episodes.npz"),
+    "compressed statistics": zip_bomb("normalizer.npz"),
     "statistics of strings": lambda where: np.savez(
         where / "normalizer.npz",
         **{
