@@ -8,7 +8,6 @@ from rlher.her import HerReplayBuffer
 from rlher.her.goal_slots import keep_one_slot
 
 SIZE, LENGTH = 2, 10
-SHARES = {"goal_slot_shares": (0.7, 0.3)}
 
 
 def reward(achieved, desired, info):
@@ -29,8 +28,7 @@ def make_buffer(**keys) -> HerReplayBuffer:
         device="cpu",
         seed=0,
         compute_reward=reward,
-        goal_slot_shares=(0.7, 0.3),
-        **keys,
+        **({"goal_slot_shares": (0.7, 0.3)} | keys),
     )
     rng = np.random.default_rng(0)
 
