@@ -48,7 +48,7 @@ def compile_with_fallback(function: Callable, cuda_graph: bool = False) -> Calla
         # Outside of `except`, so that the failed call's tensors are freed.
         result = function(*args)
         compiled = function
-        print(f"rlher: not compiled, {reason}", file=sys.stderr)
+        print(f"rlher: losses are not compiled ({reason})", file=sys.stderr)
         return result
 
     return call

@@ -34,7 +34,7 @@ def test_a_failed_compilation_falls_back_to_the_function(monkeypatch, capsys) ->
     double = compile_with_fallback(lambda x: 2 * x)
     assert [double(3), double(4)] == [6, 8]
     assert calls == ["compiled"], "compiled only once"
-    assert capsys.readouterr().err == "rlher: not compiled, RuntimeError: no compiler\n"
+    assert capsys.readouterr().err == "rlher: losses are not compiled (RuntimeError: no compiler)\n"
 
 
 def test_an_error_of_the_function_itself_is_raised(monkeypatch) -> None:
@@ -104,7 +104,7 @@ def test_a_failure_in_a_later_call_falls_back(monkeypatch, capsys, cuda_graph) -
     monkeypatch.setattr(th, "compile", compiler)
     double = compile_with_fallback(lambda x: 2 * x, cuda_graph=cuda_graph)
     assert [double(x) for x in (1, 2, 3, 4, 3)] == [2, 4, 6, 8, 6]
-    assert capsys.readouterr().err == "rlher: not compiled, RuntimeError: the graph's memory is gone\n"
+    assert capsys.readouterr().err == "rlher: losses are not compiled (RuntimeError: the graph's memory is gone)\n"
 
 
 def test_the_memory_of_a_failed_call_is_freed_before_the_fallback(monkeypatch) -> None:
