@@ -7,7 +7,7 @@ from rlher.config.key import key
 
 @dataclass
 class CurvesConfig:
-    """Which runs are read, and how they are grouped."""
+    """Selection and grouping of runs."""
 
     runs: list[str] = key([], "run folders, or folders of runs; empty: `logs`", positional=True, affects="output")
     logs: str = key("logs", "folder of all runs", affects="output")

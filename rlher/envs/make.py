@@ -60,7 +60,7 @@ def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
     if low is None or high is None or not (cfg.relay.hand and cfg.relay.object and cfg.relay.origin):
         raise UserError(
             f"env.relay.enabled=true needs env.relay.hand, env.relay.object, env.relay.origin and both ends of "
-            f"env.reward_range; {cfg.id} has not all of them."
+            f"env.reward_range; {cfg.id} does not have all of them; set them."
         )
     return low, high
 

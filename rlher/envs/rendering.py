@@ -11,7 +11,7 @@ from typing import Any
 
 from rlher.core.errors import UserError
 
-SDL_OFFSCREEN = "offscreen"  # with "dummy", SDL's other driver without a window, highway-env draws nothing
+SDL_OFFSCREEN = "offscreen"  # highway-env draws nothing with "dummy", SDL's other driver without a window
 MUJOCO_OFFSCREEN = ("egl", "osmesa")
 PROBE = """
 import mujoco

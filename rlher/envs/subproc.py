@@ -90,7 +90,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         :raises EnvironmentFault: a worker was lost more than ``max_restarts`` times in a row.
         """
         for index, action in enumerate(actions):
-            if index not in self._first_of_new:  # a replaced worker's episode is over, the action belongs to it
+            if index not in self._first_of_new:  # the action belongs to the episode of the lost worker
                 with self._replacing_lost(index):
                     self._send(index, "step", action)
         self.waiting, self._timeout = True, Timeout(self._seconds)

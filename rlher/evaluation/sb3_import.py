@@ -92,7 +92,7 @@ def _algorithm_class(path: Path) -> type[OffPolicyAlgorithm]:
     except Exception as error:  # zipfile and json raise many exceptions for damaged files
         raise UserError(f"{path} is not a Stable-Baselines3 model ({first_line(error)}).") from error
     if name not in ALGORITHMS:
-        raise UserError(f"{path} is a {name} model; use one of {', '.join(ALGORITHMS)}.")
+        raise UserError(f"{path} is a {name} model; use a model of {', '.join(ALGORITHMS)}.")
     return ALGORITHMS[name].load("sb3")
 
 

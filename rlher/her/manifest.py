@@ -17,7 +17,7 @@ MANIFEST = "buffer.json"
 
 
 class UnsuitableFolder(ValueError):
-    """A folder holds no buffer, or one that does not fit this one."""
+    """A folder contains no replay buffer, or one of another version, other spaces or another size."""
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:

@@ -107,7 +107,7 @@ def _run_trial(study: Study, spec: WorkerSpec) -> None:
                 requeue(study, frozen, max_retry=None)
         raise
     except (UpdateFinishedTrialError, ValueError):
-        # Raised if another process took this worker for dead, after a suspend for example, and failed the trial.
+        # Raised if another process considered this worker dead, for example after a suspension, and failed the trial.
         if not started or not study.get_trials(deepcopy=False)[started[0].number].state.is_finished():
             raise
 

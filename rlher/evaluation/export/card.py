@@ -64,7 +64,7 @@ def model_card(run: Run, plain: PlainModel, measured: dict[str, Any], file: str,
         algo=_algo(plain),
         env=_env(run),
         steps=measured["timesteps"],
-        her=_words(strategy) if her.n_sampled_goal else "plain replay, without hindsight",
+        her=_without_markup(strategy) if her.n_sampled_goal else "plain replay, without hindsight",
         replay='\n<video src="replay.mp4" controls autoplay loop muted></video>\n' if replay else "",
         table=_table(measured),
         episodes=measured["episodes"],
@@ -75,7 +75,7 @@ def model_card(run: Run, plain: PlainModel, measured: dict[str, Any], file: str,
         library=_library(plain),
         notes="".join(f"\n* {note}" for note in notes) + "\n" if notes else "",
         command=_fenced("sh", command),
-        versions=_words(versions),
+        versions=_without_markup(versions),
         settings=_fenced("yaml", yaml.safe_dump(experiment_keys(config), sort_keys=False)),
     )
 
@@ -98,7 +98,7 @@ def _fenced(language: str, text: str) -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def _words(text: str) -> str:
+def _without_markup(text: str) -> str:
     """Return a text without characters that have a meaning in Markdown or HTML."""
     return re.sub(r"[^\w .,:()/+-]+", "-", text)[:MAX_TEXT_LENGTH]
 
@@ -138,4 +138,4 @@ def _library(plain: PlainModel) -> str:
 
 
 def _env(run: Run) -> str:
-    return _words(run.config.env.name or run.config.env.id)
+    return _without_markup(run.config.env.name or run.config.env.id)
