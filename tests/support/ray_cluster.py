@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     postgres = Postgres(Path(tempfile.mkdtemp(prefix="rlher-pg-")), found)
     start_node("--head", "--port=6399", "--include-dashboard=false", f"--temp-dir={tempfile.mkdtemp(prefix='ray-')}")
     start_node(f"--address={HEAD}", **{BLOCK: "1"})  # trials on this node block
-    study, spec = new_study(folder, postgres.url, heartbeat=1, seconds=0.3)
+    study, spec = new_study(folder, postgres.url, heartbeat=5, seconds=0.3)
     spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD, workers=2))
     launch = make_launcher(spec.config)
     search = threading.Thread(target=supervise, args=(study, spec, 2, launch, no_progress), daemon=True)
