@@ -13,11 +13,7 @@ GROUPS = ("algo", "env", "her", "engine", "recipe", "preset")
 
 
 class Flag(NamedTuple):
-    """A flag that sets one config key.
-
-    :param default: the key's default.
-    :param text: its line in ``--help``.
-    """
+    """A flag that sets one config key."""
 
     key: str
     default: Any
@@ -59,7 +55,6 @@ def flag_value(flag: str, words: Iterator[str]) -> str:
 def flag_to_override(command: Command, word: str, words: Iterator[str]) -> str:
     """Return the override for a flag: ``n_envs=2`` for ``--n-envs 2`` or ``--n-envs=2``.
 
-    :param word: the flag.
     :param words: the words after it, of which its value is taken.
     :raises UserError: the flag is unknown or has no value.
     """

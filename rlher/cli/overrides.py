@@ -17,13 +17,7 @@ from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError
 
 HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
-HYDRA_FLAGS = {
-    "-c": "--cfg",
-    "-p": "--package",
-    "-cd": "--config-dir",
-    "-cn": "--config-name",
-    "-i": "--info",
-}
+HYDRA_FLAGS = {"-c": "--cfg", "-p": "--package", "-cd": "--config-dir", "-cn": "--config-name", "-i": "--info"}
 # Hydra would take space=... for its config group conf/space; a search space may also be a path or joined by +.
 ALIASES = {"space=": "search_space=", "--space": "--search-space", "--stochastic": "--no-deterministic"}
 OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)")
@@ -41,8 +35,6 @@ class SplitLine:
 def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
     """Return Hydra's command line for a command's, Hydra's flags first.
 
-    :param name: name of the command.
-    :param argv: the words after it.
     :raises UserError: a flag, a value or a file is invalid.
     """
     command = load_command(name)

@@ -5,19 +5,15 @@ dataclass with ``@algorithm(...)``. Keys have the names of the Stable-Baselines3
 imports torch.
 """
 
-import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlher.config.key import key as config_key
+from rlher.config.key import experiment_key as key
 
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-
-key = functools.partial(config_key, affects="experiment")
-"""Every key of an algorithm changes what is learnt."""
 
 ConfigClass = TypeVar("ConfigClass", bound="type[OffPolicyConfig]")
 

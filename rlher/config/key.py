@@ -1,6 +1,7 @@
 """Declaration, listing and validation of config keys."""
 
 import copy
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, field, fields, is_dataclass
@@ -36,7 +37,7 @@ def key(
     choices: tuple[str, ...] = (),
     positional: bool = False,
 ) -> Any:
-    """Declare a config key.
+    """Declare a config key; use :func:`experiment_key`, :func:`machine_key` or :func:`output_key`.
 
     :param text: its line in ``--help``.
     :param ignored_by: purposes that ignore the value of the key; default: those of ``affects``.
@@ -58,6 +59,11 @@ def key(
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+experiment_key = functools.partial(key, affects="experiment")
+machine_key = functools.partial(key, affects="machine")
+output_key = functools.partial(key, affects="output")
 
 
 def section(config: type, text: str) -> Any:

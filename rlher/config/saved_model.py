@@ -3,49 +3,40 @@
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import key
+from rlher.config.key import experiment_key, machine_key, output_key
 
 
 @dataclass
 class ModelConfig:
     """Which model of which run is loaded."""
 
-    run: str | None = key(None, "run folder; null: the newest under `logs`", positional=True, affects="output")
-    logs: str = key("logs", "folder of all runs", affects="output")
-    checkpoint: str = key(
-        "auto", "model: best, last, or steps of eval.keep_models; auto: last for evaluate, else best", affects="output"
+    run: str | None = output_key(None, "run folder; null: the newest under `logs`", positional=True)
+    logs: str = output_key("logs", "folder of all runs")
+    checkpoint: str = output_key(
+        "auto", "model: best, last, or steps of eval.keep_models; auto: last for evaluate, else best"
     )
-    json: bool = key(False, "print the result as JSON on stdout", affects="output")
+    json: bool = output_key(False, "print the result as JSON on stdout")
 
 
 @dataclass
 class ReplayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate` and `rlher enjoy`."""
 
-    run: str | None = key(
-        None,
-        "run folder, or a Stable-Baselines3 zip; null: the newest run under `logs`",
-        positional=True,
-        affects="output",
+    run: str | None = output_key(
+        None, "run folder, or a Stable-Baselines3 zip; null: the newest run under `logs`", positional=True
     )
-    agent: str | None = key(
-        None, "agent that comes with rlher, in place of a run; `rlher list agents` lists them", affects="output"
+    agent: str | None = output_key(
+        None, "agent that comes with rlher, in place of a run; `rlher list agents` lists them"
     )
-    env: EnvConfig | None = key(
-        None, "environment of a Stable-Baselines3 zip; a run folder has its own", affects="experiment"
-    )
-    trust_pickle: bool = key(
-        False, "load a Stable-Baselines3 zip, which executes any code pickled in it", affects="machine"
-    )
-    seed: int = key(1_000_000, "seed of the first episode; the next ones count up", low=0, affects="experiment")
-    deterministic: bool = key(
-        True, "deterministic actions; false, or --stochastic: sampled actions", affects="experiment"
-    )
-    device: str = key("cpu", "torch device", affects="machine")
+    env: EnvConfig | None = experiment_key(None, "environment of a Stable-Baselines3 zip; a run folder has its own")
+    trust_pickle: bool = machine_key(False, "load a Stable-Baselines3 zip, which executes any code pickled in it")
+    seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0)
+    deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
+    device: str = machine_key("cpu", "torch device")
 
 
 @dataclass
 class ExportConfig(ModelConfig):
     """Config keys of `rlher export`."""
 
-    output: str | None = key(None, "folder to write; null: <run>/export", affects="output")
+    output: str | None = output_key(None, "folder to write; null: <run>/export")

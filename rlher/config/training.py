@@ -5,22 +5,17 @@ from dataclasses import Field, dataclass
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.her import HerConfig
-from rlher.config.key import Purpose, dotted_keys, key, section
+from rlher.config.key import Purpose, dotted_keys, experiment_key, machine_key, output_key, section
 
 
 @dataclass
 class EngineConfig:
     """The update step: the project's own, or the equivalent slower one of Stable-Baselines3."""
 
-    name: str = key("rlher", "implementation of the update step", choices=("rlher", "sb3"), affects="experiment")
-    compile: str = key(
-        "auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"), affects="machine"
-    )
-    precision: str = key(
-        "float32",
-        "precision of the losses; weights stay float32",
-        choices=("float32", "bf16"),
-        affects="experiment",
+    name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"))
+    compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
+    precision: str = experiment_key(
+        "float32", "precision of the losses; weights stay float32", choices=("float32", "bf16")
     )
 
 
@@ -28,52 +23,39 @@ class EngineConfig:
 class NormalizeConfig:
     """Running normalisation of observations; both goals share one normaliser (OpenAI baselines)."""
 
-    enabled: bool = key(True, "normalise observations", affects="experiment")
-    clip: float = key(5.0, "bound of a normalised value, in standard deviations", low=0.1, affects="experiment")
+    enabled: bool = experiment_key(True, "normalise observations")
+    clip: float = experiment_key(5.0, "bound of a normalised value, in standard deviations", low=0.1)
 
 
 @dataclass
 class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
-    freq: int | None = key(
-        None,
-        "steps between evaluations; null: a twentieth of the run",
-        low=1,
-        affects="experiment",
-        ignored_by=["grouping"],
+    freq: int | None = experiment_key(
+        None, "steps between evaluations; null: a twentieth of the run", low=1, ignored_by=["grouping"]
     )
-    episodes: int = key(20, "episodes per evaluation", low=1, affects="experiment", ignored_by=["grouping"])
-    final_episodes: int = key(
+    episodes: int = experiment_key(20, "episodes per evaluation", low=1, ignored_by=["grouping"])
+    final_episodes: int = experiment_key(
         100,
         "episodes of the final evaluation, on seeds that are not used to choose a model",
         low=1,
-        affects="experiment",
         ignored_by=["grouping", "resume"],
     )
-    seed: int = key(
-        10_000,
-        "seed of the first evaluation episode; the next ones count up",
-        low=0,
-        affects="experiment",
-        ignored_by=["grouping", "recipe"],
+    seed: int = experiment_key(
+        10_000, "seed of the first evaluation episode; the next ones count up", low=0, ignored_by=["grouping", "recipe"]
     )
-    keep_models: bool = key(False, "keep the model of every evaluation, as models/<steps>.zip", affects="output")
+    keep_models: bool = output_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 
 
 @dataclass
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    every: int | None = key(
-        10_000,
-        "steps between checkpoints, which truncate running episodes; null: none",
-        low=1,
-        affects="experiment",
-        ignored_by=["recipe"],
+    every: int | None = experiment_key(
+        10_000, "steps between checkpoints, which truncate running episodes; null: none", low=1, ignored_by=["recipe"]
     )
-    minutes: float | None = key(
-        10.0, "minutes between additional checkpoints, which truncate nothing; null: none", low=0, affects="output"
+    minutes: float | None = output_key(
+        10.0, "minutes between additional checkpoints, which truncate nothing; null: none", low=0
     )
 
 
@@ -85,51 +67,41 @@ class TrainConfig:
     env: EnvConfig = section(EnvConfig, "environment")
     her: HerConfig = section(HerConfig, "hindsight")
     engine: EngineConfig = section(EngineConfig, "update step")
-    seed: int = key(0, "seed of all random numbers", low=0, affects="experiment", ignored_by=["grouping", "recipe"])
-    total_timesteps: int = key(
-        100_000,
-        "environment steps, summed over all environments",
-        low=1,
-        affects="experiment",
-        ignored_by=["grouping", "resume"],
+    seed: int = experiment_key(0, "seed of all random numbers", low=0, ignored_by=["grouping", "recipe"])
+    total_timesteps: int = experiment_key(
+        100_000, "environment steps, summed over all environments", low=1, ignored_by=["grouping", "resume"]
     )
-    n_envs: int = key(1, "number of environments", low=1, affects="experiment")
-    vec_env: str = key(
+    n_envs: int = experiment_key(1, "number of environments", low=1)
+    vec_env: str = machine_key(
         "auto",
         "environments in this process or in subprocesses; auto: subproc if n_envs > 1",
         choices=("auto", "dummy", "subproc"),
-        affects="machine",
     )
-    device: str = key("auto", "torch device: auto, cpu, cuda, ...", affects="machine")
-    threads: int | None = key(None, "torch threads; null: chosen by a short measurement", low=1, affects="machine")
+    device: str = machine_key("auto", "torch device: auto, cpu, cuda, ...")
+    threads: int | None = machine_key(None, "torch threads; null: chosen by a short measurement", low=1)
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
-    recipe: str | None = key(
-        None,
-        "tuned hyperparameters: a name in hyperparams/ or a YAML file; null: none; default: <algo>-<env>",
-        affects="output",
+    recipe: str | None = output_key(
+        None, "tuned hyperparameters: a name in hyperparams/ or a YAML file; null: none; default: <algo>-<env>"
     )
-    init_from: str | None = key(
-        None, "run folder whose last model is the starting point", affects="experiment", ignored_by=["recipe"]
+    init_from: str | None = experiment_key(
+        None, "run folder whose last model is the starting point", ignored_by=["recipe"]
     )
-    resume: str | None = key(
-        None, "run folder to resume with its recorded config, or latest", affects="experiment", ignored_by=["recipe"]
+    resume: str | None = experiment_key(
+        None, "run folder to resume with its recorded config, or latest", ignored_by=["recipe"]
     )
-    logs: str = key("logs", "folder of all runs", affects="output")
-    dry_run: bool = key(
-        False, "train a few hundred steps, to test the config", affects="experiment", ignored_by=["recipe"]
-    )
-    progress: bool = key(True, "show a progress bar if stderr is a terminal", affects="output")
-    tensorboard: bool = key(True, "write TensorBoard event files", affects="output")
-    logger: str = key(
+    logs: str = output_key("logs", "folder of all runs")
+    dry_run: bool = experiment_key(False, "train a few hundred steps, to test the config", ignored_by=["recipe"])
+    progress: bool = output_key(True, "show a progress bar if stderr is a terminal")
+    tensorboard: bool = output_key(True, "write TensorBoard event files")
+    logger: str = output_key(
         "none",
         "tracking service to log to; each needs pip install 'rlher[<name>]'",
         choices=("none", "wandb", "mlflow"),
-        affects="output",
     )
-    record: bool = key(False, "record a video of each new best model, as clips/<steps>.mp4", affects="output")
-    json: bool = key(False, "print the result as JSON on stdout", affects="output")
+    record: bool = output_key(False, "record a video of each new best model, as clips/<steps>.mp4")
+    json: bool = output_key(False, "print the result as JSON on stdout")
 
 
 def run_keys() -> dict[str, Field]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rlher.config.key import key
+from rlher.config.key import experiment_key, machine_key, output_key
 from rlher.config.training import TrainConfig
 
 
@@ -10,45 +10,34 @@ from rlher.config.training import TrainConfig
 class OptimizeConfig(TrainConfig):
     """Config keys of `rlher optimize`: those of a training run, for every trial, and those of the search."""
 
-    n_trials: int = key(100, "trials of the study, summed over all workers", low=1, affects="experiment")
-    search_space: str = key(
-        "her",
-        "her, her_wide, algo, full, several joined by +, or a YAML file; space= is short for it",
-        affects="experiment",
+    n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
+    search_space: str = experiment_key(
+        "her", "her, her_wide, algo, full, several joined by +, or a YAML file; space= is short for it"
     )
-    objective: str = key(
+    objective: str = experiment_key(
         "success",
         "objective to maximise; auc: area under the success curve; multi: also minimise steps to 90 %",
         choices=("success", "auc", "multi"),
-        affects="experiment",
     )
-    n_seeds: int = key(2, "training runs per trial, each with its own seed", low=1, affects="experiment")
-    sampler: str = key("tpe", "Optuna sampler", choices=("tpe", "random", "cmaes"), affects="experiment")
-    pruner: str = key(
-        "median",
-        "Optuna pruner, which stops bad trials early",
-        choices=("median", "hyperband", "none"),
-        affects="experiment",
+    n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1)
+    sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random", "cmaes"))
+    pruner: str = experiment_key(
+        "median", "Optuna pruner, which stops bad trials early", choices=("median", "hyperband", "none")
     )
-    study_name: str | None = key(
-        None, "name of the study; null: composed of algorithm, environment and search space", affects="output"
+    study_name: str | None = output_key(
+        None, "name of the study; null: composed of algorithm, environment and search space"
     )
-    storage: str | None = key(
-        None, "sqlite:///..., postgresql://..., mysql://...; null: a journal file under `logs`", affects="machine"
+    storage: str | None = machine_key(
+        None, "sqlite:///..., postgresql://..., mysql://...; null: a journal file under `logs`"
     )
-    heartbeat: int = key(
-        60,
-        "seconds between heartbeats in a database; twice that without one: the worker is dead",
-        low=1,
-        affects="machine",
+    heartbeat: int = machine_key(
+        60, "seconds between heartbeats in a database; twice that without one: the worker is dead", low=1
     )
-    workers: int = key(1, "worker processes of this command", low=1, affects="machine")
-    launcher: str = key(
-        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray"), affects="machine"
+    workers: int = machine_key(1, "worker processes of this command", low=1)
+    launcher: str = machine_key(
+        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
     )
-    ray_address: str | None = key(
-        None, "head of the Ray cluster, host:port; null: a cluster on this machine", affects="machine"
-    )
-    rerun_best: int = key(3, "number of best trials that are trained again at the end", low=1, affects="experiment")
-    rerun_seeds: int = key(5, "number of fresh seeds for each of them and for trial 0", low=2, affects="experiment")
-    progress: bool = key(True, "show a table of trials; a line per trial if stderr is not a terminal", affects="output")
+    ray_address: str | None = machine_key(None, "head of the Ray cluster, host:port; null: a cluster on this machine")
+    rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
+    rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2)
+    progress: bool = output_key(True, "show a table of trials; a line per trial if stderr is not a terminal")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import key, section
+from rlher.config.key import experiment_key, output_key, section
 from rlher.config.override_syntax import literal
 from rlher.core.errors import EnvironmentFault
 
@@ -30,8 +30,8 @@ class CheckConfig:
     """Config keys of `rlher check`."""
 
     env: EnvConfig = section(EnvConfig, "environment")
-    seed: int = key(0, "seed of the episodes played", low=0, affects="experiment")
-    json: bool = key(False, "print the findings as JSON on stdout", affects="output")
+    seed: int = experiment_key(0, "seed of the episodes played", low=0)
+    json: bool = output_key(False, "print the findings as JSON on stdout")
 
 
 def run(config: CheckConfig) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlher.config.curves import CurvesConfig
-from rlher.config.key import key
+from rlher.config.key import output_key
 from rlher.core.console import warn
 
 if TYPE_CHECKING:
@@ -20,11 +20,8 @@ MAX_WIDTH = 10_000
 class CompareConfig(CurvesConfig):
     """Config keys of `rlher compare`."""
 
-    format: str = key(
-        "text",
-        "format of the tables; csv: plain numbers",
-        choices=("text", "markdown", "csv", "latex"),
-        affects="output",
+    format: str = output_key(
+        "text", "format of the tables; csv: plain numbers", choices=("text", "markdown", "csv", "latex")
     )
 
 

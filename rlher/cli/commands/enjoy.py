@@ -6,7 +6,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rlher.config.key import key
+from rlher.config.key import output_key
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 
@@ -17,22 +17,16 @@ DEFAULT_EPISODES = 6
 class EnjoyConfig(ReplayConfig):
     """Config keys of `rlher enjoy`."""
 
-    episodes: int | None = key(None, "number of episodes; null: 6, or the cells of the grid", low=1, affects="output")
-    video: str | None = key(
-        None,
-        "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display",
-        affects="output",
+    episodes: int | None = output_key(None, "number of episodes; null: 6, or the cells of the grid", low=1)
+    video: str | None = output_key(
+        None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display"
     )
-    grid: str = key(
-        "auto",
-        "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: as many as fit",
-        affects="output",
+    grid: str = output_key(
+        "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: as many as fit"
     )
-    width: int | None = key(
-        None, "width of the video in pixels; null: as rendered, at most 1920", low=64, affects="output"
-    )
-    captions: bool = key(True, "caption each episode with its number, step, goal and outcome", affects="output")
-    fps: int | None = key(None, "frames per second; null: the environment's", low=1, affects="output")
+    width: int | None = output_key(None, "width of the video in pixels; null: as rendered, at most 1920", low=64)
+    captions: bool = output_key(True, "caption each episode with its number, step, goal and outcome")
+    fps: int | None = output_key(None, "frames per second; null: the environment's", low=1)
 
 
 def run(config: EnjoyConfig) -> int:

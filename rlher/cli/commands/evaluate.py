@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import dataclass
 
-from rlher.config.key import key
+from rlher.config.key import output_key
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 
@@ -13,7 +13,7 @@ from rlher.core.console import escape_control
 class EvaluateConfig(ReplayConfig):
     """Config keys of `rlher evaluate`."""
 
-    episodes: int = key(100, "number of episodes", low=1, affects="output")
+    episodes: int = output_key(100, "number of episodes", low=1)
 
 
 def run(config: EvaluateConfig) -> int:

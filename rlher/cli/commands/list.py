@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rlher.config.key import key
+from rlher.config.key import output_key
 
 Row = dict[str, Any]
 
@@ -61,10 +61,8 @@ LISTS = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agent
 class ListConfig:
     """Config keys of `rlher list`."""
 
-    what: str | None = key(
-        None, "the list to print; null: all", choices=tuple(LISTS), positional=True, affects="output"
-    )
-    json: bool = key(False, "print JSON on stdout", affects="output")
+    what: str | None = output_key(None, "the list to print; null: all", choices=tuple(LISTS), positional=True)
+    json: bool = output_key(False, "print JSON on stdout")
 
 
 def run(config: ListConfig) -> int:
