@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.analysis.errors import MissingColumn
 from rlher.analysis.grouping import Group
 from rlher.core import stats
+from rlher.core.errors import UserError, did_you_mean
 
 MIN_SEEDS = 3
 """Fewest runs of a group for an interval, a probability of improvement or a performance profile."""
@@ -21,7 +21,6 @@ MAX_POINTS = 500
 class GroupCurve:
     """The learning curve of a group.
 
-    :param group: the runs.
     :param seeds: x and y of each run with numbers in both columns.
     :param x: (points,) all x at which a run was evaluated, within the range that all runs cover.
     :param iqm: (points,) interquartile mean over runs.
@@ -59,15 +58,16 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis.
-    :raises MissingColumn: no run has the columns, or numbers in both.
+    :raises UserError: no run has the columns, or numbers in both.
     """
     known = {str(column) for group in groups for run in group.runs for column in run.evaluations}
     for column in (x, y):
         if column not in known:
-            raise MissingColumn([column], known)
+            near, columns = did_you_mean(column, known), ", ".join(sorted(known))
+            raise UserError(f"no run has a column {column!r}{near}; available: {columns}.")
     curves = [curve for group in groups if (curve := aggregate(group, x, y)).seeds]
     if not curves:
-        raise MissingColumn([x, y], known)
+        raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
     return curves
 
 

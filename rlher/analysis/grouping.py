@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlher.analysis.errors import NoRunsFound, UnknownKey
-from rlher.analysis.loading import KEY_ALIASES, LoadedRun, read_runs, read_runs_below
+from rlher.analysis.loading import KEY_ALIASES, LoadedRun, no_runs_found, read_runs, read_runs_below
 from rlher.config.training import keys_ignored_by
+from rlher.core.errors import UserError, did_you_mean
 
 DEFAULT_BY = ("algo", "her")
 
@@ -20,7 +20,6 @@ IGNORED_KEYS = keys_ignored_by("grouping")
 class Group:
     """Runs that are averaged: seeds of one configuration, or all runs pooled by ``--by``.
 
-    :param env: name of their environment.
     :param label: name of the group, unique within the environment.
     :param runs: at least one.
     """
@@ -42,9 +41,8 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     and ``by`` are grouped by :func:`group_runs`.
 
     :return: the groups, and a message for each run that was skipped, left out or pooled.
-    :raises FolderNotFound: a folder does not exist.
-    :raises NoRunsFound: no folder has a run with an evaluation.
-    :raises UnknownKey: no run has a key of ``by``.
+    :raises MissingFile: a folder does not exist.
+    :raises UserError: no folder has a run with an evaluation, or no run has a key of ``by``.
     """
     if by or len(paths) < 2 or all((Path(path) / "config.yaml").exists() for path in paths):
         runs, skipped = read_runs(paths, logs)
@@ -60,7 +58,7 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
             groups.append(Group(env, label, [run for run in runs if run.env == env]))
             notes += _pooling_notes(groups[-1])
     if not groups:
-        raise NoRunsFound(paths, notes)
+        raise no_runs_found(paths, notes)
     return groups, notes
 
 
@@ -78,11 +76,12 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[
 
     :param by: config keys or aliases.
     :return: the groups, and a message for each repeated run and each group that pools different configurations.
-    :raises UnknownKey: no run has a key of ``by``.
+    :raises UserError: no run has a key of ``by``.
     """
     for key in by:
         if all(run.value(key) is None for run in runs):
-            raise UnknownKey(key, {name for run in runs for name in run.config} | set(KEY_ALIASES))
+            known = {name for run in runs for name in run.config} | set(KEY_ALIASES)
+            raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
     runs, notes = drop_repeated_runs(runs)
     pools: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
     for run in runs:

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.analysis.errors import FolderNotFound, NoRunsFound
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.core.errors import first_line
+from rlher.core.errors import MissingFile, UserError, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 
@@ -33,9 +32,7 @@ MAX_STEPS = 1e15
 class LoadedRun:
     """A run as far as it has been trained.
 
-    :param folder: its run folder.
     :param config: its ``config.yaml`` with dotted keys; keys missing in older versions have their defaults.
-    :param command: its ``command.txt``.
     :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``.
     :param result: its ``result.json``; empty while it is running.
     """
@@ -79,25 +76,13 @@ class LoadedRun:
         return max(int(found or EvalConfig.episodes), 1)
 
 
-class SkippedRun(Exception):
-    """A run folder that cannot be used.
-
-    :param file: name of the file at fault.
-    :param problem: what is wrong with it.
-    """
-
-    def __init__(self, file: str, problem: str) -> None:
-        super().__init__(f"{file} {problem}")
-        self.file = file
-
-
 def read_runs(paths: Sequence[str], logs: str) -> tuple[list[LoadedRun], list[str]]:
     """Read all runs in and below some folders.
 
     :param paths: run folders or folders of them; none: ``logs``.
     :return: the runs, and a message for each skipped folder.
-    :raises FolderNotFound: a folder does not exist.
-    :raises NoRunsFound: no folder has a run with an evaluation.
+    :raises MissingFile: a folder does not exist.
+    :raises UserError: no folder has a run with an evaluation.
     """
     runs: list[LoadedRun] = []
     notes: list[str] = []
@@ -107,8 +92,17 @@ def read_runs(paths: Sequence[str], logs: str) -> tuple[list[LoadedRun], list[st
         notes += skipped
     runs = list({run.folder.resolve(): run for run in runs}.values())
     if not runs:
-        raise NoRunsFound(paths or [logs], notes)
+        raise no_runs_found(paths or [logs], notes)
     return runs, notes
+
+
+def no_runs_found(paths: Sequence[str], notes: Sequence[str]) -> UserError:
+    """Return the error for folders without a run that has an evaluation.
+
+    :param notes: messages about skipped folders.
+    """
+    reason = f" ({'; '.join(notes)})" if notes else ""
+    return UserError(f"no run with an evaluation under {', '.join(paths)}{reason}.")
 
 
 def read_runs_below(path: str, hint: str = "") -> tuple[list[LoadedRun], list[str]]:
@@ -116,15 +110,15 @@ def read_runs_below(path: str, hint: str = "") -> tuple[list[LoadedRun], list[st
 
     :param hint: a sentence for the error message.
     :return: the runs, which may be none, and a message for each skipped folder.
-    :raises FolderNotFound: the folder does not exist.
+    :raises MissingFile: the folder does not exist.
     """
     if not Path(path).is_dir():
-        raise FolderNotFound(path, hint)
+        raise MissingFile(Path(path), f"the folder {path} does not exist.{hint}")
     runs, notes = [], []
     for folder in _run_folders(Path(path)):
         try:
             runs.append(read_run(folder))
-        except (SkippedRun, OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             notes.append(f"skipped {folder}: {first_line(error)}")
     return runs, notes
 
@@ -149,29 +143,29 @@ def _natural_key(name: str) -> list[str | int]:
 def read_run(folder: Path) -> LoadedRun:
     """Read one run folder.
 
-    :raises SkippedRun: it has no evaluation yet, is a dry run, or is damaged.
+    :raises ValueError: it has no evaluation yet, is a dry run, or is damaged.
     :raises OSError: a file cannot be read.
     """
     config = _read_config(folder)
     evaluations = _read_evaluations(folder)
     result = read_json(folder / "result.json")
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
-        raise SkippedRun("result.json", "has a success rate outside [0, 1]")
+        raise ValueError("result.json has a success rate outside [0, 1]")
     return LoadedRun(folder, config, read_text(folder / "command.txt"), evaluations, result)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
     """Return ``config.yaml`` with dotted keys and the current defaults for missing keys."""
     if links_outside(folder / "config.yaml"):
-        raise SkippedRun("config.yaml", "is a link to another folder")
+        raise ValueError("config.yaml is a link to another folder")
     try:
         values = read_yaml(folder / "config.yaml")
     except ValueError as error:
-        raise SkippedRun("config.yaml", f"is damaged ({first_line(error)})") from error
+        raise ValueError(f"config.yaml is damaged ({first_line(error)})") from error
     if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
-        raise SkippedRun("config.yaml", "is not a configuration of rlher")
+        raise ValueError("config.yaml is not a configuration of rlher")
     if values.get("dry_run"):
-        raise SkippedRun("config.yaml", "belongs to a dry run")
+        raise ValueError("config.yaml belongs to a dry run")
     given = dict(flatten(values))
     given.setdefault("engine.name", "sb3")  # the only update step of versions without this key
     name = str(given.get("algo.name"))
@@ -183,19 +177,19 @@ def _read_evaluations(folder: Path) -> pd.DataFrame:
     """Return ``evaluations.csv`` with numeric columns, one row per ``timesteps``, sorted."""
     name = "evaluations.csv"
     if not (folder / name).is_file():
-        raise SkippedRun(name, "does not exist yet")
+        raise ValueError(f"{name} does not exist yet")
     try:
         rows = read_table(folder / name).apply(pd.to_numeric, errors="coerce")
     except (ValueError, OverflowError) as error:
-        raise SkippedRun(name, f"is empty or damaged ({first_line(error)})") from error
+        raise ValueError(f"{name} is empty or damaged ({first_line(error)})") from error
     if not {"timesteps", "success_rate"} <= set(rows):
-        raise SkippedRun(name, "lacks the columns timesteps and success_rate")
+        raise ValueError(f"{name} lacks the columns timesteps and success_rate")
     rows = rows.replace([np.inf, -np.inf], np.nan).dropna(subset="timesteps")
     if not rows["timesteps"].between(-MAX_STEPS, MAX_STEPS).all():
-        raise SkippedRun(name, f"has timesteps above {MAX_STEPS:g}")
+        raise ValueError(f"{name} has timesteps above {MAX_STEPS:g}")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
     if not rows["success_rate"].dropna().between(0, 1).all():
-        raise SkippedRun(name, "has success rates outside [0, 1]")
+        raise ValueError(f"{name} has success rates outside [0, 1]")
     if rows["success_rate"].isna().all():
-        raise SkippedRun(name, "has no evaluation yet")
+        raise ValueError(f"{name} has no evaluation yet")
     return rows

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ class Table:
 
     :param title: heading; empty for the summary.
     :param numbers: as returned by :mod:`rlher.analysis.comparison`.
-    :param columns: the columns of the printed table.
     """
 
     title: str
@@ -96,10 +96,6 @@ def percent(rate: float) -> str:
     return "–" if np.isnan(rate) else SUCCESS_RATE.format(rate)
 
 
-def _text(column: Any) -> Callable[[Any], str]:
-    return lambda row: str(row[column])
-
-
 def _success(row: Any) -> str:
     interval = "" if np.isnan(row["low"]) else f" [{percent(row['low'])}, {percent(row['high'])}]"
     return percent(row["success_rate"]) + interval
@@ -119,9 +115,9 @@ def _fraction(level: float) -> Callable[[Any], str]:
 
 
 SUMMARY: Columns = {
-    "env": _text("env"),
-    "agent": _text("agent"),
-    "seeds": _text("seeds"),
+    "env": itemgetter("env"),
+    "agent": itemgetter("agent"),
+    "seeds": lambda row: str(row["seeds"]),
     "final success": _success,
     "per seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
     BY_NAME["crash_rate"].axis: lambda row: percent(row["crash_rate"]),
@@ -129,13 +125,13 @@ SUMMARY: Columns = {
     "steps": lambda row: f"{row['timesteps']:,}",
 }
 IMPROVEMENTS: Columns = {
-    "env": _text("env"),
-    "A": _text("A"),
-    "B": _text("B"),
+    "env": itemgetter("env"),
+    "A": itemgetter("A"),
+    "B": itemgetter("B"),
     "probability": lambda row: f"{row['probability']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
 }
 PROFILES: Columns = {
-    "env": _text("env"),
-    "agent": _text("agent"),
+    "env": itemgetter("env"),
+    "agent": itemgetter("agent"),
     **{f"{level:.0%}": _fraction(level) for level in comparison.LEVELS},
 }

@@ -18,7 +18,6 @@ MISSING = "–"
 class Key:
     """One key in all groups.
 
-    :param name: dotted name.
     :param cells: one text per group: the distinct values of its runs.
     :param differs: whether two runs have different values.
     """

@@ -21,8 +21,6 @@ TYPES = {".mp4": ("video/mp4", 4, b"ftyp"), ".gif": ("image/gif", 0, b"GIF8"), "
 class EmbeddedFile:
     """A file inside the page.
 
-    :param path: its original path.
-    :param size: its bytes.
     :param uri: its content, ``data:video/mp4;base64,...``.
     """
 

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import resources
 
@@ -21,34 +20,23 @@ from rlher.analysis.style import caption
 from rlher.analysis.tables import tables
 
 
-@dataclass(frozen=True)
-class Content:
-    """Content of a report.
+def render(
+    title: str, groups: Sequence[Group], studies: Sequence[Study], notes: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the page as HTML, and a message for each clip left out and each downsampled curve.
 
-    :param title: heading of the page.
     :param groups: runs to compare; may be empty.
-    :param studies: studies of `rlher optimize`.
-    :param notes: messages about skipped files.
+    :param notes: messages about skipped files, shown on the page.
     """
-
-    title: str
-    groups: Sequence[Group]
-    studies: Sequence[Study]
-    notes: Sequence[str]
-
-
-def render(content: Content) -> tuple[str, list[str]]:
-    """Return the page as HTML, and a message for each clip left out and each downsampled curve."""
-    groups = content.groups
     runs = [run for group in groups for run in group.runs]
-    clips, notes = media.embed_all(path for run in runs for path in media.clips(run.folder))
+    clips, new_notes = media.embed_all(path for run in runs for path in media.clips(run.folder))
     curves = [aggregate(group, charts.X, charts.Y) for group in groups]
-    notes += downsampling_notes(curves)
+    new_notes += downsampling_notes(curves)
     script, style = _read("page.js"), _read("page.css")
     several_envs = len({group.env for group in groups}) > 1
     page = _template().render(
-        title=content.title,
-        notes=[*content.notes, *notes],
+        title=title,
+        notes=[*notes, *new_notes],
         version=__version__,
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         report_command=os.environ.get(COMMAND, ""),
@@ -64,12 +52,12 @@ def render(content: Content) -> tuple[str, list[str]]:
         few_seeds=few_seeds_notes(groups),
         tables=tables(groups),
         clips=clips,
-        studies=content.studies,
+        studies=studies,
         configuration=config_diff.configuration(groups),
         versions=config_diff.versions(groups),
         single_run_command=single_run_command,
     )
-    return page, notes
+    return page, new_notes
 
 
 def _read(name: str) -> str:

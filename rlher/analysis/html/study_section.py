@@ -24,15 +24,9 @@ RERUNS = "reruns"
 class Study:
     """A study of `rlher optimize`; fields are empty while it is running or if a file is damaged.
 
-    :param folder: its folder.
-    :param name: its name.
     :param counts: number of trials by state.
     :param candidates: results of the re-runs as text, best first.
-    :param best: content of ``best.yaml``.
-    :param command: content of ``command.txt``.
     :param trials: ``trials.csv`` as text, without empty columns.
-    :param pictures: pictures of the search.
-    :param notes: messages about skipped files.
     """
 
     folder: Path

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlher.config.curves import CurvesConfig
-from rlher.config.key import key
+from rlher.config.key import output_key
 from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
@@ -22,14 +22,11 @@ SUFFIXES = (".html", ".htm")
 class ReportConfig(CurvesConfig):
     """Config keys of `rlher report`."""
 
-    runs: list[str] = key(
-        [],
-        "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`",
-        positional=True,
-        affects="output",
+    runs: list[str] = output_key(
+        [], "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`", positional=True
     )
-    output: str | None = key(None, "page to write, .html; null: <logs>/report.html", affects="output")
-    title: str | None = key(None, "title of the page; null: its environments", affects="output")
+    output: str | None = output_key(None, "page to write, .html; null: <logs>/report.html")
+    title: str | None = output_key(None, "title of the page; null: its environments")
 
 
 def run(config: ReportConfig) -> int:
@@ -37,7 +34,7 @@ def run(config: ReportConfig) -> int:
 
     :raises UserError: there are no runs, or the page cannot be written.
     """
-    from rlher.analysis.html.page import Content, render
+    from rlher.analysis.html.page import render
     from rlher.analysis.html.study_section import is_study, read_study
 
     path = Path(config.output or Path(config.logs) / "report.html")
@@ -45,8 +42,7 @@ def run(config: ReportConfig) -> int:
         raise UserError(f"output={str(path)!r} is not a page; its name must end in {' or '.join(SUFFIXES)}.")
     studies = [read_study(Path(name)) for name in config.runs if is_study(Path(name))]
     groups, notes = _groups(config, studies)
-    content = Content(config.title or _title(groups, studies), groups, studies, notes)
-    page, page_notes = render(content)
+    page, page_notes = render(config.title or _title(groups, studies), groups, studies, notes)
     for note in [*notes, *page_notes]:
         warn(note)
     with output_file(path) as temporary:
