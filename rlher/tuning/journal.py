@@ -12,7 +12,7 @@ from typing import Any
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
-from rlher.tuning.errors import StorageError
+from rlher.core.errors import UserError
 
 TAIL_BYTES = 2**16
 """How much of the end of the file is read first to find the last line."""
@@ -55,7 +55,7 @@ class RepairingJournal(JournalFileBackend):
 def open_journal(path: Path) -> JournalStorage:
     """Open or create a journal.
 
-    :raises StorageError: its records cannot be replayed.
+    :raises UserError: its records cannot be replayed.
     """
     try:
         return JournalStorage(RepairingJournal(path))
@@ -63,4 +63,4 @@ def open_journal(path: Path) -> JournalStorage:
         raise
     except Exception as error:  # Optuna raises all kinds of errors on records that it did not write
         problem = f"it is damaged ({type(error).__name__}: {error}); move it away to start a new study"
-        raise StorageError(str(path), problem) from error
+        raise UserError(f"cannot use the storage {path}: {problem}.") from error

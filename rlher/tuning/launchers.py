@@ -8,7 +8,7 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError
@@ -18,29 +18,6 @@ from rlher.tuning.worker_id import worker_id
 STOP_SECONDS = 15.0
 
 
-class Worker(Protocol):
-    """A worker that was started."""
-
-    id: str | None
-    """Its id in the trials' attributes; None if unknown here."""
-
-    def is_alive(self) -> bool:
-        """Return whether it is running."""
-
-    def has_failed(self) -> bool:
-        """Return whether a worker that is not alive died instead of finishing."""
-
-    def stop(self) -> None:
-        """Ask it to stop."""
-
-    def join(self) -> None:
-        """Wait until it has stopped."""
-
-
-Launcher = Callable[[WorkerSpec], Worker]
-"""Starts a worker."""
-
-
 class LocalWorker:
     """A process of this machine, spawned because a fork of a process that has used torch may hang."""
 
@@ -48,6 +25,7 @@ class LocalWorker:
         self._process: BaseProcess = get_context("spawn").Process(target=_run_process, args=(spec,))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
+        """Its id in the trials' attributes."""
 
     def is_alive(self) -> bool:
         """Return whether the process is running."""
@@ -94,7 +72,7 @@ class RayWorker:
         self._ray = ray
         cores = spec.config.threads or 1
         self._task = ray.remote(num_cpus=cores, max_retries=-1)(run_worker).remote(spec)
-        self.id: str | None = None
+        self.id: str | None = None  # not known here
 
     def is_alive(self) -> bool:
         """Return whether the task is running or waiting for a core."""
@@ -115,6 +93,11 @@ class RayWorker:
 
     def join(self) -> None:
         """Return at once; Ray ends cancelled tasks."""
+
+
+Worker = LocalWorker | RayWorker
+Launcher = Callable[[WorkerSpec], Worker]
+"""Starts a worker."""
 
 
 def make_launcher(config: OptimizeConfig) -> Launcher:

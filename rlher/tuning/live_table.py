@@ -3,8 +3,6 @@
 import sys
 import time
 from collections import Counter
-from datetime import datetime, timezone
-from types import TracebackType
 from typing import Any
 
 from optuna.study import Study
@@ -35,9 +33,7 @@ STATES = {
 class StudyProgress:
     """Context manager that shows how far a study is.
 
-    :param title: heading of the table.
     :param total: number of trials at which the study is complete.
-    :param enabled: False: show nothing.
     :param runs_per_trial: training runs of a trial.
     :param runs_after: training runs that follow the study, for the estimate of the time left.
     """
@@ -57,9 +53,7 @@ class StudyProgress:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live:
             self._live.stop()
 
@@ -131,14 +125,6 @@ def format_parameters(trial: FrozenTrial) -> str:
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
         parts.append(f"{key.rpartition('.')[2]}={text}")
     return " ".join(parts)
-
-
-def elapsed_seconds(trial: FrozenTrial) -> float | None:
-    """Return how long a trial took, or has taken so far; None if it has not started."""
-    if trial.datetime_start is None:
-        return None
-    end = trial.datetime_complete or datetime.now(timezone.utc)
-    return (end.astimezone(timezone.utc) - trial.datetime_start.astimezone(timezone.utc)).total_seconds()
 
 
 def _parameters(trial: FrozenTrial) -> dict[str, Any]:

@@ -18,14 +18,14 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
 from rlher.evaluation.metrics import SOLVED
-from rlher.tuning.live_table import STATES, elapsed_seconds, failure_reason
+from rlher.tuning.live_table import STATES, failure_reason
 from rlher.tuning.objective import BASELINE_NUMBER, train_config
 from rlher.tuning.plots import write_plots
 from rlher.tuning.recipe import recipe_text
 from rlher.tuning.scoring import Score, format_steps
 from rlher.tuning.search_space import apply_params, decode
 from rlher.tuning.significance import Candidate
-from rlher.tuning.study import WORKER, counted_trials
+from rlher.tuning.study import WORKER, counted_trials, elapsed_seconds
 
 Params = Mapping[int, Mapping[str, Any]]
 
@@ -36,7 +36,6 @@ def write_results(
     """Write the files into the study's folder and print the comparison on stdout.
 
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
-    :param candidates: their parameters by number.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_trials(study, folder / "trials.csv")

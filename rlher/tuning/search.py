@@ -88,10 +88,7 @@ def _default_name(config: OptimizeConfig) -> str:
 def _open_search(
     storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.Space
 ) -> tuple[Study, bool]:
-    """Create or join the study of the search; trial 0 is the baseline.
-
-    :return: the study, and whether it was created now.
-    """
+    """Create or join the study of the search; trial 0 is the baseline."""
     base = train_config(config)
     identity = {
         **dict(recipe.recipe_items(asdict(base))),

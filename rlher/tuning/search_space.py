@@ -22,12 +22,24 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_read import read_yaml
 from rlher.her.choices import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
-from rlher.tuning.errors import SearchSpaceError
 
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
 LEAF_KEYS = ("low", "high", "log", "choices", "only")
 MIX = "her.goal_mix."
+
+
+class SearchSpaceError(UserError):
+    """A search space that cannot be read, or does not fit the algorithm.
+
+    :param space: name or file of the space.
+    :param problem: what is wrong; what to do.
+    :param key: the dotted config key concerned, if there is one.
+    """
+
+    def __init__(self, space: str, problem: str, key: str | None = None) -> None:
+        super().__init__(f"search space {space!r}: {problem}.")
+        self.space, self.key = space, key
 
 
 def load(name: str, config: TrainConfig) -> Space:

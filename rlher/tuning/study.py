@@ -16,14 +16,13 @@ from optuna.storages import BaseStorage, RetryHeartbeatStaleTrialCallback, fail_
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from rlher.tuning.errors import StudyMismatch
+from rlher.core.errors import UserError
 from rlher.tuning.worker_id import is_dead_here
 
 MAX_RETRY = 2  # a trial whose worker dies three times stays failed
 UNNAMED_SECONDS = 120  # after this time, a trial without a worker's id has no worker
 IDENTITY, BASELINE, WORKER, SURPLUS = "rlher", "baseline", "worker", "surplus"
 """User attributes of a study (the first) and of its trials."""
-IsDead = Callable[[str], bool]
 
 
 def open_study(
@@ -40,7 +39,7 @@ def open_study(
     :param baseline: parameters of the trials to queue when the study is created.
     :param defaults: values of the keys of ``identity`` that a study from an older version may lack.
     :return: the study, and whether it was created now.
-    :raises StudyMismatch: a study of this name has another identity.
+    :raises UserError: a study of this name has another identity.
     """
     try:
         study = optuna.create_study(storage=storage, study_name=name, directions=directions)
@@ -55,20 +54,22 @@ def open_study(
 
 
 def _require_identity(study: Study, identity: dict[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Raise StudyMismatch if the study has another identity; keys that only another version has are ignored."""
+    """Raise UserError if the study has another identity; keys that only another version has are ignored."""
+    name = study.study_name
     for _ in range(50):  # the command that created the study may not have written it yet
         stored = study.user_attrs.get(IDENTITY)
         if isinstance(stored, dict):
             break
         time.sleep(0.1)
     else:
-        raise StudyMismatch(study.study_name, None)
+        raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
     requested, defaults = json.loads(json.dumps([identity, dict(defaults)]))
     for key in [*requested, *stored]:
         if key in requested or key in defaults or any(key.startswith(f"{parent}.") for parent in requested):
             old, new = (values.get(key, defaults.get(key)) for values in (stored, requested))
             if old != new:
-                raise StudyMismatch(study.study_name, key, old, new)
+                why = f"has {key}={old}, this command {new}"
+                raise UserError(f"the study {name!r} {why}; choose another --study-name.")
 
 
 def counted_trials(study: Study) -> list[FrozenTrial]:
@@ -112,20 +113,21 @@ def fail_and_requeue(study: Study, number: int) -> None:
     requeue(study, trial)
 
 
-def requeue_trials_of_dead_workers(study: Study, is_dead: IsDead = is_dead_here) -> None:
+def requeue_trials_of_dead_workers(study: Study, is_dead: Callable[[str], bool] = is_dead_here) -> None:
     """Fail and requeue the running trials of dead workers.
 
     :param is_dead: takes a worker's id; in a database a missing heartbeat counts as well.
     """
-    now = datetime.now(timezone.utc)
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         worker = trial.user_attrs.get(WORKER)
-        if is_dead(worker) if worker else _age(trial, now) > UNNAMED_SECONDS:
+        if is_dead(worker) if worker else (elapsed_seconds(trial) or 0) > UNNAMED_SECONDS:
             fail_and_requeue(study, trial.number)
     fail_stale_trials(study)
 
 
-def _age(trial: FrozenTrial, now: datetime) -> float:
-    """Return seconds since the trial started."""
-    started = trial.datetime_start or now
-    return (now - started.astimezone(timezone.utc)).total_seconds()
+def elapsed_seconds(trial: FrozenTrial) -> float | None:
+    """Return how long a trial took, or has taken so far; None if it has not started."""
+    if trial.datetime_start is None:
+        return None
+    end = trial.datetime_complete or datetime.now(timezone.utc)
+    return (end.astimezone(timezone.utc) - trial.datetime_start.astimezone(timezone.utc)).total_seconds()

@@ -18,7 +18,6 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 
 from rlher.core.console import redact
 from rlher.core.errors import UserError, first_line
-from rlher.tuning.errors import StorageError
 from rlher.tuning.journal import open_journal
 
 RETRY_SECONDS = 600.0
@@ -37,8 +36,8 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
 
     :param heartbeat: seconds between heartbeats in a database; a journal has none.
     :param on_stale: called with study and trial if a trial had no heartbeat for twice that long.
-    :raises StorageError: the journal is damaged, the driver is missing or the server cannot be reached.
-    :raises UserError: the URL cannot be parsed.
+    :raises UserError: the journal is damaged, the URL cannot be parsed, the driver is missing or the server cannot be
+        reached.
     """
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +57,7 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
         reason = first_line(getattr(error, "orig", None) or error)
         if isinstance(error, ImportError):
             reason = f"the driver of {url.drivername} is missing; pip install 'rlher[{url.get_backend_name()}]'"
-        raise StorageError(redact(storage), reason) from error
+        raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
     return _CachedStorage(_RetryingStorage(database))  # type: ignore[arg-type]  # the cache that optuna uses as well
 
 

@@ -8,7 +8,7 @@ from optuna.study import Study
 
 from rlher.core.errors import EnvironmentFault
 from rlher.tuning.launchers import Launcher, Worker
-from rlher.tuning.study import IsDead, count_unstarted, counted_trials, requeue_trials_of_dead_workers
+from rlher.tuning.study import count_unstarted, counted_trials, requeue_trials_of_dead_workers
 from rlher.tuning.worker import WorkerSpec
 from rlher.tuning.worker_id import is_dead_here
 
@@ -27,7 +27,9 @@ def supervise(
     workers: list[Worker] = []
     dead: set[str] = set()
     n_started = n_deaths = n_done = 0
-    is_dead = _make_is_dead(spec, dead)
+    # All workers of a journal run on this machine, so process ids suffice. Workers of a database may run elsewhere;
+    # only those that this command started are known.
+    is_dead = is_dead_here if spec.config.storage is None else dead.__contains__
     try:
         while True:
             for worker in [worker for worker in workers if not worker.is_alive()]:
@@ -54,15 +56,6 @@ def supervise(
             worker.join()
             dead |= {worker.id} if worker.id else set()
         requeue_trials_of_dead_workers(study, is_dead)  # of workers that had to be killed
-
-
-def _make_is_dead(spec: WorkerSpec, dead: set[str]) -> IsDead:
-    """Return the function that decides whether a worker is dead.
-
-    All workers of a journal run on this machine, so process ids suffice. Workers of a database may run elsewhere; only
-    those that this command started are known.
-    """
-    return is_dead_here if spec.config.storage is None else lambda worker: worker in dead
 
 
 def _count_done(study: Study) -> int:

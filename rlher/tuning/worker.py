@@ -35,9 +35,7 @@ class SurplusTrial(Exception):
 class WorkerSpec:
     """Everything a worker needs; it is pickled and sent to the worker's process.
 
-    :param study_name: name of the study in the storage.
     :param total: number of trials at which the study is complete.
-    :param objective: what a trial does.
     :param folder: the study's folder, with the journal, unless there is a database, and the workers' logs.
     :param entropy: seed of the sampler, different for each worker.
     """

@@ -5,7 +5,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from rlher.tuning.errors import StorageError
+from rlher.core.errors import UserError
 from rlher.tuning.study_storage import open_storage
 
 
@@ -31,6 +31,6 @@ def test_incomplete_record_does_not_damage_the_next_one(tmp_path: Path, rest: st
 )
 def test_damaged_journal_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "journal.log").write_text(text)
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(UserError) as caught:
         open_storage(None, tmp_path, 60, print)
-    assert caught.value.storage == str(tmp_path / "journal.log")
+    assert f" {tmp_path / 'journal.log'}: " in str(caught.value)

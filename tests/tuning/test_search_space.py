@@ -9,8 +9,8 @@ import pytest
 from rlher.config.algorithms import ALGORITHMS, DQNConfig
 from rlher.config.training import TrainConfig
 from rlher.tuning import search_space
-from rlher.tuning.errors import SearchSpaceError
 from rlher.tuning.objective import suggest
+from rlher.tuning.search_space import SearchSpaceError
 
 
 def dqn() -> TrainConfig:
