@@ -36,22 +36,13 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012  (gymnasium's own convention)
 
     def __init__(
-        self,
-        n_bits: int = 15,
-        continuous: bool = False,
-        fixed_goal: bool = False,
-        render_mode: str | None = None,
+        self, n_bits: int = 15, continuous: bool = False, fixed_goal: bool = False, render_mode: str | None = None
     ) -> None:
         if n_bits < 1:
             raise ValueError(f"n_bits={n_bits} is too small; it must be at least 1")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode={render_mode!r} is not one of 'rgb_array', None")
-        self.n_bits, self.continuous, self.fixed_goal, self.render_mode = (
-            n_bits,
-            continuous,
-            fixed_goal,
-            render_mode,
-        )
+        self.n_bits, self.continuous, self.fixed_goal, self.render_mode = (n_bits, continuous, fixed_goal, render_mode)
         bits = spaces.Box(0.0, 1.0, (n_bits,), dtype=np.float32)
         self.observation_space: Any = spaces.Dict(observation=bits, achieved_goal=bits, desired_goal=bits)
         self.action_space = spaces.Box(-1.0, 1.0, (n_bits,), np.float32) if continuous else spaces.Discrete(n_bits)
@@ -110,8 +101,4 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         return self.np_random.integers(0, 2, self.n_bits).astype(np.float32)
 
     def _observe(self) -> dict[str, np.ndarray]:
-        return {
-            "observation": self._bits.copy(),
-            "achieved_goal": self._bits.copy(),
-            "desired_goal": self._goal.copy(),
-        }
+        return {"observation": self._bits.copy(), "achieved_goal": self._bits.copy(), "desired_goal": self._goal.copy()}

@@ -19,11 +19,8 @@ class Entry:
     """An environment with a YAML, a row of `rlher list envs`.
 
     :param name: value of ``env=``.
-    :param id: of ``gymnasium.make``.
     :param actions: ``"continuous"`` or ``"discrete"``.
-    :param description: one line.
     :param extra: extra of pip that installs it, or ``None``.
-    :param installed: whether it is installed.
     """
 
     name: str

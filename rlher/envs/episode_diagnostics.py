@@ -17,7 +17,6 @@ class EpisodeDiagnostics(gym.Wrapper):
     False, every virtual goal of the episode is reached without doing anything: hindsight has nothing to learn from.
     ``success_at_reset``: whether the goal was reached before the first step, which no agent can take credit for.
 
-    :param env: goal environment.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached.
     """
 

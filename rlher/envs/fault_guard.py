@@ -22,7 +22,6 @@ class FaultGuard(gym.Wrapper):
     Such values are a missing key, a shape other than the declared one, and NaN, infinity or a number beyond float32 in
     an observation or reward.
 
-    :param env: a goal environment.
     :param name: of the environment, for messages.
     """
 
@@ -162,12 +161,7 @@ class FaultReporter(gym.Wrapper):
 
 
 class FailedEnv(gym.Env):
-    """Placeholder in a worker for an environment that could not be built; it reports that at the first reset.
-
-    :param fault: the message to report.
-    :param observation_space: of the environment that could not be built.
-    :param action_space: of the environment that could not be built.
-    """
+    """Placeholder in a worker for an environment that could not be built; it reports that at the first reset."""
 
     def __init__(self, fault: str, observation_space: gym.Space, action_space: gym.Space) -> None:
         self._fault, self.observation_space, self.action_space = fault, observation_space, action_space

@@ -1,8 +1,10 @@
 """Building one environment from its config, with all wrappers."""
 
+import ctypes
+import os
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +15,6 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import FaultGuard, describe_error
-from rlher.envs.native_output import native_stdout_to_stderr
 from rlher.envs.registration import ensure_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.success_info import SuccessInfo
@@ -30,7 +31,6 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     Its ``info`` always has ``is_success`` (and ``is_crash`` if ``cfg.crash_key`` is set), it is truncated after
     ``cfg.max_episode_steps``, and its ``reset`` and ``step`` raise EnvironmentFault for any error of the environment.
 
-    :param cfg: the environment and its known properties.
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
     :param training: whether it is used for training: relay sub-goals and ``reward_offset`` apply.
@@ -78,10 +78,7 @@ def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
 
 
 def validate_goal_interface(env: gym.Env, name: str) -> None:
-    """Raise UserError unless an environment has the three observation keys and ``compute_reward``.
-
-    :raises UserError: the message names what is missing.
-    """
+    """Raise UserError unless an environment has the three observation keys and ``compute_reward``."""
     space = env.observation_space
     if not isinstance(space, gym.spaces.Dict):
         raise UserError(
@@ -110,7 +107,6 @@ def render_modes(cfg: EnvConfig) -> Sequence[str]:
 
     A class without any may have a constructor without ``render_mode``.
 
-
     :raises UserError: unknown id or module, or missing extra.
     """
     ensure_registered(cfg.id, cfg.modules)
@@ -124,7 +120,7 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
     if render_mode is not None and render_mode in render_modes(cfg):
         kwargs["render_mode"] = render_mode
     try:
-        with native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
+        with _native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
             return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.DependencyNotInstalled as error:
@@ -139,6 +135,21 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
     except Exception as error:
         raise _construction_error(cfg, kwargs, error) from error
+
+
+@contextmanager
+def _native_stdout_to_stderr() -> Iterator[None]:
+    """Redirect output of C code from stdout to stderr: PyBullet prints its arguments to stdout, where our JSON goes."""
+    libc = ctypes.CDLL(None)
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 def _validate_highway_options(env: gym.Env, cfg: EnvConfig) -> None:

@@ -23,7 +23,6 @@ class GoalNormalize(VecNormalize):
     ``infos[i]["raw_terminal_observation"]`` is the last observation of an episode without normalisation:
     VecNormalize's ``terminal_observation`` is clipped, which cannot be undone.
 
-    :param venv: vectorised goal environment.
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
     :param training: whether steps update the statistics.
     """

@@ -34,7 +34,6 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     """Import what registers ``env_id`` with gymnasium: ``modules`` first, then the package it seems to belong to.
 
     :param env_id: as gymnasium.make takes it, ``module:id`` included.
-    :param modules: packages to import first.
     :raises UserError: a module cannot be imported, the id is unknown (the closest ids are named), or it needs an extra
         that is not installed.
     """

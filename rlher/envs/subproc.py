@@ -64,10 +64,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         self._timeout = Timeout(timeout)  # of the current step
 
     def reset(self) -> VecEnvObs:
-        """Reset all environments.
-
-        :raises EnvironmentFault: a worker was lost more than ``max_restarts`` times in a row.
-        """
+        """Reset all environments."""
         self._first_of_new.clear()
         # Seeds of replacements derive from the seeds of the reset, so that a run with the same losses repeats itself.
         self._restart_seeds = [
@@ -85,10 +82,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         return _stack_obs(self._last_obs, self.observation_space)
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Send the actions to the workers.
-
-        :raises EnvironmentFault: a worker was lost more than ``max_restarts`` times in a row.
-        """
+        """Send the actions to the workers."""
         for index, action in enumerate(actions):
             if index not in self._first_of_new:  # the action belongs to the episode of the lost worker
                 with self._replacing_lost(index):
@@ -96,10 +90,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         self.waiting, self._timeout = True, Timeout(self._seconds)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Wait for the results of all workers.
-
-        :raises EnvironmentFault: a worker was lost more than ``max_restarts`` times in a row.
-        """
+        """Wait for the results of all workers."""
         results = [self._result(index, self._timeout) or self._lost_step(index) for index in range(self.num_envs)]
         self.waiting = False
         self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
@@ -112,10 +103,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment; if its worker is lost, of the one that replaces it.
-
-        :raises EnvironmentFault: a worker was lost more than ``max_restarts`` times in a row.
-        """
+        """Call a method of each environment; if its worker is lost, of the one that replaces it."""
         call = (method_name, method_args, method_kwargs)
         return [self._call(index, call) for index in self._get_indices(indices)]
 

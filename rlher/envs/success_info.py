@@ -17,7 +17,6 @@ class SuccessInfo(gym.Wrapper):
     Success is the value of ``cfg.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if
     there is none, whether ``compute_reward`` is at least ``cfg.success_reward``.
 
-    :param env: a goal environment.
     :param cfg: its ``success_key``, ``crash_key`` and ``success_reward`` are used.
     """
 

@@ -11,7 +11,6 @@ class ActionRepeat(gym.Wrapper):
     The agent sees the last observation. The reward is the sum over the repeated steps or, if ``last_reward`` is set,
     that of the last step: hindsight needs the reward that ``compute_reward`` returns for the last observation.
 
-    :param env: environment to wrap.
     :param times: environment steps per action, fewer if the episode ends before.
     :param last_reward: return the last step's reward in place of the sum.
     """
@@ -35,9 +34,6 @@ class RewardOffset(gym.Wrapper):
     """Add a constant to every reward, of ``step`` and of ``compute_reward``.
 
     Maze rewards are 0 and 1. With -1 and 0 every step away from the goal has a cost, and agents learn sooner.
-
-    :param env: goal environment.
-    :param offset: constant to add.
     """
 
     def __init__(self, env: gym.Env, offset: float) -> None:

@@ -26,8 +26,6 @@ STEP_SECONDS = 300.0
 def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "auto") -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
-    :param cfg: the environment.
-    :param n_envs: number of environments, at least 1.
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
     :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each; ``"auto"``: ``"subproc"`` for two
         or more.
@@ -62,18 +60,13 @@ def uses_processes(n_envs: int, vec_env: str) -> bool:
 
 
 class GoalVecEnv(VecEnvWrapper):
-    """Raise the faults that worker processes report, and give every environment its own seed.
-
-    :param venv: the vectorised environments of :func:`make_goal_envs`.
-    """
+    """Raise the faults that worker processes report, and give every environment its own seed."""
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset and the action space.
 
         Stable-Baselines3 gives environment i the seed ``seed + i``, so runs with seeds 0 and 1 would share all but one
         of their environments.
-
-        :return: one seed per environment.
         """
         states = np.random.SeedSequence(seed).generate_state(self.num_envs + 1)
         seeds: list[int | None] = [int(state) for state in states[:-1]]

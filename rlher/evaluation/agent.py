@@ -7,10 +7,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.factory import build_inference_model, validate_actions
 from rlher.config.environment import EnvConfig
-from rlher.envs import make_env
+from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
-from rlher.evaluation.policy import make_policy
-from rlher.evaluation.rollout import Policy
+from rlher.evaluation.rollout import Policy, make_policy
 from rlher.runs import model_file
 from rlher.runs.run_folder import Run
 

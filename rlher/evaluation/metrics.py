@@ -74,11 +74,7 @@ STEPS_TO = (50, 90)
 SOLVED = STEPS_TO[-1]
 """The success rate, in per cent, whose steps tuning compares."""
 
-PROGRESS = {
-    "timesteps": "environment steps",
-    "wall_seconds": "wall-clock time, s",
-    "updates": "gradient updates",
-}
+PROGRESS = {"timesteps": "environment steps", "wall_seconds": "wall-clock time, s", "updates": "gradient updates"}
 """Axis labels of the columns that give the time of an evaluation within training."""
 
 COLUMNS = ("timesteps", *BY_NAME, "episodes", "updates", "wall_seconds")

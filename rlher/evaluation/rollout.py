@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecNormalize
 
 from rlher.evaluation.metrics import Summary, summarize
 
@@ -19,12 +21,10 @@ Policy = Callable[[Observation], np.ndarray]
 class Episode:
     """The result of one episode, or of its steps so far.
 
-    :param seed: seed of the reset.
     :param success: ``info["is_success"]`` at the last step, the measure of the HER literature.
     :param reached: ``info["is_success"]`` at any step.
     :param crashed: ``info["is_crash"]`` at any step; None if the environment does not report crashes.
     :param reward: sum of the rewards, undiscounted.
-    :param length: number of steps.
     """
 
     seed: int
@@ -45,6 +45,16 @@ class Episode:
 
     def __str__(self) -> str:
         return f"{self.outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
+
+
+def make_policy(model: OffPolicyAlgorithm, normalizer: VecNormalize | None, deterministic: bool = True) -> Policy:
+    """Return a model's policy as a function from one observation, not normalised, to one action."""
+
+    def policy(observation: Observation) -> np.ndarray:
+        normalized = normalizer.normalize_obs(observation) if normalizer else observation
+        return model.predict(normalized, deterministic=deterministic)[0]
+
+    return policy
 
 
 OnStep = Callable[[Episode, Observation, bool], None]

@@ -18,10 +18,10 @@ from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, UserError, first_line
-from rlher.envs import make_env
 from rlher.envs.contract.probe import probe
+from rlher.envs.make import make_env
 from rlher.evaluation.agent import Agent
-from rlher.evaluation.policy import make_policy
+from rlher.evaluation.rollout import make_policy
 
 VECNORMALIZE = "vecnormalize.pkl"
 

@@ -29,7 +29,6 @@ class DamagedCheckpoint(Exception):
 def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None]) -> Path:
     """Write a checkpoint, and delete all but the newest :data:`KEPT`.
 
-    :param parent: the run's folder of checkpoints.
     :param timesteps: environment steps done; the checkpoint is named after them.
     :param fill: writes the files into the first folder; the second is the previous checkpoint, if any.
     :return: folder of the checkpoint.

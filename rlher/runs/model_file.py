@@ -34,14 +34,6 @@ FIXED_ENT_COEF = "ent_coef_tensor"
 """A fixed entropy coefficient: set by the config, not learnt, so not loaded."""
 
 
-class WrongModel(UserError):
-    """A model file does not fit the run's config; ``path`` names it."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path} does not fit the run's config: {reason}.")
-        self.path = path
-
-
 def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Write a model so that plain SB3 can load it too, with its normaliser's statistics in the same file."""
     content = to_bytes(model, normalizer)  # in memory, because torch hides the OSError of a full disk
@@ -64,7 +56,7 @@ def to_bytes(model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> byt
 
 @contextmanager
 def _as_user_error(path: Path) -> Iterator[None]:
-    """Turn the errors of reading a model file into MissingFile, DamagedFile or WrongModel."""
+    """Turn the errors of reading a model file into UserErrors that name it."""
     try:
         yield
     except UserError:
@@ -76,7 +68,7 @@ def _as_user_error(path: Path) -> Iterator[None]:
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise DamagedFile(path, first_line(error)) from error
     except (RuntimeError, ValueError, AttributeError, TypeError) as error:
-        raise WrongModel(path, first_line(error)) from error
+        raise UserError(f"{path} does not fit the run's config: {first_line(error)}.") from error
     except Exception as error:  # torch.load raises pickle.UnpicklingError for anything that is not a tensor
         raise DamagedFile(path, f"it holds something other than weights ({type(error).__name__})") from error
 
@@ -100,7 +92,7 @@ def load_policy(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize
         tensors = _tensors(archive, POLICY, model.device)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
         if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
-            raise WrongModel(path, "its networks are others")
+            raise ValueError("its networks are others")
         model.policy.load_state_dict(tensors, strict=is_complete)
         _load_normalizer(archive, normalizer)
 

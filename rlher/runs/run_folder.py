@@ -33,14 +33,6 @@ def model_name(which: str) -> str:
     return f"{which} model" if which in MODELS else f"model after {int(which):,} steps"
 
 
-class MissingModel(UserError):
-    """The run folder has no such model; ``available`` are the steps of the models it has."""
-
-    def __init__(self, message: str, available: list[int]) -> None:
-        super().__init__(message)
-        self.available = available
-
-
 @dataclass(frozen=True)
 class Run:
     """A run folder and the config of its training."""
@@ -61,8 +53,7 @@ class Run:
 
         :param checkpoint: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the first existing model of
             ``preference``.
-        :raises MissingModel: there is no model after that number of steps.
-        :raises UserError: it is none of these.
+        :raises UserError: it is none of these, or there is no model after that number of steps.
         """
         if checkpoint == "auto":
             return next((name for name in preference if self.model(name).exists()), preference[0])
@@ -76,7 +67,7 @@ class Run:
         steps, available = int(checkpoint), self.model_steps()
         if steps in available:
             return str(steps)
-        raise MissingModel(self._describe_missing(steps, available), available)
+        raise UserError(self._describe_missing(steps, available))
 
     def _describe_missing(self, steps: int, available: list[int]) -> str:
         if not available:
@@ -104,10 +95,6 @@ class Run:
         writer.writeheader()
         writer.writerows(rows)
         write_text(self.folder / "evaluations.csv", text.getvalue())
-
-    def write_result(self, result: dict[str, Any]) -> None:
-        """Replace ``result.json``."""
-        write_json(self.folder / "result.json", result)
 
 
 def create(config: TrainConfig) -> Run:

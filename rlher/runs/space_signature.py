@@ -12,34 +12,26 @@ from rlher.core.errors import UserError
 MEMBER = "spaces.json"
 
 
-class SpacesChanged(UserError):
-    """The observations or actions (``part``) of the environment are not those the model was trained with."""
-
-    def __init__(self, file: str | None, part: str, trained: str, found: str) -> None:
-        super().__init__(
-            f"{file} was trained with {part} {trained}, but the environment has {found}; use the environment's options "
-            "from the training."
-        )
-        self.part, self.trained, self.found = part, trained, found
-
-
 def write(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
     """Add the spaces of a model's environment to its file."""
     archive.writestr(MEMBER, json.dumps(describe_spaces(*_spaces_of(model))))
 
 
 def require_same_spaces(archive: zipfile.ZipFile, observation_space: gym.Space, action_space: gym.Space) -> None:
-    """Raise SpacesChanged unless an environment has the spaces in a model's file; older files have none and fit all."""
+    """Raise UserError unless an environment has the spaces in a model's file; older files have none and fit all."""
     if MEMBER not in archive.namelist():
         return
     trained = json.loads(archive.read(MEMBER))
     for part, found in describe_spaces(observation_space, action_space).items():
         if trained[part] != found:
-            raise SpacesChanged(archive.filename, part, trained[part], found)
+            raise UserError(
+                f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {found}; use the "
+                "environment's options from the training."
+            )
 
 
 def require_fitting_model(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
-    """Raise SpacesChanged unless a model was built for the spaces in a file."""
+    """Raise UserError unless a model was built for the spaces in a file."""
     require_same_spaces(archive, *_spaces_of(model))
 
 

@@ -13,16 +13,8 @@ WRITTEN_FOLDERS = ("checkpoints", "models", "clips")
 """Subfolders of a run that rlher writes to. Others, such as ``wandb``, may contain links to the home folder."""
 
 
-class UntrustedFolder(UserError):
-    """A run folder would run code or write outside itself; ``path`` is the file concerned."""
-
-    def __init__(self, path: Path, message: str) -> None:
-        super().__init__(message)
-        self.path = path
-
-
 def refuse_modules_in_folder(env: EnvConfig, folder: Path) -> None:
-    """Raise UntrustedFolder if the code of an environment lies in the run folder: opening a run must not run it.
+    """Raise UserError if the code of an environment lies in the run folder: opening a run must not run it.
 
     Code that is installed or lies in the current folder is used.
     """
@@ -32,10 +24,9 @@ def refuse_modules_in_folder(env: EnvConfig, folder: Path) -> None:
             path = Path(root, *module.split("."))
             exists = path.is_dir() or any(path.with_name(path.name + end).exists() for end in (".py", ".pyc", ".so"))
             if exists and not links_outside(path, folder):
-                raise UntrustedFolder(
-                    path,
+                raise UserError(
                     f"env.modules names {module!r}, which lies in {folder}, and code in a run folder is not executed; "
-                    "if you trust it, move it out of the folder and import it by another name.",
+                    "if you trust it, move it out of the folder and import it by another name."
                 )
 
 
@@ -53,7 +44,7 @@ def require_no_interpolations(values: Any) -> None:
 
 
 def refuse_links_outside(folder: Path) -> None:
-    """Raise UntrustedFolder if a link that rlher would write through leads out of the run folder."""
+    """Raise UserError if a link that rlher would write through leads out of the run folder."""
     for path in (*folder.iterdir(), *(path for name in WRITTEN_FOLDERS for path in (folder / name).rglob("*"))):
         if path.is_symlink() and links_outside(path, folder):
-            raise UntrustedFolder(path, f"{path} is a link out of the run folder; delete the link to resume the run.")
+            raise UserError(f"{path} is a link out of the run folder; delete the link to resume the run.")

@@ -8,10 +8,7 @@ from rlher.runs import checkpoint_store
 
 
 class BestModel:
-    """The best model so far, kept in memory until it is written.
-
-    :param path: of the model file.
-    """
+    """The best model so far, kept in memory until it is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

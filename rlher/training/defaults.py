@@ -75,11 +75,9 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
 
 
 def _threads(config: TrainConfig) -> tuple[int, str]:
-    return (
-        (config.threads, "")
-        if config.threads is not None
-        else choose_threads(config.algo.batch_size, config.algo.net_arch)
-    )
+    if config.threads is not None:
+        return config.threads, ""
+    return choose_threads(config.algo.batch_size, config.algo.net_arch)
 
 
 def _checkpoint(config: TrainConfig) -> tuple[CheckpointConfig, str]:

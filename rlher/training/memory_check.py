@@ -11,7 +11,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.her.layout import Layout
 from rlher.her.storage import Storage
-from rlher.training import cgroup_memory, messages
+from rlher.training import cgroup_memory
 
 RESERVED_BYTES = 2**28
 """Memory left for the rest of a run: networks, optimisers, an evaluation."""
@@ -27,7 +27,6 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
     reserved for the whole buffer at once.
 
     :param config: with ``env.max_episode_steps`` resolved.
-    :param envs: goal environments.
     :raises UserError: with the largest ``algo.buffer_size`` that fits.
     """
     observation_space, action_space = envs.observation_space, envs.action_space
@@ -39,14 +38,20 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
     fits = max(free - RESERVED_BYTES, 0) // row_bytes
     needed = _format_bytes(stored * row_bytes)
     if stored > fits:
-        raise UserError(messages.not_enough_memory(needed, stored, _format_bytes(free), _round_down(fits)))
+        raise UserError(
+            f"the replay buffer needs {needed} for {stored:,} transitions, but {_format_bytes(free)} of memory are "
+            f"free; use algo.buffer_size={_round_down(fits)}."
+        )
 
     def can_reserve(transitions: int) -> bool:
         return _can_reserve(transitions, config.n_envs, observation_space, action_space)
 
     if not can_reserve(capacity):
         largest = min(_largest(can_reserve, capacity), fits)
-        raise UserError(messages.not_enough_address_space(capacity, _round_down(largest)))
+        raise UserError(
+            f"the system grants no address space for a replay buffer of {capacity:,} transitions; "
+            f"use algo.buffer_size={_round_down(largest)}."
+        )
     return f"replay buffer of up to {stored:,} transitions, {needed}, {_round_down(fits):,} would fit"
 
 

@@ -23,9 +23,7 @@ class Status(str, Enum):
 class RunResult:
     """The result of a training run.
 
-    :param status: how it ended.
     :param error: why it failed; None otherwise.
-    :param timesteps: environment steps done.
     :param wall_seconds: seconds since the command started.
     :param final: summary of the final evaluation of the last model; empty when it was not played.
     :param best: the same of the best model, with the ``timesteps`` after which it was saved.

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from rlher import COMMAND
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import write_json, write_text
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import checkpoint_store, config_file, run_folder
 from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import refuse_links_outside
-from rlher.training import messages
 from rlher.training.result import RunResult, Status
 from rlher.training.summary import print_header
 from rlher.training.trainer import Trainer
@@ -58,11 +57,12 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
         try:
             checkpoint_store.verify(checkpoint)
         except checkpoint_store.DamagedCheckpoint as error:
-            damaged.append(messages.checkpoint_damaged(error))
+            damaged.append(f"{str(error).rstrip('.')}; the previous checkpoint is used, if there is one.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
         except OSError as error:
-            raise UserError(messages.checkpoint_unreadable(checkpoint, error)) from error
+            reason = os_error_reason(error)
+            raise UserError(f"{checkpoint} cannot be read ({reason}); check the disk and try again.") from error
         else:
             return checkpoint, damaged
     return None, damaged
@@ -73,16 +73,19 @@ def _require_steps_left(run: Run, config: TrainConfig, done: int, damaged: list[
 
     :param config: the new one; ``run.config`` is the one before.
     :param done: steps of the checkpoint, 0 without one.
-    :param damaged: a note for each damaged checkpoint.
     """
     before, total = run.config.total_timesteps, config.total_timesteps
     finished = RunResult.from_json(read_json(run.folder / "result.json")).status is Status.FINISHED
     if finished and total <= before:
-        raise UserError(messages.already_finished(run.folder, before))
+        more = f"rlher train --resume {run.folder} total_timesteps=+{before}"
+        raise UserError(f"{run.folder} is finished, with {before:,} steps; to train for as many more, run `{more}`.")
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
-        raise UserError(messages.too_few_timesteps(run.folder, total, done))
+        raise UserError(
+            f"total_timesteps={total} is too small: {run.folder} is at {done:,} steps already; use a larger one."
+        )
     if finished and not done:
-        raise UserError(messages.finished_without_checkpoint(run.folder, damaged))
+        reason, advice = " ".join(damaged) or "checkpoint.every is null", f"start a new run with init_from={run.folder}"
+        raise UserError(f"{run.folder} is finished and has no checkpoint ({reason}); {advice}.")
 
 
 def _record_resume(run: Run, done: int) -> None:

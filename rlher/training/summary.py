@@ -9,7 +9,6 @@ from rlher.core.console import escape_control, warn
 from rlher.envs.vec import uses_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs.run_folder import MODELS, Run
-from rlher.training import messages
 from rlher.training.result import RunResult, Status
 
 
@@ -24,7 +23,8 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
     if config.env.step_timeout and not uses_processes(config.n_envs, config.vec_env):
-        notes.append(messages.step_timeout_ignored(config.env.step_timeout))
+        timeout = f"env.step_timeout={config.env.step_timeout:g}"
+        notes.append(f"{timeout} has no effect in the main process; use vec_env=subproc")
     return notes
 
 

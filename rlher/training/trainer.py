@@ -8,22 +8,19 @@ from typing import Any
 
 from rlher.config.training import TrainConfig
 from rlher.core.errors import EnvironmentFault, os_error_reason
-from rlher.core.files import warn_on_write_error
+from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
-from rlher.envs import make_env
+from rlher.envs.make import make_env
 from rlher.evaluation.metrics import Summary, summarize
-from rlher.evaluation.policy import make_policy
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, make_policy, play_episodes
 from rlher.runs import model_file, run_folder
 from rlher.runs.run_folder import Run
-from rlher.training import messages
+from rlher.training.artifacts import ArtifactWriter
 from rlher.training.best_model import BestModel
-from rlher.training.callbacks.artifacts import artifact_callbacks
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.diagnostics import DiagnosticsCallback
-from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining
+from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
 from rlher.training.callbacks.progress import ProgressCallback
-from rlher.training.divergence import all_finite
 from rlher.training.loggers.csv_tensorboard import make_logger
 from rlher.training.loggers.service_writer import log_to_service
 from rlher.training.result import RunResult, Status
@@ -41,7 +38,6 @@ def train(
 
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
     :param final: play the final evaluation, on seeds that were not used to choose a model.
-    :return: the run and its result.
     :raises UserError: the config cannot be trained; nothing was written.
     """
     started = time.monotonic()
@@ -58,8 +54,6 @@ class Trainer:
     :param run: its folder is locked by the caller.
     :param setup: from :func:`prepare`; closed by the caller.
     :param started: monotonic time from which ``wall_seconds`` counts.
-    :param on_evaluation: as for :func:`train`.
-    :param final: as for :func:`train`.
     """
 
     def __init__(
@@ -73,6 +67,7 @@ class Trainer:
         self.run, self.config, self.model, self.normalizer = run, run.config, setup.model, setup.normalizer
         self.result, self.stop = RunResult(), StopRequest()
         self.best_model = BestModel(run.model("best"))
+        self.artifacts = ArtifactWriter(run, self.model, self.normalizer)
         self.evaluations = EvaluationCallback(
             evaluate=lambda: self._evaluate(self.config.eval.episodes, self.config.eval.seed),
             freq=self.config.eval.freq or self.config.total_timesteps,
@@ -119,10 +114,9 @@ class Trainer:
 
     def _learn(self, reset_num_timesteps: bool) -> None:
         with ProgressCallback(self.config.total_timesteps, self.evaluations, self.config.progress) as progress:
-            artifacts = artifact_callbacks(self.run, self.evaluations, self.normalizer)
             self.model.learn(
                 self.config.total_timesteps - self.model.num_timesteps,
-                callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), progress, *artifacts],
+                callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), progress],
                 reset_num_timesteps=reset_num_timesteps,
             )
 
@@ -181,6 +175,7 @@ class Trainer:
             self.run.write_evaluations(rows)
         if self._on_evaluation:
             self._on_evaluation(rows)
+        self.artifacts.write(rows[-1], is_best=self.evaluations.best is rows[-1])
 
     def _write_models(self) -> None:
         with self._fail_on_write_error("the best model"):
@@ -189,7 +184,11 @@ class Trainer:
             with self._fail_on_write_error("the last model"):
                 model_file.save(self.run.model("last"), self.model, self.normalizer)
         else:
-            self.result.status, self.result.error = Status.FAILED, messages.diverged(self.model.num_timesteps)
+            self.result.status = Status.FAILED
+            self.result.error = (
+                f"training diverged: weights are not finite after {self.model.num_timesteps:,} steps, so only the best "
+                "model is kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
+            )
 
     def _write_result(self, final_pending: bool = False) -> None:
         """Write ``result.json``.
@@ -202,7 +201,7 @@ class Trainer:
         if final_pending and self.result.status is Status.FINISHED:
             values["status"] = Status.INTERRUPTED.value
         with self._fail_on_write_error("result.json"):
-            self.run.write_result(values)
+            write_json(self.run.folder / "result.json", values)
 
     @contextmanager
     def _fail_on_write_error(self, name: str) -> Iterator[None]:
@@ -210,5 +209,6 @@ class Trainer:
         try:
             yield
         except OSError as error:
-            self.result.error = messages.not_written(name, error, before=self.result.error)
+            earlier = f"{self.result.error.rstrip('.')}; then " if self.result.error else ""
+            self.result.error = f"{earlier}{name} could not be written ({os_error_reason(error)})."
             self.result.status = Status.FAILED

@@ -19,9 +19,8 @@ from rlher.envs.rendering import configure_offscreen
 from rlher.envs.replayable import ReplayableVecEnv
 from rlher.envs.vec import make_goal_envs
 from rlher.runs import lookup, model_file
-from rlher.training import messages
 from rlher.training.defaults import resolve_defaults
-from rlher.training.loggers.registry import require_installed
+from rlher.training.loggers.service_writer import require_installed
 from rlher.training.memory_check import require_memory
 from rlher.training.summary import model_notes
 
@@ -74,7 +73,7 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     if config.device.startswith("cuda") and not th.cuda.is_available():
-        raise UserError(messages.no_cuda(config.device))
+        raise UserError(f"device={config.device} needs CUDA, but torch finds no CUDA device; use device=auto.")
     resolve_target_bounds(
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from rlher.config.environment import BitFlippingConfig
-from rlher.envs import make_env
 from rlher.envs.bit_flipping import SQUARE, BitFlippingEnv
+from rlher.envs.make import make_env
 
 
 def solve(env, observation) -> list[tuple]:

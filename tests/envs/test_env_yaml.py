@@ -11,9 +11,10 @@ from rlher.cli.commands.check import CheckConfig
 from rlher.config import store
 from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
-from rlher.envs import catalog, make_env
+from rlher.envs import catalog
 from rlher.envs.contract.checker import check_goal_env
 from rlher.envs.contract.probe import PROBED, probe
+from rlher.envs.make import make_env
 
 NAMES = [entry.name for entry in catalog.entries()]
 INSTALLED = [entry.name for entry in catalog.entries() if entry.installed]

@@ -7,7 +7,7 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.envs import make_env
+from rlher.envs.make import make_env
 from rlher.envs.registration import ensure_registered
 
 

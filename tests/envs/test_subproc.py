@@ -15,7 +15,8 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs import worker_process
 from rlher.envs.vec import make_goal_envs
-from rlher.training import messages, training_setup
+from rlher.training import training_setup
+from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from tests.conftest import TINY
 
 
@@ -193,7 +194,7 @@ def test_a_run_that_lost_a_worker_can_be_resumed(rlher, tmp_path):
     assert rlher(*TRAIN, failures, "n_envs=2", "total_timesteps=200").err.count("killed by SIGKILL") == 2
     done = rlher("train", "--resume", "logs/sac/FailingWorker-v0_1", "total_timesteps=400")
     assert done.code == 0, done.err
-    assert messages.episodes_not_repeatable() in done.err
+    assert NOT_REPEATABLE in done.err
     assert "Traceback" not in done.err
     assert json.loads((tmp_path / "logs/sac/FailingWorker-v0_1/result.json").read_text())["timesteps"] == 400
 

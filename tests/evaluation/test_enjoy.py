@@ -93,7 +93,7 @@ def test_the_outcome_has_a_colour_and_a_text() -> None:
 
 
 def goal_of(config: EnvConfig) -> list[str]:
-    from rlher.envs import make_env
+    from rlher.envs.make import make_env
 
     env = make_env(config)
     observation, _ = env.reset(seed=1)
@@ -300,7 +300,7 @@ def test_a_display_must_accept_connections(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """highway-env draws nothing with SDL_VIDEODRIVER=dummy, which is common on servers."""
-    from rlher.envs import make_env
+    from rlher.envs.make import make_env
     from rlher.envs.rendering import configure_offscreen
 
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")

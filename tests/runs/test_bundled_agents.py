@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rlher.core.errors import UserError
 from rlher.evaluation.agent import load_agent
-from rlher.runs import bundled_agents, lookup, model_file
+from rlher.runs import bundled_agents, lookup
 from rlher.runs.bundled_agents import UnknownAgent
 from tests.conftest import TINY
 
@@ -75,5 +76,5 @@ def test_a_policy_of_other_networks_is_refused(publish, tmp_path: Path):
     publish("mine", "algo=dqn", *BITS)
     config = tmp_path / "agents/mine/config.yaml"
     config.write_text(config.read_text().replace("- 16", "- 16\n  - 16"))
-    with pytest.raises(model_file.WrongModel):
+    with pytest.raises(UserError, match="its networks are others"):
         load_agent(lookup.find(str(config.parent), "logs"), "best", "cpu", deterministic=True, render_mode=None)

@@ -3,11 +3,12 @@
 import csv
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rlher.training.loggers import registry, service_writer
+from rlher.training.loggers import service_writer
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=120", "eval.freq=40")
@@ -46,8 +47,8 @@ created: list[RecordingService] = []
 def service(monkeypatch: pytest.MonkeyPatch) -> type[RecordingService]:
     """Replace wandb by a RecordingService."""
     created.clear()
-    monkeypatch.setattr(registry, "find_spec", lambda name: name)
-    monkeypatch.setattr(service_writer, "load_service", lambda name: RecordingService)
+    monkeypatch.setattr(service_writer, "find_spec", lambda name: name)
+    monkeypatch.setattr(service_writer, "import_module", lambda name: SimpleNamespace(WandbService=RecordingService))
     return RecordingService
 
 
@@ -111,7 +112,7 @@ def test_a_service_does_not_change_the_random_numbers(rlher, service, monkeypatc
 def test_a_service_that_is_not_installed_is_refused_before_the_run(
     rlher, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(registry, "find_spec", lambda module: None)
+    monkeypatch.setattr(service_writer, "find_spec", lambda module: None)
     done = rlher("train", *BITS, f"logger={name}")
     assert done.code == 2
     assert f"pip install 'rlher[{name}]'" in done.err

@@ -22,8 +22,8 @@ from same_run import differences
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoint_store, lookup, run_folder
-from rlher.training import best_model, messages, training_state
-from rlher.training.callbacks.checkpoint import CheckpointCallback
+from rlher.training import best_model, training_state
+from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 
@@ -572,7 +572,7 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
     monkeypatch.setattr(BitFlippingEnv, "reset", unseeded)
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-    assert messages.episodes_not_repeatable() in again.err
+    assert NOT_REPEATABLE in again.err
 
 
 def test_checkpoints_share_unchanged_files(rlher) -> None:

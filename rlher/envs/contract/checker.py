@@ -23,8 +23,6 @@ class CheckResult:
     """The result of the contract check.
 
     :param cfg: the config, its open properties filled in if the environment could be probed.
-    :param observation_space: of the environment.
-    :param action_space: of the environment.
     :param findings: in the order of the checks; never empty.
     """
 
@@ -42,7 +40,6 @@ class CheckResult:
 def check_goal_env(cfg: EnvConfig, seed: int = 0) -> CheckResult:
     """Check an environment against the contract, including the properties that its config declares.
 
-    :param cfg: the environment and its declared properties.
     :param seed: of the random episodes.
     :raises UserError: the environment does not exist, or cannot be made.
     :raises EnvironmentFault: its constructor raised.

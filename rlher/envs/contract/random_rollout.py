@@ -57,7 +57,6 @@ class Recording:
 def record_random_rollout(env: gym.Env, seed: int = 0) -> Recording:
     """Record random actions for half a second; up to 5 s if the time limit is unknown and not seen yet.
 
-    :param env: a goal environment whose observations match its observation space.
     :param seed: of the first reset and of the actions.
     """
     limit_known = env.spec is not None and env.spec.max_episode_steps is not None

@@ -25,18 +25,15 @@ from rlher.evaluation.agent import load_agent
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.sb3_model import normalization_scales, plain_model
 from rlher.evaluation.export.script import env_file_name, is_bundled, play_script, registering_modules, require_modules
-from rlher.evaluation.policy import make_policy
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, make_policy, play_episode
 from rlher.runs import lookup, run_folder
 from rlher.runs.model_file import NORMALIZER
 from rlher.runs.run_folder import Run, model_name
-from rlher.runs.untrusted import UntrustedFolder
 
 
 def export(config: ExportConfig) -> int:
     """Write the exported folder and print its path.
 
-    :return: exit code 0.
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run = lookup.find(config.run, config.logs)
@@ -60,7 +57,7 @@ def _default_folder(run: Run) -> Path:
     """Return the folder to write to without ``--output``."""
     folder = run.folder / "export"
     if links_outside(folder):
-        raise UntrustedFolder(folder, f"{folder} is a link to another folder; name a folder with --output.")
+        raise UserError(f"{folder} is a link to another folder; name a folder with --output.")
     return folder
 
 

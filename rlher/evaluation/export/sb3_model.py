@@ -21,7 +21,6 @@ from rlher.runs.run_folder import Run
 class PlainModel:
     """A model that needs nothing of rlher.
 
-    :param model: the model with the run's weights.
     :param policy: policy that its constructor was called with.
     :param arguments: keyword arguments that its constructor was called with.
     :param caveats: limitations, one sentence each.
@@ -37,7 +36,6 @@ def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | 
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
     :param which: model of the run, as :meth:`Run.choose_model` returns it.
-    :param venv: environment of the run.
     :param normalizer: receives the statistics; None if the run does not normalise.
     :raises UserError: there is no such model, or it is damaged.
     """

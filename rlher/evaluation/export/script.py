@@ -102,8 +102,6 @@ class WideGoals(gym.ObservationWrapper):
 def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
     """Return the script.
 
-    :param config: config of the run.
-    :param plain: model that the script builds.
     :param file: name of the model's zip beside the script.
     """
     env, source = config.env, SourceWriter()

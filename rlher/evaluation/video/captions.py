@@ -33,8 +33,6 @@ def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool,
 
     :param image: (height, width, 3), uint8.
     :param number: number of the episode, from 1.
-    :param episode: the episode so far.
-    :param is_over: whether it has ended.
     :param goal: texts about the goal, the most important first.
     :return: (height + :data:`HEIGHT`, width, 3), uint8.
     """

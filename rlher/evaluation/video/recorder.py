@@ -45,7 +45,6 @@ class VideoRecorder:
 
     If rendering fails it warns once and records nothing more. Made by :func:`record_video`.
 
-    :param episodes: number of episodes that will be played.
     :param stack: closes the video file, which is opened with the first frame.
     """
 
@@ -126,8 +125,6 @@ def record_video(
 
     :param path: file to write, .mp4 or .gif.
     :param env: environment with the render mode ``"rgb_array"``.
-    :param config: config of the environment.
-    :param episodes: number of episodes that will be played.
     :raises UserError: the file cannot be written.
     """
     with ExitStack() as stack:

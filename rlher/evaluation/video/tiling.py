@@ -21,11 +21,7 @@ BACKGROUND, GAP = 24, 4
 
 @dataclass(frozen=True)
 class Grid:
-    """Columns and rows of tiles.
-
-    :param columns: at least 1.
-    :param rows: at least 1.
-    """
+    """Columns and rows of tiles."""
 
     columns: int
     rows: int

@@ -25,10 +25,14 @@ from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import ReplayableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.runs import checkpoint_store
-from rlher.training import messages, random_state, training_state
+from rlher.training import random_state, training_state
 from rlher.training.best_model import BestModel
-from rlher.training.callbacks.evaluation import EvaluationCallback
-from rlher.training.divergence import all_finite
+from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
+
+NOT_REPEATABLE = (
+    "the environment does not repeat the running episodes from seed and actions, or lost a process; "
+    "they are truncated, and the run does not continue exactly as it would have without the interruption."
+)
 
 
 class CheckpointCallback(BaseCallback):
@@ -36,13 +40,8 @@ class CheckpointCallback(BaseCallback):
 
     Both happen at the start of a rollout: all updates of the steps so far are done, and no step has begun.
 
-    :param folder: the run's folder of checkpoints.
     :param config: how often; with ``every=None`` never.
-    :param envs: the training environments.
-    :param normalizer: their normaliser, if any.
     :param evaluations: the callback whose evaluations are part of a checkpoint.
-    :param best_model: part of a checkpoint, too.
-    :param stop: checked after each rollout.
     :param at_start: write a checkpoint before the first step, because the model of ``init_from`` may change later.
     """
 
@@ -137,7 +136,7 @@ class CheckpointCallback(BaseCallback):
         try:
             checkpoint_store.write(self._folder, self.model.num_timesteps, write_files)
         except OSError as error:
-            warn(messages.checkpoint_not_written(self.model.num_timesteps, error))
+            warn(f"no checkpoint at {self.model.num_timesteps:,} steps: {error}; earlier checkpoints are kept.")
         else:
             self._saved_step = self.model.num_timesteps
         self._saved_time = time.monotonic()
@@ -169,7 +168,8 @@ class CheckpointCallback(BaseCallback):
             self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
             self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
         except Exception as error:  # torch refuses a pickle with an exception of its own
-            raise UserError(messages.checkpoint_invalid(checkpoint, first_line(error))) from error
+            advice = "delete it to use the previous checkpoint"
+            raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         model._last_obs = {}  # else `learn` resets the environments, which changes the normaliser's statistics
         self._best_model.restore_from(checkpoint)
 
@@ -184,7 +184,7 @@ class CheckpointCallback(BaseCallback):
         observations: Any = self._envs.replay(list(actions))
         self._buffer.refresh_env()
         if not _equal(observations, expected):
-            warn(messages.episodes_not_repeatable())
+            warn(NOT_REPEATABLE)
             self._buffer.storage.truncate_running()
             random_state.restore(restored.generators, self.model)
             self._start_envs(restored.envs_number + 1)
@@ -201,7 +201,6 @@ class _Restored:
     """The part of a checkpoint that is needed when training starts.
 
     :param envs_number: as in :meth:`ReplayableVecEnv.rebuild`.
-    :param generators: states of the random number generators.
     :param episodes: actions since the barrier, and the observations after them; None: the checkpoint is a barrier.
     """
 

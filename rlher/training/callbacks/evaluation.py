@@ -4,10 +4,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch as th
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.core.errors import EnvironmentFault
 from rlher.evaluation.metrics import COLUMNS, METRICS, Summary
-from rlher.training.divergence import Diverged, all_finite
 
 
 class StopTraining(Exception):
@@ -80,10 +82,10 @@ class EvaluationCallback(BaseCallback):
     def evaluate(self) -> None:
         """Evaluate the model now and log the result.
 
-        :raises Diverged: a weight of the policy is not finite.
+        :raises EnvironmentFault: training diverged, that is, a weight of the policy is not finite.
         """
         if not all_finite(self.model):
-            raise Diverged(f"training diverged before step {self.model.num_timesteps:,}.")
+            raise EnvironmentFault(f"training diverged before step {self.model.num_timesteps:,}.")
         values = {
             **self._evaluate(),
             "timesteps": self.model.num_timesteps,
@@ -105,6 +107,11 @@ class EvaluationCallback(BaseCallback):
         self.logger.record("env/restarts", self.training_env.total_restarts)  # type: ignore[attr-defined]
         self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)  # type: ignore[attr-defined]
         self.logger.dump(self.model.num_timesteps)
+
+
+def all_finite(model: BaseAlgorithm) -> bool:
+    """Return whether every weight of the model's policy is finite; it is not after training diverged."""
+    return all(bool(th.isfinite(weights).all()) for weights in model.policy.parameters())
 
 
 def _rank(row: dict[str, Any]) -> tuple[float, float]:

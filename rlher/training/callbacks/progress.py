@@ -2,7 +2,6 @@
 
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,7 @@ class ProgressCallback(BaseCallback):
 
     Where stderr is not a terminal, print a line after each evaluation, and before the first one a line a minute.
 
-    :param total: steps of the run.
     :param evaluations: the callback whose evaluations to show; it comes before this one.
-    :param enabled: show anything at all.
     """
 
     def __init__(self, total: int, evaluations: EvaluationCallback, enabled: bool) -> None:
@@ -55,9 +52,7 @@ class ProgressCallback(BaseCallback):
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def _on_training_start(self) -> None:
@@ -84,7 +79,7 @@ class ProgressCallback(BaseCallback):
     def _print_speed(self, now: float) -> None:
         speed = (self.num_timesteps - self._first_step) / (now - self._started)
         minutes = (self._total - self.num_timesteps) / speed / 60
-        _print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {minutes:.0f} min left")
+        print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {minutes:.0f} min left", file=sys.stderr)
         self._line_time = now
 
     def _show_new_evaluation(self) -> None:
@@ -105,13 +100,9 @@ class ProgressCallback(BaseCallback):
             *([f"object moved {moved:4.0%}"] if (moved := episode_share(self.model, OBJECT_MOVED)) is not None else []),
             f"{row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
         ]
-        _print("  ".join(parts))
+        print("  ".join(parts), file=sys.stderr)
 
     def _training_success(self) -> str:
         """Return the success rate of the last 100 training episodes."""
         outcomes = self.model.ep_success_buffer
         return f"{np.mean(outcomes):.0%}" if outcomes else "–"
-
-
-def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # flushed, for a reader of a log file

@@ -10,8 +10,7 @@ from typing import Any
 from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, make_output_format
 
 from rlher.core.console import warn
-from rlher.core.errors import UserError
-from rlher.training import messages
+from rlher.core.errors import UserError, os_error_reason
 
 TIMESTEPS = "time/total_timesteps"
 
@@ -19,8 +18,6 @@ TIMESTEPS = "time/total_timesteps"
 def make_logger(folder: Path, tensorboard: bool, timesteps: int = 0) -> Logger:
     """Return the logger of a run.
 
-    :param folder: the run folder.
-    :param tensorboard: write event files for TensorBoard, too.
     :param timesteps: steps already done, if the run is resumed.
     :raises UserError: a file cannot be created.
     """
@@ -29,14 +26,14 @@ def make_logger(folder: Path, tensorboard: bool, timesteps: int = 0) -> Logger:
         if tensorboard:
             writers.append(NonFatalWriter(make_output_format("tensorboard", str(folder)), "the TensorBoard file"))
     except OSError as error:
-        raise UserError(messages.folder_not_writable(folder, error)) from error
+        advice = "free space or choose another folder with logs=…"
+        raise UserError(f"cannot write {folder}: {os_error_reason(error)}; {advice}") from error
     return Logger(str(folder), list(writers))
 
 
 class ContinuedCSV(CSVOutputFormat):
     """SB3's CSV file, which keeps the rows that are there already.
 
-    :param path: of the file.
     :param timesteps: rows of later steps are deleted, because these steps are done again.
     """
 
@@ -61,10 +58,7 @@ def _rows_until(path: Path, timesteps: int) -> tuple[list[str], list[list[str]]]
 
 
 class NonFatalWriter(KVWriter):
-    """A log writer that warns about its first OSError and ignores later ones.
-
-    :param name: of its file, in the message.
-    """
+    """A log writer that warns about its first OSError and ignores later ones."""
 
     def __init__(self, writer: KVWriter, name: str) -> None:
         self._writer, self._name, self._warned = writer, name, False
@@ -76,7 +70,7 @@ class NonFatalWriter(KVWriter):
             self._writer.write(key_values, key_excluded, step)
         except OSError as error:
             if not self._warned:
-                warn(messages.log_not_written(self._name, error))
+                warn(f"{self._name} cannot be written ({os_error_reason(error)}); the run continues without it.")
             self._warned = True
 
     def close(self) -> None:
