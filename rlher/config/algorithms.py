@@ -20,10 +20,16 @@ ConfigClass = TypeVar("ConfigClass", bound="type[OffPolicyConfig]")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An entry of ``ALGORITHMS``; see :func:`algorithm` for its other fields.
+    """An entry of ``ALGORITHMS``.
 
     :param config: dataclass of its config keys.
     :param description: one line for ``rlher list algos``: the first line of that dataclass's docstring.
+    :param ours: ``module:class`` of the model, with our update step if there is one.
+    :param sb3: ``module:class`` in Stable-Baselines3 or sb3-contrib.
+    :param actions: kind of its action space, ``"discrete"`` or ``"continuous"``.
+    :param target_network: attribute of the model that holds the target network of Q; None: it has none.
+    :param sb3_trains_on_dicts: whether the ``sb3`` class trains on dictionary observations; if not, ``engine=sb3`` uses
+        ``ours``.
     """
 
     config: "type[OffPolicyConfig]"
@@ -31,8 +37,8 @@ class Algorithm:
     ours: str
     sb3: str
     actions: str
-    target_network: str | None
-    sb3_trains_on_dicts: bool
+    target_network: str | None = "critic_target"
+    sb3_trains_on_dicts: bool = True
 
     def load(self, engine: str = "rlher") -> "type[OffPolicyAlgorithm]":
         """Import the class with the update step of ``"rlher"`` or ``"sb3"``."""
@@ -49,29 +55,16 @@ ALGORITHMS: dict[str, Algorithm] = {}
 """Every algorithm, by the name that ``algo=`` takes."""
 
 
-def algorithm(
-    name: str,
-    *,
-    ours: str,
-    sb3: str,
-    actions: str,
-    target_network: str | None = "critic_target",
-    sb3_trains_on_dicts: bool = True,
-) -> Callable[[ConfigClass], ConfigClass]:
+def algorithm(name: str, **entry: Any) -> Callable[[ConfigClass], ConfigClass]:
     """Register the decorated config dataclass, and with it an algorithm.
 
-    :param name: what ``algo=`` takes.
-    :param ours: ``module:class`` of the model, with our update step if there is one.
-    :param sb3: ``module:class`` in Stable-Baselines3 or sb3-contrib.
-    :param actions: kind of its action space, ``"discrete"`` or ``"continuous"``.
-    :param target_network: attribute of the model that holds the target network of Q; None: it has none.
-    :param sb3_trains_on_dicts: whether the ``sb3`` class trains on dictionary observations; if not, ``engine=sb3`` uses
-        ``ours``.
+    :param name: value of ``algo=``.
+    :param entry: the other fields of :class:`Algorithm`.
     """
 
     def register(config: ConfigClass) -> ConfigClass:
         description = (config.__doc__ or "").splitlines()[0].rstrip(".")
-        ALGORITHMS[name] = Algorithm(config, description, ours, sb3, actions, target_network, sb3_trains_on_dicts)
+        ALGORITHMS[name] = Algorithm(config, description, **entry)
         return config
 
     return register
