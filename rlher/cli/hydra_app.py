@@ -21,8 +21,8 @@ from rlher.config import store
 from rlher.config.key import to_object
 from rlher.core.console import command_line, redact, warn
 from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.signals import INTERRUPTED
 
-INTERRUPTED = 130  # 128 + SIGINT, as in shells
 PRINT_FLAGS = {"--cfg", "-c", "--info", "-i"}
 """Hydra's flags that print the config."""
 COMPOSE_ERRORS = (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)

@@ -16,8 +16,7 @@ from rlher.cli import completion
 from rlher.cli.commands import command_names, load_command
 from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
-
-INTERRUPTED = 130  # 128 + SIGINT, as in shells
+from rlher.core.signals import INTERRUPTED
 
 
 def main(argv: Sequence[str] | None = None) -> int:

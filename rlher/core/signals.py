@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C or SIGTERM: 128 + SIGINT, as in shells."""
+
 
 class StopRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from rlher.core.errors import EnvironmentFault
+from rlher.core.signals import INTERRUPTED
 
 
 class Status(str, Enum):
@@ -39,7 +40,7 @@ class RunResult:
     @property
     def exit_code(self) -> int:
         """Exit code of `rlher train`: 0, 130 after Ctrl-C or SIGTERM, else 1."""
-        return {Status.FINISHED: 0, Status.INTERRUPTED: 130}.get(self.status, EnvironmentFault.exit_code)
+        return {Status.FINISHED: 0, Status.INTERRUPTED: INTERRUPTED}.get(self.status, EnvironmentFault.exit_code)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""

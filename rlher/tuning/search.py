@@ -17,7 +17,7 @@ from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.signals import interrupt_on_sigterm
+from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
 from rlher.training.training_setup import prepare
 from rlher.tuning import recipe, search_space
 from rlher.tuning.launchers import Launcher, make_launcher
@@ -29,8 +29,6 @@ from rlher.tuning.study import counted_trials, open_study, requeue
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import WorkerSpec
-
-INTERRUPTED = 130
 
 
 def optimize(config: OptimizeConfig) -> int:
