@@ -15,7 +15,7 @@ from rlher.analysis.grouping import Group
 from rlher.core import stats
 from rlher.evaluation.metrics import STEPS_TO
 
-LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
 
 
@@ -109,7 +109,7 @@ def improvement_interval(probability: float, m: int, n: int, confidence: float =
     return lower(probability), 1 - lower(1 - probability)  # the variance is symmetric around 0.5
 
 
-def performance_profiles(groups: Iterable[Group], levels: Sequence[float] = LEVELS) -> pd.DataFrame:
+def performance_profiles(groups: Iterable[Group], levels: Sequence[float] = PROFILE_LEVELS) -> pd.DataFrame:
     """Return one row per group with enough seeds: the fraction of runs with a final success rate above each level."""
     rows = [
         (group.env, group.label, *stats.performance_profile(final_success_rates(group), levels))

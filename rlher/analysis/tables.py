@@ -133,5 +133,5 @@ IMPROVEMENTS: Columns = {
 PROFILES: Columns = {
     "env": itemgetter("env"),
     "agent": itemgetter("agent"),
-    **{f"{level:.0%}": _fraction(level) for level in comparison.LEVELS},
+    **{f"{level:.0%}": _fraction(level) for level in comparison.PROFILE_LEVELS},
 }

@@ -8,7 +8,7 @@ from rlher.config.key import experiment_key, machine_key, output_key, section
 
 @dataclass
 class RelayConfig:
-    """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): some training episodes first reach for the object."""
+    """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): training steps sometimes reach for the object."""
 
     enabled: bool = experiment_key(False, "add a goal for the hand's position and train both goals")
     hand: list[int] = experiment_key([], "indices [first, end) of the hand's position in `observation`", low=0)

@@ -83,7 +83,9 @@ class TrainConfig:
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
     recipe: str | None = output_key(
-        None, "tuned hyperparameters: a name in hyperparams/ or a YAML file; null: none; default: <algo>-<env>"
+        None,
+        "tuned hyperparameters: a name in hyperparams/ or a YAML file; null: none; default: <algo>-<env>",
+        ignored_by=["grouping", "recipe"],  # a resumed run keeps its config, so another recipe would have no effect
     )
     init_from: str | None = experiment_key(
         None, "run folder whose last model is the starting point", ignored_by=["recipe"]

@@ -50,7 +50,6 @@ def test_resume_may_change_length_and_output() -> None:
         "eval.final_episodes",
         "eval.keep_models",
         "checkpoint.minutes",
-        "recipe",
         "logs",
         "progress",
         "tensorboard",
