@@ -5,11 +5,12 @@ import shlex
 import time
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rlher.core.console import command_line, redact
-from rlher.training.loggers import registry, service_writer
+from rlher.training.loggers import service_writer
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=40", "eval.freq=40")
@@ -160,8 +161,8 @@ def test_message_of_a_failing_service_hides_the_password(rlher, monkeypatch: pyt
     def fail(*arguments: object) -> None:
         raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
 
-    monkeypatch.setattr(registry, "find_spec", lambda name: name)
-    monkeypatch.setattr(service_writer, "load_service", lambda name: fail)
+    monkeypatch.setattr(service_writer, "find_spec", lambda name: name)
+    monkeypatch.setattr(service_writer, "import_module", lambda name: SimpleNamespace(MlflowService=fail))
     done = rlher("train", *BITS, "logger=mlflow")
     assert done.code == 0
     assert "ConnectionError: API request to http://***@127.0.0.1:1/api failed with timeout" in done.err
