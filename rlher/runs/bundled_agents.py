@@ -5,7 +5,6 @@ from importlib import resources
 from pathlib import Path
 
 from rlher.core.errors import UserError, did_you_mean
-from rlher.runs import model_file
 from rlher.runs.run_folder import MODELS, Run
 
 FILES = ("config.yaml", "command.txt", "meta.json", "evaluations.csv", "result.json")
@@ -39,6 +38,8 @@ def publish(run: Run, destination: Path) -> None:
 
     :raises UserError: the run has no best model, or it cannot be read.
     """
+    from rlher.runs import model_file  # imports torch, which `rlher list agents` does not need
+
     destination.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(run.folder / name, destination / name)
