@@ -49,24 +49,24 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("word", SECRETS)
-def test_recorded_command_line_has_no_passwords(word: str) -> None:
-    kept = command_line(["rlher", "optimize", "--storage", word, "seed=3"])
-    assert not [part for part in ("SEC", "RET") if part in kept]
-    *before, shown, after = shlex.split(kept)
+def test_recorded_command_lines_have_no_passwords(word: str) -> None:
+    recorded = command_line(["rlher", "optimize", "--storage", word, "seed=3"])
+    assert not [part for part in ("SEC", "RET") if part in recorded]
+    *before, redacted, after = shlex.split(recorded)
     assert (before, after) == (["rlher", "optimize", "--storage"], "seed=3")
-    assert "***" in shown
-    assert redact(word) == redact(shown) == shown
+    assert "***" in redacted
+    assert redact(word) == redact(redacted) == redacted
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "redacted"),
     [
         ("cannot use postgresql://u:SECRET@h/db: refused", "cannot use postgresql://***@h/db: refused"),
         ("cannot use sqlite:///s.db?timeout=3", "cannot use sqlite:///s.db?***"),
     ],
 )
-def test_the_rest_of_a_message_stays(text: str, shown: str) -> None:
-    assert redact(text) == shown
+def test_the_rest_of_a_message_is_unchanged(text: str, redacted: str) -> None:
+    assert redact(text) == redacted
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_text_without_passwords_is_unchanged(text: str) -> None:
 @pytest.mark.parametrize("part", ["a.", "a://b:", "a://b:@ ", "?pass", "?pass=", "'a:b", "http://a:1"])
 @pytest.mark.parametrize("whole", ["{}", "@{}", "a://b:c@{}"])
 def test_long_texts_take_linear_time(part: str, whole: str) -> None:
-    began = time.perf_counter()
+    started = time.perf_counter()
     redact(whole.format(part * 50_000))
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - started < 5
 
 
-TYPED = [
-    # words, what the message must name
+ARGUMENTS = [
+    # arguments, text that the message must contain
     (("--storage", "postgresql:/user:SECRET@h/db"), "storage"),
     (("--storage", "user:SECRET@h/db"), "storage"),
     (("--storage", "SECRET"), "storage"),
@@ -116,9 +116,9 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "named"), TYPED, ids=[" ".join(words) for words, _ in TYPED])
-def test_message_of_a_mistake_hides_the_password(rlher, words: tuple[str, ...], named: str) -> None:
-    done = rlher("optimize", *BITS, *words)
+@pytest.mark.parametrize(("arguments", "named"), ARGUMENTS, ids=[" ".join(each) for each, _ in ARGUMENTS])
+def test_error_messages_hide_the_password(rlher, arguments: tuple[str, ...], named: str) -> None:
+    done = rlher("optimize", *BITS, *arguments)
     assert done.code == 2
     assert named in done.err
     assert "Traceback" not in done.err
@@ -132,12 +132,13 @@ def test_message_of_a_mistake_hides_the_password(rlher, words: tuple[str, ...], 
         ("storage='{}'", ("--info", "config")),
     ],
 )
-def test_printed_config_has_no_password(
+def test_printed_configs_have_no_password(
     rlher, monkeypatch: pytest.MonkeyPatch, word: str, flags: tuple[str, ...]
 ) -> None:
     address = "postgresql://user:SEC RET@host/db?sslpassword=SEC"
     monkeypatch.setenv("ADDRESS", address)
-    monkeypatch.setattr(logging.getLogger("hydra._internal.hydra"), "disabled", False)  # by another run in this process
+    # An earlier Hydra run in this process may have disabled it.
+    monkeypatch.setattr(logging.getLogger("hydra._internal.hydra"), "disabled", False)
     done = rlher("optimize", word.format(address), *flags)
     assert done.code == 0, done.err
     assert "postgresql://***@host/db?***" in done.out
@@ -145,7 +146,7 @@ def test_printed_config_has_no_password(
     assert not [part for part in ("SEC", "RET") if part in done.out + done.err]
 
 
-def test_files_of_a_study_hold_no_password(rlher, tmp_path: Path) -> None:
+def test_files_of_a_study_have_no_password(rlher, tmp_path: Path) -> None:
     address = "sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY"
     search = ("--n-trials", "1", "space=her", "rerun_best=1", "rerun_seeds=2", "n_seeds=1", "--workers", "1")
     done = rlher("optimize", *BITS, *search, "--no-progress", "--storage", address)
@@ -157,7 +158,7 @@ def test_files_of_a_study_hold_no_password(rlher, tmp_path: Path) -> None:
     assert not [path for path in files if b"SEC" in path.read_bytes() or b"RETY" in path.read_bytes()]
 
 
-def test_message_of_a_failing_service_hides_the_password(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_logging_service_hide_the_password(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
 

@@ -13,16 +13,16 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "command",
     [
         ("bench_train.py", "--only", "dqn", "--rounds", "1", "--capacity", "3000", "--eager"),
         ("bench_buffer.py", "--repeats", "2", "--capacities", "2000", "--skip-memory"),
         ("bench_checkpoint.py", "--transitions", "5000"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda command: command[0],
 )
-def test_a_benchmark_runs(words: tuple[str, ...], tmp_path: Path) -> None:
-    script, *options = words
+def test_a_benchmark_runs(command: tuple[str, ...], tmp_path: Path) -> None:
+    script, *options = command
     done = subprocess.run(
         [sys.executable, SCRIPTS / script, *options], capture_output=True, text=True, cwd=tmp_path, timeout=200
     )

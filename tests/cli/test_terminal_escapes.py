@@ -9,7 +9,7 @@ from tests.conftest import TINY, Make
 
 TITLE = "\x1b]0;PWN\x07\x1b[31m"
 BIDI = "\u202e\u2066"
-NASTY = f"Nasty{TITLE}\x9b31m{BIDI}\nrlher: all is well\r\x7f-v0"
+MALICIOUS_NAME = f"Malicious{TITLE}\x9b31m{BIDI}\nrlher: all is well\r\x7f-v0"
 
 
 def control_characters(text: str) -> str:
@@ -18,7 +18,7 @@ def control_characters(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         (TITLE, r"\x1b]0;PWN\x07\x1b[31m"),
         ("a\nb\tc\r", r"a\nb\tc\r"),
@@ -28,17 +28,17 @@ def control_characters(text: str) -> str:
         ("50 % → Übung, 目標 …", "50 % → Übung, 目標 …"),
     ],
 )
-def test_control_characters_are_escaped(text: str, shown: str, capsys: pytest.CaptureFixture) -> None:
-    assert escape_control(text) == shown
+def test_control_characters_are_escaped(text: str, escaped: str, capsys: pytest.CaptureFixture) -> None:
+    assert escape_control(text) == escaped
     warn(text)
-    assert capsys.readouterr().err == f"rlher: {shown}\n"
+    assert capsys.readouterr().err == f"rlher: {escaped}\n"
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex"])
 def test_compare_escapes_texts_of_a_run(rlher, make_run: Make, form: str) -> None:
     for seed in range(3):
-        make_run(f"sac/three_{seed}", seed, env={"id": NASTY})
-    make_run("sac/one", algo={"activation": NASTY}, env={"id": "Some-v0", "name": NASTY})
+        make_run(f"sac/three_{seed}", seed, env={"id": MALICIOUS_NAME})
+    make_run("sac/one", algo={"activation": MALICIOUS_NAME}, env={"id": "Some-v0", "name": MALICIOUS_NAME})
     done = rlher("compare", "--by", "algo.activation", "--format", form)
     assert done.code == 0, done.err
     assert "PWN" in done.out
@@ -48,8 +48,8 @@ def test_compare_escapes_texts_of_a_run(rlher, make_run: Make, form: str) -> Non
 
 
 def test_report_escapes_names_of_folders(rlher, make_run: Make) -> None:
-    make_run("sac/whole")
-    make_run(f"sac/{NASTY}").joinpath("evaluations.csv").unlink()
+    make_run("sac/complete")
+    make_run(f"sac/{MALICIOUS_NAME}").joinpath("evaluations.csv").unlink()
     done = rlher("report", "--output", "page.html")
     assert done.code == 0, done.err
     assert "PWN" in done.err
@@ -57,17 +57,9 @@ def test_report_escapes_names_of_folders(rlher, make_run: Make) -> None:
 
 
 def test_train_and_evaluate_escape_names_of_folders(rlher, tmp_path: Path) -> None:
-    logs = f"logs{NASTY}"
-    words = (
-        "algo=dqn",
-        "env=BitFlipping-v0",
-        "env.n_bits=4",
-        "recipe=null",
-        *TINY,
-        "total_timesteps=40",
-        "eval.freq=40",
-    )
-    done = rlher("train", *words, "--logs", logs)
+    logs = f"logs{MALICIOUS_NAME}"
+    bits = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null")
+    done = rlher("train", *bits, *TINY, "total_timesteps=40", "eval.freq=40", "--logs", logs)
     assert done.code == 0, done.err
     evaluated = rlher("evaluate", str(next(tmp_path.glob("*/dqn/*"))), "--episodes", "1")
     assert evaluated.code == 0, evaluated.err
@@ -76,9 +68,11 @@ def test_train_and_evaluate_escape_names_of_folders(rlher, tmp_path: Path) -> No
         assert not control_characters(printed)
 
 
-@pytest.mark.parametrize("words", [("train", "env=any", f"env.id='{NASTY}'"), ("evaluate", NASTY), (NASTY,)])
-def test_error_messages_are_escaped(rlher, words: tuple[str, ...]) -> None:
-    done = rlher(*words)
+@pytest.mark.parametrize(
+    "command", [("train", "env=any", f"env.id='{MALICIOUS_NAME}'"), ("evaluate", MALICIOUS_NAME), (MALICIOUS_NAME,)]
+)
+def test_error_messages_are_escaped(rlher, command: tuple[str, ...]) -> None:
+    done = rlher(*command)
     assert done.code == 2
     assert "PWN" in done.err
     assert not control_characters(done.err)

@@ -27,8 +27,8 @@ for folder, zip_file in zip(sys.argv[1::2], sys.argv[2::2]):
     sys.path.insert(0, folder)
     played = runpy.run_path(folder + "/play.py")
     loaded = type(played["model"]).load(folder + "/" + zip_file)
-    with np.load(folder + "/seen.npz") as seen:
-        rows = [{key: seen[key][row] for key in seen} for row in range(len(seen["observation"]))]
+    with np.load(folder + "/observations.npz") as stored:
+        rows = [{key: stored[key][row] for key in stored} for row in range(len(stored["observation"]))]
     prepare = played.get("normalised", lambda obs: obs)
     for model in (played["model"], loaded):
         print(json.dumps([np.asarray(model.predict(prepare(row), deterministic=True)[0]).tolist() for row in rows]))
@@ -56,7 +56,7 @@ def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 2
 
     :return: for each agent, the script's output and the model's number of steps.
     """
-    wanted = [_actions_with_rlher(run, folder, rows) for run, folder in agents]
+    expected = [_actions_with_rlher(run, folder, rows) for run, folder in agents]
     stub = Path("hidden/rlher").absolute()
     stub.mkdir(parents=True)
     (stub / "__init__.py").write_text("raise ImportError('rlher is not installed here')\n")
@@ -65,23 +65,23 @@ def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 2
     environment = {**os.environ, "PYTHONPATH": str(stub.parent)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
     assert done.returncode == 0, done.stderr
-    lines, said = iter(done.stdout.splitlines()), []
-    for (run, _), actions in zip(agents, wanted, strict=True):
+    lines, results = iter(done.stdout.splitlines()), []
+    for (run, _), actions in zip(agents, expected, strict=True):
         played, built, loaded, steps = next(lines), *(json.loads(next(lines)) for _ in range(3))
         np.testing.assert_allclose(built, actions, atol=1e-5, err_msg=str(run))
         np.testing.assert_allclose(loaded, actions, atol=1e-5, err_msg=str(run))
         assert len({json.dumps(action) for action in built}) > 1, "a constant policy would prove nothing"
-        said.append((played, steps))
-    return said
+        results.append((played, steps))
+    return results
 
 
 def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     agent = load_agent(lookup.find(str(run), "logs"), "best", "cpu", True, None)
     space = agent.env.observation_space
     space.seed(0)
-    drawn = [space.sample() for _ in range(rows)]
-    observations = {key: np.stack([row[key] for row in drawn]).clip(-3, 3) for key in space.spaces}
-    np.savez(folder / "seen.npz", **observations)
+    samples = [space.sample() for _ in range(rows)]
+    observations = {key: np.stack([row[key] for row in samples]).clip(-3, 3) for key in space.spaces}
+    np.savez(folder / "observations.npz", **observations)
     return [agent.policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
 
 
@@ -134,7 +134,7 @@ def test_registered_environments_are_made_with_the_same_options(rlher, algo: str
     assert "rlher" not in requirements
 
 
-MINE = """
+USER_MODULE = """
 import gymnasium as gym
 import numpy as np
 from rlher.envs.goal_wrapper import GoalEnvWrapper
@@ -152,12 +152,12 @@ gym.register(id="ExportedCar-v0", entry_point=make, max_episode_steps=9)
 
 
 def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) -> None:
-    (tmp_path / "exported_car.py").write_text(MINE)
+    (tmp_path / "exported_car.py").write_text(USER_MODULE)
     words = ("algo=sac", "env=ExportedCar-v0", "env.modules=[exported_car]", *TINY, "total_timesteps=60")
     _, folder = exported(rlher, *words)
     card = (folder / "README.md").read_text()
-    assert "`exported_car` registers the environment and is not part of this folder" in card
-    assert "playing it needs rlher" in card
+    assert "`exported_car`" in card
+    assert "`GoalEnvWrapper`" in card
     assert "import exported_car" in (folder / "play.py").read_text()
 
 
@@ -186,7 +186,7 @@ def test_the_card_has_the_measured_numbers(rlher) -> None:
 
     other = rlher("export", str(run), "--checkpoint", "50", "--output", "other")
     assert other.code == 0, other.err
-    assert "evaluating the model in 4 episodes" in other.err, "the run itself did not"
+    assert "4 episodes" in other.err, "it is evaluated now, because the run has no final evaluation of it"
     assert "trained for 50 environment steps" in Path("other/README.md").read_text()
 
 
@@ -195,10 +195,10 @@ def test_the_script_has_the_constructor_arguments_of_the_run(rlher) -> None:
     _, folder = exported(rlher, *words, "algo.kwargs.policy_kwargs={use_expln: true}")
     tree = ast.parse((folder / "play.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "SAC"]
-    said = {keyword.arg: ast.unparse(keyword.value) for keyword in calls[0].keywords}
-    assert said["ent_coef"] == "'auto_0.3'"
-    assert said["batch_size"] == "16"
-    assert said["policy_kwargs"] == "dict(net_arch=[16], n_critics=2, activation_fn=Tanh, use_expln=True)"
+    arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in calls[0].keywords}
+    assert arguments["ent_coef"] == "'auto_0.3'"
+    assert arguments["batch_size"] == "16"
+    assert arguments["policy_kwargs"] == "dict(net_arch=[16], n_critics=2, activation_fn=Tanh, use_expln=True)"
 
 
 def test_hostile_files_are_reported(rlher, tmp_path: Path) -> None:
@@ -208,32 +208,32 @@ def test_hostile_files_are_reported(rlher, tmp_path: Path) -> None:
     run, _ = exported(rlher, "algo=dqn", *BITS)
     good = (run / "best_model.zip").read_bytes()
 
-    class Bomb:
+    class WritesFile:
         def __reduce__(self):
             return Path.touch, (tmp_path / "hacked",)
 
-    def refused(message: str) -> None:
-        done = rlher("export", str(run), "--output", "again")
+    def require_refused(file: str) -> None:
+        done = rlher("export", str(run), "--output", "refused")
         assert done.code == 2
-        assert message in done.err
+        assert file in done.err
         assert "Traceback" not in done.err
-        assert not list(Path("again").glob("*.zip"))
+        assert not list(Path("refused").glob("*.zip"))
 
     (run / "best_model.zip").write_bytes(good[:300])
-    refused("damaged")
+    require_refused("best_model.zip")
     with zipfile.ZipFile(run / "best_model.zip", "w") as archive:
-        archive.writestr("data", pickle.dumps(Bomb()))
-        archive.writestr("policy.pth", pickle.dumps(Bomb()))
-    refused("best_model.zip")
+        archive.writestr("data", pickle.dumps(WritesFile()))
+        archive.writestr("policy.pth", pickle.dumps(WritesFile()))
+    require_refused("best_model.zip")
     assert not (tmp_path / "hacked").exists()
     (run / "best_model.zip").write_bytes(good)
     (run / "meta.json").write_text("{}")
-    refused("meta.json")
+    require_refused("meta.json")
 
 
 def test_a_folder_that_cannot_be_written_is_reported(rlher, tmp_path: Path) -> None:
     run, _ = exported(rlher, "algo=dqn", *BITS)
-    (tmp_path / "file").write_text("")
-    done = rlher("export", str(run), "--output", "file")
+    (tmp_path / "occupied").write_text("")
+    done = rlher("export", str(run), "--output", "occupied")
     assert done.code == 2
-    assert "cannot write file" in done.err
+    assert "occupied" in done.err

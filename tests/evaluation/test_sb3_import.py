@@ -20,20 +20,20 @@ from tests.conftest import TINY, Outcome
 BITS = "env=BitFlipping-v0"
 
 
-def bits(**kwargs: bool) -> DummyVecEnv:
+def bit_flipping(**kwargs: bool) -> DummyVecEnv:
     ensure_registered("BitFlipping-v0", [])
     return DummyVecEnv([lambda: gym.make("BitFlipping-v0", n_bits=15, **kwargs)])
 
 
-def trained(kind: type, env: VecEnv):
+def trained(algorithm: type, env: VecEnv):
     small = {"buffer_size": 1000, "learning_starts": 20, "policy_kwargs": {"net_arch": [16]}}
-    return kind("MultiInputPolicy", env, replay_buffer_class=HerReplayBuffer, **small).learn(60)
+    return algorithm("MultiInputPolicy", env, replay_buffer_class=HerReplayBuffer, **small).learn(60)
 
 
 @pytest.fixture
 def zoo(tmp_path: Path) -> Path:
     """A folder of RL Zoo: a model trained by plain SB3, with its normaliser in a subfolder."""
-    env = VecNormalize(bits(continuous=True), norm_reward=False)
+    env = VecNormalize(bit_flipping(continuous=True), norm_reward=False)
     folder = tmp_path / "zoo/sac/BitFlipping-v0_1"
     (folder / "BitFlipping-v0").mkdir(parents=True)
     trained(SAC, env).save(folder / "BitFlipping-v0.zip")
@@ -42,7 +42,7 @@ def zoo(tmp_path: Path) -> Path:
 
 
 def test_a_trusted_model_acts_as_it_does_in_plain_sb3(zoo: Path, rlher: Callable[..., Outcome]) -> None:
-    env = VecNormalize.load(str(zoo.parent / "BitFlipping-v0/vecnormalize.pkl"), bits(continuous=True))
+    env = VecNormalize.load(str(zoo.parent / "BitFlipping-v0/vecnormalize.pkl"), bit_flipping(continuous=True))
     model = SAC.load(zoo, env=env, device="cpu")
     single = env.venv.envs[0]
 
@@ -53,15 +53,16 @@ def test_a_trusted_model_acts_as_it_does_in_plain_sb3(zoo: Path, rlher: Callable
     words = (BITS, "env.n_bits=15", "env.continuous=true", "--trust-pickle", "--seed", "0", "--json")
     code, out, err = rlher("evaluate", str(zoo), *words, "--episodes", "8")
     assert code == 0, err
-    found = json.loads(out)
-    assert found["model"] == str(zoo)
-    assert found["mean_reward"] == expected["mean_reward"]
-    assert found["success_rate"] == expected["success_rate"]
-    assert "vecnormalize.pkl: any code in it runs now" in err
+    summary = json.loads(out)
+    assert summary["model"] == str(zoo)
+    assert summary["mean_reward"] == expected["mean_reward"]
+    assert summary["success_rate"] == expected["success_rate"]
+    assert "warning" in err
+    assert "vecnormalize.pkl" in err
 
 
 def test_a_trusted_model_can_be_watched(tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
-    trained(DQN, bits()).save(tmp_path / "dqn.zip")
+    trained(DQN, bit_flipping()).save(tmp_path / "dqn.zip")
     code, out, err = rlher("enjoy", "dqn.zip", BITS, "env.n_bits=15", "--trust-pickle", "--episodes", "2")
     assert code == 0, err
     assert out.count("steps") == 2
@@ -91,43 +92,43 @@ def make_malicious(path: Path, hacked: Path) -> Path:
 def test_nothing_is_unpickled_without_the_flag(zoo: Path, tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
     hacked = tmp_path / "hacked"
     make_malicious(zoo, hacked)
-    for verb in ("evaluate", "enjoy"):
-        code, _, err = rlher(verb, str(zoo), BITS)
+    for command in ("evaluate", "enjoy"):
+        code, _, err = rlher(command, str(zoo), BITS)
         assert code == 2
         assert "--trust-pickle" in err
     assert not hacked.exists()
     code, _, err = rlher("evaluate", str(zoo), BITS, "env.n_bits=15", "env.continuous=true", "--trust-pickle")
     assert code == 2, "it holds no policy"
     assert hacked.exists(), "unpickling this file runs code"
-    assert err.index("any code in it runs now") < err.index("cannot be used")
+    assert err.startswith("warning"), "before anything is unpickled"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "named"),
     [
         ((), "env=<id>"),
-        ((BITS, "env.n_bits=6", "env.continuous=true"), "Observation spaces do not match"),
-        ((BITS, "env.n_bits=15"), "Action spaces do not match"),
+        ((BITS, "env.n_bits=6", "env.continuous=true"), "Observation"),
+        ((BITS, "env.n_bits=15"), "Action"),
     ],
 )
 def test_the_environment_must_fit_the_model(
-    zoo: Path, rlher: Callable[..., Outcome], words: tuple[str, ...], said: str
+    zoo: Path, rlher: Callable[..., Outcome], words: tuple[str, ...], named: str
 ) -> None:
     (zoo.parent / "BitFlipping-v0/vecnormalize.pkl").unlink()
     code, _, err = rlher("evaluate", str(zoo), *words, "--trust-pickle")
     assert code == 2
-    assert said in err
+    assert named in err
 
 
 def test_files_without_a_usable_model_are_named(tmp_path: Path, rlher: Callable[..., Outcome]) -> None:
-    PPO("MultiInputPolicy", bits()).save(tmp_path / "ppo.zip")
-    (tmp_path / "text.zip").write_text("no zip")
+    PPO("MultiInputPolicy", bit_flipping()).save(tmp_path / "ppo.zip")
+    (tmp_path / "text.zip").write_text("not a zip file")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("data", "[]")
     with zipfile.ZipFile(tmp_path / "damaged.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("data", "[]" * 1000)
-    whole = (tmp_path / "damaged.zip").read_bytes()
-    (tmp_path / "damaged.zip").write_bytes(whole[:34] + b"\xff" * 9 + whole[43:])
+    content = (tmp_path / "damaged.zip").read_bytes()
+    (tmp_path / "damaged.zip").write_bytes(content[:34] + b"\xff" * 9 + content[43:])
     for name in ("damaged.zip", "ppo.zip", "text.zip", "other.zip", "none.zip"):
         code, _, err = rlher("evaluate", name, BITS, "--trust-pickle")
         assert code == 2
@@ -140,7 +141,7 @@ def test_a_model_of_a_run_needs_no_trust_flag(rlher: Callable[..., Outcome]) -> 
     run = "logs/dqn/BitFlipping-v0_1"
     code, _, err = rlher("evaluate", f"{run}/best_model.zip")
     assert code == 2
-    assert f"is a model of the run {run}; use run={run} checkpoint=best" in err
+    assert f"run={run} checkpoint=best" in err
     assert rlher("evaluate", run, "--checkpoint", "best", "--episodes", "2").code == 0
     code, _, err = rlher("evaluate", run, BITS)
     assert code == 2

@@ -1,0 +1,153 @@
+"""Rendering on machines without a display or OpenGL, and environments that cannot be rendered."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlher.cli.main import main
+from rlher.config.environment import EnvConfig
+from rlher.envs.make import make_env
+from rlher.envs.rendering import configure_offscreen, has_display
+from rlher.evaluation.rollout import play_episodes
+from rlher.evaluation.video.recorder import VideoOptions, record_video
+from tests.conftest import TINY
+from tests.support.video import is_blank, read_frames
+
+
+def test_a_display_must_accept_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Terminal multiplexers keep the DISPLAY of an ended login, with which MuJoCo's window would abort the process."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    monkeypatch.setenv("DISPLAY", ":7777")
+    assert not has_display()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "wayland-0"))
+        server.listen()
+        assert has_display()
+    assert not has_display()
+    monkeypatch.delenv("WAYLAND_DISPLAY")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        monkeypatch.setenv("DISPLAY", f"127.0.0.1:{server.getsockname()[1] - 6000}.0")
+        assert has_display()
+
+
+def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """highway-env draws nothing with SDL_VIDEODRIVER=dummy, which is common on servers."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    configure_offscreen()
+    config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
+    env = make_env(config, render_mode="rgb_array")
+    with record_video(tmp_path / "video.mp4", env, config, 1, VideoOptions(captions=False)) as recorder:
+        list(play_episodes(env, lambda observation: np.zeros(2), 1, seed=0, on_step=recorder))
+    env.close()
+    assert not any(map(is_blank, read_frames(tmp_path / "video.mp4")))
+
+
+WITHOUT_RENDER_MODE = """
+import gymnasium as gym
+import numpy as np
+
+class NoRenderMode(gym.Env):
+    action_space = gym.spaces.Box(-1, 1, (1,), dtype=np.float32)
+    observation_space = gym.spaces.Dict(
+        {key: gym.spaces.Box(-9, 9, (1,), dtype=np.float32) for key in ("observation", "achieved_goal", "desired_goal")}
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position, self.goal = np.zeros(1, np.float32), self.np_random.uniform(-3, 3, 1).astype(np.float32)
+        return self.observe(), {}
+
+    def step(self, action):
+        self.position = np.clip(self.position + action, -9, 9).astype(np.float32)
+        reward = float(self.compute_reward(self.position, self.goal, {}))
+        return self.observe(), reward, False, False, {"is_success": reward == 0}
+
+    def observe(self):
+        return {"observation": self.position, "achieved_goal": self.position, "desired_goal": self.goal}
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(np.abs(achieved_goal - desired_goal).sum(axis=-1) > 0.5).astype(np.float32)
+
+gym.register("NoRenderMode-v0", NoRenderMode, max_episode_steps=10)
+"""
+
+
+def test_an_environment_that_cannot_be_rendered_is_reported(rlher, tmp_path: Path) -> None:
+    (tmp_path / "no_render_mode.py").write_text(WITHOUT_RENDER_MODE)
+    tiny = (*TINY, "total_timesteps=60", "eval.freq=20")
+    done = rlher("train", "algo=sac", "env=NoRenderMode-v0", "env.modules=[no_render_mode]", *tiny, "record=true")
+    assert done.code == 0, done.err
+    assert done.err.count("'rgb_array'") == 1, "one warning, and the run continues"
+    played = rlher("enjoy", "--episodes", "1")
+    assert "'rgb_array'" in played.err
+    assert "Warning" not in played.err
+    assert played.out.startswith("episode 1:")
+    assert played.code == 0
+    assert rlher("enjoy", "--episodes", "1", "--video", "a.gif").code == 1
+
+
+@pytest.fixture(scope="module")
+def reach(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 60 steps on FetchReach, which MuJoCo renders."""
+    logs = tmp_path_factory.mktemp("reach") / "logs"
+    tiny = (*TINY, "total_timesteps=60", "eval.freq=1000", "env.max_episode_steps=5")
+    assert main(["train", "algo=ddpg", "env=FetchReach-v4", "recipe=null", *tiny, f"logs={logs}"]) == 0
+    return logs / "ddpg/FetchReach-v4_1"
+
+
+def run_command(name: str, run: Path, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """Play an episode of a run's agent in a new process, in which MuJoCo was not imported yet."""
+    inherited = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
+    command = [sys.executable, "-m", "rlher.cli.main", name, str(run), "--episodes", "1", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**inherited, **environment}, cwd=folder)
+
+
+@pytest.fixture
+def no_opengl(tmp_path: Path) -> str:
+    """Return a PYTHONPATH on which OpenGL cannot be loaded."""
+    (tmp_path / "OpenGL").mkdir()
+    (tmp_path / "OpenGL/__init__.py").write_text("raise ImportError('libEGL.so.1: cannot open shared object file')\n")
+    return os.pathsep.join([str(tmp_path), *sys.path])
+
+
+@pytest.mark.parametrize("requested", ["", "egl"])
+def test_a_machine_without_opengl_names_the_packages_to_install(
+    reach: Path, tmp_path: Path, no_opengl: str, requested: str
+) -> None:
+    done = run_command("enjoy", reach, tmp_path, "--video", "video.mp4", PYTHONPATH=no_opengl, MUJOCO_GL=requested)
+    assert done.returncode == 1
+    assert done.stdout.startswith("episode 1:")
+    assert "cannot open shared object file" in done.stderr
+    assert "apt-get install libegl1" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "video.mp4").exists()
+
+
+def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(
+    reach: Path, tmp_path: Path, no_opengl: str
+) -> None:
+    done = run_command("evaluate", reach, tmp_path, PYTHONPATH=no_opengl, MUJOCO_GL="egl")
+    assert done.returncode == 2
+    assert "MUJOCO_GL=egl" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_mujoco_uses_a_renderer_that_works(reach: Path, tmp_path: Path) -> None:
+    """MUJOCO_GL may name a backend that is not installed."""
+    done = run_command("enjoy", reach, tmp_path, "--video", "video.mp4", "--no-captions", MUJOCO_GL="nonsense")
+    if "apt-get install" in done.stderr:
+        pytest.skip("no OpenGL on this machine")
+    assert done.returncode == 0, done.stderr
+    assert "MUJOCO_GL=nonsense" in done.stderr
+    frames = read_frames(tmp_path / "video.mp4")
+    assert frames[0].shape == (480, 480, 3)
+    assert not any(map(is_blank, frames))

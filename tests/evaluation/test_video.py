@@ -1,0 +1,142 @@
+"""Videos: grids of episodes, frames and pages, and the clips of a training run."""
+
+import csv
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+
+from rlher.config.environment import EnvConfig
+from rlher.core.rng import preserve_rng_state
+from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.evaluation.rollout import play_episodes
+from rlher.evaluation.video import tiling
+from rlher.evaluation.video.recorder import VideoOptions, record_video
+from rlher.evaluation.video.tiling import EpisodeFrames, Grid
+from tests.evaluation.conftest import BITS
+from tests.support.video import is_blank, read_frames
+
+
+def test_a_grid_is_parsed_or_chosen() -> None:
+    assert tiling.parse_grid("auto") is None
+    assert tiling.parse_grid("3x2") == tiling.parse_grid("3×2") == Grid(3, 2)
+    assert tiling.best_grid(6, 480, 520) == Grid(3, 2)
+    assert tiling.best_grid(1, 480, 520) == Grid(1, 1)
+    assert tiling.best_grid(5, 3000, 100) == Grid(1, 5)
+    assert tiling.best_grid(3, 600, 340) == Grid(3, 1), "no empty cell if the tiles already have their full size"
+    assert tiling.best_grid(500, 480, 520) == tiling.best_grid(tiling.MAX_TILES, 480, 520) == Grid(5, 2)
+
+
+def test_tiles_are_in_order_and_keep_their_last_frame() -> None:
+    episodes = []
+    for colour, length in ((60, 2), (120, 4), (180, 1)):
+        frames = EpisodeFrames()
+        for step in range(length):
+            frames.append(np.full((5, 7, 3), colour + step, dtype=np.uint8))
+        episodes.append(frames)
+    tiled = list(tiling.tiled(episodes, Grid(2, 2)))
+    assert len(tiled) == 4
+    gap = tiling.GAP
+    assert tiled[0].shape == (10 + gap, 14 + gap, 3)
+    assert [int(frame[0, 0, 0]) for frame in tiled] == [60, 61, 61, 61]
+    assert [int(frame[4, 7 + gap, 0]) for frame in tiled] == [120, 121, 122, 123]
+    assert [int(frame[5 + gap, 6, 0]) for frame in tiled] == [180] * 4
+    assert (tiled[-1][5 + gap :, 7 + gap :] == tiling.BACKGROUND).all(), "the fourth cell is empty"
+
+
+class ThreeSteps:
+    """An environment of three steps per episode; the brightness of its tall image encodes seed and step."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        goal = gym.spaces.Box(-9, 9, (1,), dtype=np.float32)
+        self.observation_space = gym.spaces.Dict(observation=goal, achieved_goal=goal, desired_goal=goal)
+
+    def reset(self, *, seed=None, options=None):
+        self.seed, self.steps = seed, 0
+        return self._observation(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self._observation(), -1.0, False, self.steps == 3, {"is_success": False}
+
+    def _observation(self) -> dict:
+        return dict.fromkeys(("observation", "achieved_goal", "desired_goal"), np.zeros(1, dtype=np.float32))
+
+    def render(self) -> np.ndarray:
+        return np.full((2000, 600, 3), 40 * self.seed + 10 * self.steps, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> None:
+    path, env = tmp_path / f"video{suffix}", ThreeSteps()
+    options = VideoOptions(Grid(2, 1), width=305, captions=False)
+    with record_video(path, env, EnvConfig(), 3, options) as recorder:
+        assert len(list(play_episodes(env, lambda observation: np.zeros(1), 3, seed=1, on_step=recorder))) == 3
+    frames = read_frames(path)
+    assert len(frames) == 2 * (4 + 15), "two pages of four frames, the last one shown for 1.5 s"
+    assert frames[0].shape == (502, 304, 3), "at most 305 wide; even sides, for H.264"
+    right = frames[0].shape[1] - 20
+    assert frames[0][100, 100].mean() == pytest.approx(40, abs=4), "the first episode"
+    assert frames[0][100, right].mean() == pytest.approx(80, abs=4), "the second beside it"
+    assert frames[-1][100, 100].mean() == pytest.approx(150, abs=4), "the last frame of the third, on the next page"
+    assert frames[-1][100, right].mean() == pytest.approx(tiling.BACKGROUND, abs=4)
+
+
+def test_a_failed_rendering_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    env = ThreeSteps()
+    env.render = lambda: 1 / 0
+    with record_video(tmp_path / "video.mp4", env, EnvConfig(), 2) as recorder:
+        assert len(list(play_episodes(env, lambda observation: np.zeros(1), 2, seed=1, on_step=recorder))) == 2
+    assert recorder.failed
+    assert capsys.readouterr().err.count("ZeroDivisionError") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_clips_of_new_best_models_do_not_change_the_training(rlher, run: Path, tmp_path: Path) -> None:
+    assert rlher("train", *BITS, "total_timesteps=120", "eval.freq=40").code == 0
+    without_clips, with_clips = (
+        [
+            {key: value for key, value in row.items() if key != "wall_seconds"}
+            for row in csv.DictReader((folder / "evaluations.csv").open())
+        ]
+        for folder in (tmp_path / "logs/dqn/BitFlipping-v0_1", run)
+    )
+    assert without_clips == with_clips
+    best, clips = (-1.0, 0.0), []
+    for row in without_clips:
+        rank = float(row["success_rate"]), float(row["mean_reward"])
+        if rank > best:
+            best, clips = rank, [*clips, f"{row['timesteps']}.mp4"]
+    assert sorted(path.name for path in (run / "clips").iterdir()) == sorted(clips)
+    assert not any(map(is_blank, read_frames(run / "clips" / clips[0])))
+
+
+def test_recording_does_not_change_the_random_numbers() -> None:
+    """Environments and policies may draw from the global generators."""
+
+    def draw() -> tuple[float, float, float]:
+        return random.random(), float(np.random.rand()), float(th.rand(1))
+
+    for seed in (random.seed, np.random.seed, th.manual_seed):
+        seed(3)
+    expected = draw()
+    for seed in (random.seed, np.random.seed, th.manual_seed):
+        seed(3)
+    with suppress(ZeroDivisionError), preserve_rng_state():
+        draw()
+        raise ZeroDivisionError
+    assert draw() == expected
+
+
+def test_a_renderer_that_fails_ends_the_clips_and_not_the_run(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BitFlippingEnv, "render", lambda self: 1 / 0)
+    done = rlher("train", *BITS, "total_timesteps=120", "eval.freq=20", "record=true")
+    assert done.code == 0, done.err
+    assert done.err.count("ZeroDivisionError") == 1
+    assert not list(Path("logs/dqn/BitFlipping-v0_1").glob("clips/*"))
