@@ -2,18 +2,26 @@
 # Train the runs of the README's table, two at a time, with three seeds each by default; copy their small files to
 # logs/benchmark/.
 #   scripts/reproduce_benchmark.sh [folder] [jobs] [pattern of names]
+# Finished runs are skipped and killed ones resumed, so call it again with the same folder to continue.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 into=${1:-logs/benchmark}
 jobs=${2:-2}
 pattern=${3:-.}
-logs=$(mktemp -d)
+logs=logs/reproduce/$(basename "$into")
+mkdir -p "$logs"
 export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 
 # name | overrides | seeds, if not 0 1 2
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
+push-relay-ddpg|algo=ddpg env=FetchPush-v4|0 1 2 3 4
+pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0 1 2 3 4
+umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0 1 2 3 4
+medium-td3|algo=td3 env=PointMaze_Medium-v3
+panda-reach-ddpg|algo=ddpg env=PandaReach-v3
+panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3
 reach-ddpg|algo=ddpg env=FetchReach-v4
 reach-sac|algo=sac env=FetchReach-v4
 reach-td3|algo=td3 env=FetchReach-v4
@@ -41,13 +49,22 @@ RUNS
 
 # Train one run and copy its files, except the large ones: models, TensorBoard and SB3's log.
 one() {
-    name=$1 seed=$2 overrides=$3
+    name=$1 seed=$2 overrides=$3 kept=$4/$1/seed$2
     folder=$RLHER_BENCHMARK_LOGS/$name-$seed
+    if grep -qs '"status": "finished"' "$kept/result.json"; then
+        echo "$name seed $seed: finished before"
+        return
+    fi
+    run=$(find "$folder" -name config.yaml -printf '%h' -quit 2> /dev/null || true)
     # shellcheck disable=SC2086 # the overrides are words
-    .venv/bin/rlher train $overrides seed="$seed" threads=1 tensorboard=false --logs "$folder" > "$folder.log" 2>&1
-    mkdir -p "$4/$name/seed$seed"
-    cp "$folder"/*/*/{config.yaml,command.txt,meta.json,evaluations.csv,result.json} "$4/$name/seed$seed/"
-    echo "$name seed $seed: $(tail -n 1 "$4/$name/seed$seed/evaluations.csv")"
+    if [ -n "$run" ]; then
+        .venv/bin/rlher train --resume "$run" >> "$folder.log" 2>&1
+    else
+        .venv/bin/rlher train $overrides seed="$seed" threads=1 tensorboard=false --logs "$folder" > "$folder.log" 2>&1
+    fi || { echo "$name seed $seed: not finished, see $folder.log"; return; }
+    mkdir -p "$kept"
+    cp "$folder"/*/*/{config.yaml,command.txt,meta.json,evaluations.csv,result.json} "$kept/"
+    echo "$name seed $seed: $(tail -n 1 "$kept/evaluations.csv")"
 }
 export -f one
 
