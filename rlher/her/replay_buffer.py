@@ -33,7 +33,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     (stable-baselines3 #627), reward that does not depend on the goal is kept (openai/baselines #720), and steps of a
     running episode can be sampled, so there is no "first episode" error. ``relabel="sb3"`` restores SB3's behaviour.
 
-    :param buffer_size: maximum number of transitions over all environments; memory is taken as it fills.
+    :param buffer_size: maximum number of transitions over all environments, at least one each; memory is taken as it
+        fills.
     :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys.
     :param action_space: of one environment.
     :param env: the training environment, for ``compute_reward``; not pickled, see :meth:`set_env`.
@@ -120,7 +121,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = strategy  # type: ignore[assignment]
-        validation.validate_slots(goal_slot_shares, strategy, n_steps)
+        validation.validate_slots(goal_slot_shares, observation_space, strategy, n_steps)
         self.relabel = relabel
         if relabel == "sb3":
             relabel_done, keep_goal_independent_reward = "keep", False

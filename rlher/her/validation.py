@@ -30,6 +30,9 @@ def validate_space(observation_space: spaces.Space) -> None:
             raise ValueError(f"the observation key {key!r} begins with an underscore; rename it.")
         if key in (ACHIEVED, GOAL) and 0 in (space.shape or ()):
             raise ValueError(f"{key} has the shape {space.shape}; a goal needs at least one entry.")
+    achieved, desired = (np.prod(keys[key].shape or ()) for key in (ACHIEVED, GOAL))
+    if achieved != desired:
+        raise ValueError(f"{ACHIEVED} has {achieved:.0f} entries and {GOAL} {desired:.0f}; they must be comparable.")
 
 
 def validate_integer(name: str, value: Any, low: int) -> None:
@@ -48,12 +51,19 @@ def validate_fraction(name: str, value: float) -> None:
         raise ValueError(f"{name}={value} is invalid; use a number from 0 to 1.")
 
 
-def validate_slots(shares: Sequence[float] | None, strategy: GoalSelectionStrategy, n_steps: int) -> None:
+def validate_slots(
+    shares: Sequence[float] | None, observation_space: spaces.Dict, strategy: GoalSelectionStrategy, n_steps: int
+) -> None:
     """Raise ValueError for shares of goal slots that are not weights, or that are combined with a mix or n steps."""
     if shares is None:
         return
     if len(shares) < 2 or not all(share >= 0 for share in shares) or not sum(shares) > 0:
         raise ValueError(f"goal_slot_shares={shares!r} is invalid; give at least two weights, one of them above 0.")
+    size = spaces.flatdim(observation_space[GOAL])
+    if size % len(shares):
+        raise ValueError(
+            f"goal_slot_shares={shares!r} does not divide a goal of {size} entries; give a weight per slot."
+        )
     if strategy is GoalSelectionStrategy.MIX or n_steps > 1:
         raise ValueError("goal_slot_shares (relay sub-goals) works with single steps and without the strategy mix.")
 

@@ -81,6 +81,7 @@ def test_a_batch_holds_one_goal_per_transition_and_its_reward():
         {"goal_slot_shares": (1.0,)},
         {"goal_slot_shares": (0.0, 0.0)},
         {"goal_slot_shares": (1.0, -0.5)},
+        {"goal_slot_shares": (1.0, 1.0, 1.0)},
     ],
 )
 def test_what_slots_cannot_do_is_refused(keys: dict):

@@ -106,3 +106,11 @@ def test_arguments_with_effect_are_not_warned_about(arguments):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build(**arguments)
+
+
+def test_goals_of_different_sizes_are_refused() -> None:
+    space = spaces.Dict(
+        observation=spaces.Box(-1, 1, (2,)), achieved_goal=spaces.Box(-1, 1, (2,)), desired_goal=spaces.Box(-1, 1, (3,))
+    )
+    with pytest.raises(ValueError, match="achieved_goal has 2 entries"):
+        HerReplayBuffer(10, space, spaces.Box(-1, 1, (1,)), device="cpu")
