@@ -26,7 +26,9 @@ def test_lists(rlher) -> None:
     assert {"dqn", "tqc", "crossq"} <= {row["algo"] for row in found["algos"]}
     assert {"parking-v0", "FetchReach-v4"} <= {row["env"] for row in found["envs"]}
     assert {"future", "final", "episode", "random"} <= {row["strategy"] for row in found["strategies"]}
-    assert all(row["description"] for rows in found.values() for row in rows)
+    assert all(row["description"] for name in ("algos", "envs", "strategies") for row in found[name])
+    assert {"td3-PointMaze_UMaze-v3"} <= {row["agent"] for row in found["agents"]}
+    assert all(row["env"] and row["success"] and row["steps"] for row in found["agents"])
     assert list(json.loads(rlher("list", "envs", "--json").out)) == ["envs"]
     assert rlher("list", "envs").out.startswith("env ")
 
