@@ -106,9 +106,8 @@ def copy_policy(source: Path, target: Path) -> None:
         tensors = _tensors(archive, POLICY, th.device("cpu"))
         policy = io.BytesIO()
         th.save({name: tensor for name, tensor in tensors.items() if name.startswith(ACTING)}, policy)
-        timesteps = int(json.loads(archive.read("data"))["num_timesteps"])
         with zipfile.ZipFile(temporary, "w") as copy:
-            copy.writestr("data", json.dumps({"num_timesteps": timesteps}))
+            copy.writestr("data", json.dumps({"num_timesteps": read_timesteps(source)}))
             copy.writestr(POLICY, policy.getvalue())
             for name in {space_signature.MEMBER, NORMALIZER} & set(archive.namelist()):
                 copy.writestr(name, archive.read(name))
