@@ -13,7 +13,7 @@ class ModelConfig:
     run: str | None = output_key(None, "run folder; null: the newest under `logs`", positional=True)
     logs: str = output_key("logs", "folder of all runs")
     checkpoint: str = output_key(
-        "auto", "model: best, last, or steps of eval.keep_models; auto: last for evaluate, else best"
+        "auto", "model: best, last, or steps of eval.keep_models; auto: best, or last if there is no best"
     )
     json: bool = output_key(False, "print the result as JSON on stdout")
 

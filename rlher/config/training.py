@@ -95,7 +95,9 @@ class TrainConfig:
     )
     logs: str = output_key("logs", "folder of all runs")
     dry_run: bool = experiment_key(False, "train a few hundred steps, to test the config", ignored_by=["recipe"])
-    progress: bool = output_key(True, "show a progress bar if stderr is a terminal")
+    progress: bool = output_key(
+        True, "show a progress bar if stderr is a terminal; false, or no terminal: a line per evaluation"
+    )
     tensorboard: bool = output_key(True, "write TensorBoard event files")
     logger: str = output_key(
         "none",

@@ -11,7 +11,7 @@ from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.rollout import Policy, make_policy
 from rlher.runs import model_file
-from rlher.runs.run_folder import Run
+from rlher.runs.run_folder import MODELS, Run
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,15 @@ class Agent:
     policy: Policy
     env: gym.Env
     config: EnvConfig
+
+
+def model_name(run: Run, which: str) -> str:
+    """Return the name of a model for printing: "best model, after 1,000 steps"; "model after 500 steps".
+
+    :raises UserError: there is no such model, or it is damaged.
+    """
+    steps = f"after {model_file.read_timesteps(run.model(which)):,} steps"
+    return f"{which} model, {steps}" if which in MODELS else f"model {steps}"
 
 
 def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:

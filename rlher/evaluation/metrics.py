@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlher.config.tuning import SOLVED
 from rlher.core.stats import wilson
 
 if TYPE_CHECKING:
@@ -68,11 +69,8 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 SUCCESS_LOW, SUCCESS_HIGH = "success_rate_low", "success_rate_high"
 """Keys of the 95 % Wilson interval of the success rate."""
 
-STEPS_TO = (50, 90)
+STEPS_TO = (50, SOLVED)
 """Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
-
-SOLVED = STEPS_TO[-1]
-"""The success rate, in per cent, whose steps tuning compares."""
 
 PROGRESS = {"timesteps": "environment steps", "wall_seconds": "wall-clock time, s", "updates": "gradient updates"}
 """Axis labels of the columns that give the time of an evaluation within training."""

@@ -10,7 +10,6 @@ from rlher.core.errors import UserError
 from rlher.evaluation import agent, sb3_import
 from rlher.evaluation.agent import Agent
 from rlher.runs import bundled_agents, lookup
-from rlher.runs.run_folder import model_name
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,9 @@ class Source:
     load: Callable[[str | None], Agent]
 
 
-def find_source(config: ReplayConfig, preference: tuple[str, ...]) -> Source:
+def find_source(config: ReplayConfig) -> Source:
     """Return the agent that ``run=`` and ``checkpoint=``, or ``agent=``, name.
 
-    :param preference: models of a run; the first existing one is used with ``checkpoint=auto``.
     :raises UserError: there is no such run, model or checkpoint, or an SB3 zip is not trusted.
     """
     if config.run and config.run.endswith(".zip") and not Path(config.run).is_dir():
@@ -54,9 +52,9 @@ def find_source(config: ReplayConfig, preference: tuple[str, ...]) -> Source:
         raise UserError(
             f"env={config.env.id} cannot replace the environment of {run.folder}, {run.config.env.id}; leave env= out."
         )
-    which = run.choose_model(config.checkpoint, preference)
+    which = run.choose_model(config.checkpoint)
     return Source(
-        f"{config.agent or run.folder}, {model_name(which)}",
+        f"{config.agent or run.folder}, {agent.model_name(run, which)}",
         Path() if config.agent else run.folder,
         {"agent": config.agent} if config.agent else {"run": str(run.folder), "checkpoint": which},
         run.config.env,

@@ -50,13 +50,13 @@ def latest_unfinished(logs: str) -> Run:
 def _newest(logs: Path) -> Path | None:
     """Return the run whose model was written last, or that was started last if no run has a model.
 
-    Dry runs, and files dated in the future (the clock was set back), come last.
+    Dry runs do not count. Files dated in the future (the clock was set back) come last.
     """
-    models = [model for name in MODELS.values() for model in logs.glob(f"*/*/{name}")]
+    folders = [path.parent for path in logs.glob(f"*/*/{config_file.NAME}") if not _is_dry_run(path.parent)]
+    models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
     now = time.time()
-    times = {path: _modified(path) for path in models or logs.glob(f"*/*/{config_file.NAME}")}
-    paths = sorted(times, key=lambda path: (times[path] <= now, times[path]), reverse=True)
-    return next((path.parent for path in paths if not _is_dry_run(path.parent)), paths[0].parent if paths else None)
+    times = {path: _modified(path) for path in models or [folder / config_file.NAME for folder in folders]}
+    return max(times, key=lambda path: (times[path] <= now, times[path])).parent if times else None
 
 
 def _is_dry_run(folder: Path) -> bool:

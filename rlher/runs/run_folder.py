@@ -28,11 +28,6 @@ from rlher.runs.metadata import describe_run
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
-def model_name(which: str) -> str:
-    """Return the name of a model for printing: "best model", "model after 1,000 steps"."""
-    return f"{which} model" if which in MODELS else f"model after {int(which):,} steps"
-
-
 @dataclass(frozen=True)
 class Run:
     """A run folder and the config of its training."""
@@ -48,15 +43,15 @@ class Run:
         """Return the steps of the models that ``eval.keep_models`` wrote, in rising order."""
         return sorted(int(path.stem) for path in self.folder.glob("models/*.zip") if path.stem.isdecimal())
 
-    def choose_model(self, checkpoint: str, preference: tuple[str, ...]) -> str:
+    def choose_model(self, checkpoint: str) -> str:
         """Return the model that ``checkpoint=`` names, for :meth:`model`.
 
-        :param checkpoint: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the first existing model of
-            ``preference``.
+        :param checkpoint: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the best model, or the
+            last one if there is no best.
         :raises UserError: it is none of these, or there is no model after that number of steps.
         """
         if checkpoint == "auto":
-            return next((name for name in preference if self.model(name).exists()), preference[0])
+            return next((name for name in MODELS if self.model(name).exists()), "best")
         if checkpoint in MODELS:
             return checkpoint
         if not checkpoint.isdecimal():

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from rlher.config.tuning import SOLVED
 from rlher.core.console import escape_control
-from rlher.evaluation.metrics import SOLVED
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.study import counted_trials

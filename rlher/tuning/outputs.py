@@ -14,10 +14,9 @@ import pandas as pd
 from optuna.study import Study
 from optuna.trial import TrialState
 
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.tuning import SOLVED, OptimizeConfig
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
-from rlher.evaluation.metrics import SOLVED
 from rlher.tuning.live_table import STATES, failure_reason
 from rlher.tuning.objective import BASELINE_NUMBER, train_config
 from rlher.tuning.plots import write_plots

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from rlher.evaluation.metrics import SOLVED
+from rlher.config.tuning import SOLVED
 
 LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""

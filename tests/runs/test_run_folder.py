@@ -108,9 +108,9 @@ def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple
     (run.folder / "models").mkdir()
     for count in steps:
         (run.folder / f"models/{count}.zip").touch()
-        assert run.choose_model(str(count), ("best",)) == str(count)
+        assert run.choose_model(str(count)) == str(count)
     with pytest.raises(UserError) as caught:
-        run.choose_model("70", ("best",))
+        run.choose_model("70")
     assert ("use 40 or 80 " if steps else "eval.keep_models=true") in str(caught.value)
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,42 @@ def test_from_json_is_the_inverse_of_to_json(result: RunResult) -> None:
 @pytest.mark.parametrize("values", [{}, {"status": None}, {"status": ["finished"]}, {"status": "unknown"}])
 def test_a_damaged_result_counts_as_failed(values: dict) -> None:
     assert RunResult.from_json(values).status is Status.FAILED
+
+
+WAIT_AFTER_SECOND_EVALUATION = """
+import sys
+from rlher.cli.main import main
+from rlher.training.callbacks.progress import ProgressCallback
+
+sys.stderr.reconfigure(line_buffering=False, write_through=False)
+show = ProgressCallback._show_new_evaluation
+
+def show_and_wait(self):
+    show(self)
+    if self._shown_evaluations == 2:
+        sys.stdin.readline()
+
+ProgressCallback._show_new_evaluation = show_and_wait
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("progress", ["true", "false"])
+def test_a_pipe_shows_evaluations_while_the_run_goes_on(tmp_path: Path, progress: str) -> None:
+    words = ("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=90", "eval.freq=30")
+    line = [sys.executable, "-c", WAIT_AFTER_SECOND_EVALUATION, *words, "threads=1", f"progress={progress}"]
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with subprocess.Popen(line, cwd=tmp_path, text=True, **pipes) as process:
+        killed = threading.Timer(30, process.kill)
+        killed.start()
+        try:
+            shown = next(row for row in process.stderr if "60 steps  eval success" in row)
+            assert process.poll() is None, "the run waits"
+            process.communicate("")
+        finally:
+            killed.cancel()
+    assert shown
+    assert process.returncode == 0
 
 
 PRINT_LOG_IN_SECOND_RUN = """
@@ -56,5 +93,5 @@ def test_a_log_file_shows_each_line_as_it_is_printed(tmp_path: Path, progress: s
     assert done.returncode == 0, (tmp_path / "log.txt").read_text()
     first, second = ((tmp_path / f"BitFlipping-v0_{number}.txt").read_text() for number in (1, 2))
     assert "dqn on BitFlipping-v0" in first
-    assert ("30 steps  eval success" in first) == (progress == "true")
+    assert "30 steps  eval success" in first
     assert "after 60 steps" in second, "the result of the first run, while the second trains"

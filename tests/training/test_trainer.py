@@ -5,6 +5,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +130,8 @@ def test_evaluations_are_reproducible(rlher, finished: Path) -> None:
 def test_the_final_evaluation_is_reproducible(rlher, finished: Path) -> None:
     """The saved model plays the same episodes as the model in memory did."""
     result = json.loads((finished / "result.json").read_text())
-    again = json.loads(rlher("evaluate", str(finished), "--episodes", "4", "--seed", "1010000", "--json").out)
+    words = ("--checkpoint", "last", "--episodes", "4", "--seed", "1010000", "--json")
+    again = json.loads(rlher("evaluate", str(finished), *words).out)
     assert again["mean_reward"] == result["mean_reward"]
 
 
@@ -278,11 +280,32 @@ def test_a_fault_of_compute_reward_saves_the_model(rlher, monkeypatch, tmp_path:
     assert (folder / "last_model.zip").exists()
 
 
-def test_a_dry_run_is_not_the_newest(rlher, finished: Path) -> None:
+VERBS = (("evaluate", "--episodes", "1"), ("enjoy", "--episodes", "1"), ("export",))
+
+
+@pytest.mark.parametrize("words", VERBS, ids=itemgetter(0))
+def test_a_dry_run_is_not_the_newest(rlher, finished: Path, words: tuple[str, ...]) -> None:
     dry = rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true")
     assert dry.code == 0, dry.err
     assert "rlher enjoy" not in dry.err
-    assert str(finished.relative_to(Path.cwd())) in rlher("evaluate", "--episodes", "1").err
+    assert str(finished.relative_to(Path.cwd())) in rlher(*words).err
+
+
+@pytest.mark.parametrize("words", [*VERBS, ("train", "--resume"), ("compare",)], ids=itemgetter(0))
+def test_a_dry_run_alone_is_no_run(rlher, words: tuple[str, ...]) -> None:
+    assert rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true").code == 0
+    done = rlher(*words)
+    assert done.code == 2
+    assert "under logs" in done.err
+
+
+@pytest.mark.parametrize("words", VERBS, ids=itemgetter(0))
+def test_the_best_model_is_the_default_of_every_command(rlher, finished: Path, words: tuple[str, ...]) -> None:
+    best = json.loads((finished / "result.json").read_text())["best"]["timesteps"]
+    assert f"best model, after {best} steps" in rlher(*words).err
+    assert "last model, after 120 steps" in rlher(*words, "--checkpoint", "last").err
+    (finished / "best_model.zip").unlink()
+    assert "last model, after 120 steps" in rlher(*words).err
 
 
 @pytest.mark.parametrize(

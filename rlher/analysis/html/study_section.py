@@ -9,9 +9,9 @@ import pandas as pd
 
 from rlher.analysis.html.media import EmbeddedFile, embed_all
 from rlher.analysis.tables import percent
+from rlher.config.tuning import SOLVED
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
-from rlher.evaluation.metrics import SOLVED
 from rlher.tuning.scoring import format_steps
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")

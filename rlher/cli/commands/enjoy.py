@@ -46,7 +46,7 @@ def run(config: EnjoyConfig) -> int:
     if config.video:
         require_video_suffix(Path(config.video))
     layout = tiling.parse_grid(config.grid)
-    source = find_source(config, ("best", "last"))
+    source = find_source(config)
     window = config.video is None and layout is None and has_display() and "human" in render_modes(source.env)
     if not window:
         configure_offscreen()

@@ -25,7 +25,7 @@ def run(config: EvaluateConfig) -> int:
     from rlher.evaluation.rollout import evaluate_policy
     from rlher.evaluation.source import find_source
 
-    source = find_source(config, ("last", "best"))
+    source = find_source(config)
     agent = source.load(None)
     print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
     summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed)

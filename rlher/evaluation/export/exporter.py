@@ -21,14 +21,14 @@ from rlher.core.safe_read import links_outside, read_json
 from rlher.envs import bit_flipping
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation import metrics
-from rlher.evaluation.agent import load_agent
+from rlher.evaluation.agent import load_agent, model_name
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.sb3_model import normalization_scales, plain_model
 from rlher.evaluation.export.script import env_file_name, is_bundled, play_script, registering_modules, require_modules
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, make_policy, play_episode
 from rlher.runs import lookup, run_folder
 from rlher.runs.model_file import NORMALIZER
-from rlher.runs.run_folder import Run, model_name
+from rlher.runs.run_folder import Run
 
 
 def export(config: ExportConfig) -> int:
@@ -37,10 +37,10 @@ def export(config: ExportConfig) -> int:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run = lookup.find(config.run, config.logs)
-    which = run.choose_model(config.checkpoint, ("best", "last"))
+    which = run.choose_model(config.checkpoint)
     folder = Path(config.output) if config.output else _default_folder(run)
     require_modules(run.config.env.modules)
-    print(f"{run.folder}, {model_name(which)}", file=sys.stderr)
+    print(f"{run.folder}, {model_name(run, which)}", file=sys.stderr)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         notes = _write(run, which, folder)

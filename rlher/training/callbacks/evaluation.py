@@ -19,7 +19,7 @@ class StopTraining(Exception):
 class EvaluationCallback(BaseCallback):
     """Evaluate every ``freq`` steps.
 
-    The best model is the one with the highest success rate; ties go to the higher return.
+    The best model is the one with the highest success rate; ties go to the higher return, then to the later model.
 
     :param evaluate: plays the evaluation episodes with the current policy.
     :param freq: environment steps between two evaluations.
@@ -95,7 +95,7 @@ class EvaluationCallback(BaseCallback):
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
-        if self.best is None or _rank(row) > _rank(self.best):
+        if self.best is None or _rank(row) >= _rank(self.best):
             self.best = row
             self._on_new_best()
         self._on_evaluation(self.rows)

@@ -23,16 +23,17 @@ LINE_INTERVAL = 60.0
 class ProgressCallback(BaseCallback):
     """Show steps, speed, time left, training success and the last evaluation.
 
-    Where stderr is not a terminal, print a line after each evaluation, and before the first one a line a minute.
+    Without a bar, print a line after each evaluation, and before the first one a line a minute. Lines are flushed, so
+    that they can be read in a file or pipe while the run goes on.
 
     :param evaluations: the callback whose evaluations to show; it comes before this one.
+    :param bar: show a bar if stderr is a terminal.
     """
 
-    def __init__(self, total: int, evaluations: EvaluationCallback, enabled: bool) -> None:
+    def __init__(self, total: int, evaluations: EvaluationCallback, bar: bool) -> None:
         super().__init__()
         self._total, self._evaluations = total, evaluations
-        self._has_bar = enabled and sys.stderr.isatty()
-        self._prints_lines = enabled and not self._has_bar
+        self._has_bar = bar and sys.stderr.isatty()
         self._bar = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
             BarColumn(bar_width=None),
@@ -63,7 +64,7 @@ class ProgressCallback(BaseCallback):
         now = time.monotonic()
         if self._has_bar and now - self._bar_time > BAR_INTERVAL:
             self._update_bar(now)
-        if self._prints_lines and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
+        if not self._has_bar and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
             self._print_speed(now)
         self._show_new_evaluation()
         return True
@@ -79,7 +80,9 @@ class ProgressCallback(BaseCallback):
     def _print_speed(self, now: float) -> None:
         speed = (self.num_timesteps - self._first_step) / (now - self._started)
         minutes = (self._total - self.num_timesteps) / speed / 60
-        print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {minutes:.0f} min left", file=sys.stderr)
+        print(
+            f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {minutes:.0f} min left", file=sys.stderr, flush=True
+        )
         self._line_time = now
 
     def _show_new_evaluation(self) -> None:
@@ -87,7 +90,7 @@ class ProgressCallback(BaseCallback):
         if len(rows) > self._shown_evaluations:
             self._shown_evaluations = len(rows)
             self._bar.update(self._task, evaluated=f"{rows[-1]['success_rate']:.0%}")
-            if self._prints_lines:
+            if not self._has_bar:
                 self._print_evaluation(rows[-1])
 
     def _print_evaluation(self, row: dict[str, Any]) -> None:
@@ -100,7 +103,7 @@ class ProgressCallback(BaseCallback):
             *([f"object moved {moved:4.0%}"] if (moved := episode_share(self.model, OBJECT_MOVED)) is not None else []),
             f"{row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
         ]
-        print("  ".join(parts), file=sys.stderr)
+        print("  ".join(parts), file=sys.stderr, flush=True)
 
     def _training_success(self) -> str:
         """Return the success rate of the last 100 training episodes."""
