@@ -22,11 +22,11 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
-from rlher.her import HerReplayBuffer
+from rlher.her import HerReplayBuffer, Trajectory
 
 OBS, GOAL, ACT, STEPS, K = 25, 3, 4, 50, 4
 MILLION = 1_000_000
-BUFFERS = ("ours", "ours td_error", "sb3", "cpprb", "cpprb prioritised")
+BUFFERS = ("ours", "ours td_error", "ours demonstrations", "sb3", "cpprb", "cpprb prioritised")
 
 
 def box(size: int) -> spaces.Box:
@@ -71,6 +71,17 @@ def ours(capacity: int, fill: bool = True, n_envs: int = 1, **options: Any) -> H
     return buffer
 
 
+def demonstrations(count: int = 100) -> list[Trajectory]:
+    """Return demonstrations of as many steps as other episodes have."""
+    rng, found = np.random.default_rng(1), []
+    for _ in range(count):
+        achieved = rng.random((STEPS + 1, GOAL))
+        observations = {"observation": rng.random((STEPS + 1, OBS)), "achieved_goal": achieved}
+        observations["desired_goal"] = np.repeat(achieved[:1] + 1, STEPS + 1, axis=0)
+        found.append(Trajectory(observations, rng.uniform(-1, 1, (STEPS, ACT)), -np.ones(STEPS)))
+    return found
+
+
 def sb3(capacity: int, fill: bool = True, n_envs: int = 1) -> SB3Buffer:
     """Return SB3's buffer, its arrays filled directly: a million calls of `add` take half a minute."""
     buffer = SB3Buffer(capacity, SPACE, ACTION, OneEnv(), device="cpu", n_envs=n_envs, n_sampled_goal=K)
@@ -111,6 +122,8 @@ def cpprb(capacity: int, prioritised: bool) -> Any:
 
 def build(name: str, capacity: int) -> Any:
     """Return a full buffer."""
+    if name == "ours demonstrations":
+        return ours(capacity, demonstrations=demonstrations())
     if name.startswith("ours"):
         return ours(capacity, priority="td_error" if "td_error" in name else "uniform")
     return sb3(capacity) if name == "sb3" else cpprb(capacity, "prioritised" in name)
@@ -173,7 +186,7 @@ def resident() -> float:
 def measure(capacities: list[int], repeats: int, with_memory: bool) -> dict[str, Any]:
     """Return all measurements: microseconds, milliseconds, megabytes."""
     found: dict[str, Any] = {"sample": {}, "add": {}}
-    names = list(BUFFERS if _has_cpprb() else BUFFERS[:3])
+    names = list(BUFFERS if _has_cpprb() else BUFFERS[:4])
     for capacity in capacities:
         buffers = {name: build(name, capacity) for name in names}
         for batch in (256, 2048):
@@ -209,6 +222,9 @@ def bars(found: dict[str, Any]) -> list[tuple[str, float, str, bool]]:
         big, small = sample.get(f"{batch} of {MILLION}"), sample.get(f"{batch} of 10000")
         if big:
             row(f"sample {batch} of 1,000,000: SB3 / ours", big["sb3"] / big["ours"], bar, True)
+        if big:
+            ratio = big["ours demonstrations"] / big["ours"]
+            row(f"sample {batch} of 1,000,000: with demonstrations / without", ratio, 1.15, False)
         if big and "cpprb" in big:
             row(f"sample {batch} of 1,000,000: cpprb / ours", big["cpprb"] / big["ours"], 1, True)
             ratio = big["cpprb prioritised"] / big["ours td_error"]
@@ -238,7 +254,7 @@ def chart(found: dict[str, Any], path: str) -> None:
     """Draw microseconds per batch over capacity, log-log, one panel per batch size."""
     from matplotlib import pyplot as plt
 
-    styles = dict(zip(BUFFERS, ("C0o-", "C0o--", "C3s-", "C2^-", "C2^--"), strict=True))
+    styles = dict(zip(BUFFERS, ("C0o-", "C0o--", "C0o:", "C3s-", "C2^-", "C2^--"), strict=True))
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
     for axis, batch in zip(axes, (256, 2048), strict=True):
         points = {

@@ -11,6 +11,7 @@ from rlher.her.choices import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionS
 if TYPE_CHECKING:
     from rlher.her.replay_buffer import HerReplayBuffer
     from rlher.her.samples import HerReplayBufferSamples
+    from rlher.her.trajectory import Trajectory
 
 __all__ = [
     "KEY_TO_GOAL_STRATEGY",
@@ -18,11 +19,12 @@ __all__ = [
     "GoalSelectionStrategy",
     "HerReplayBuffer",
     "HerReplayBufferSamples",
+    "Trajectory",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("HerReplayBuffer", "HerReplayBufferSamples"):
+    if name in ("HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"):
         from rlher.her import replay_buffer
 
         return getattr(replay_buffer, name)

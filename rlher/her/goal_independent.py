@@ -75,10 +75,12 @@ class GoalIndependentReward:
         rings = storage.rings
         if self.computed == [ring.total for ring in rings]:
             return
+        fixed = storage.fixed_rows[: 0 if self.computed else None]  # in the first call only
         self.computed = self.computed or [0] * len(rings)
         slots = [ring.slots(*ring.held_since(done)) for ring, done in zip(rings, self.computed, strict=True)]
         self.computed = [ring.total for ring in rings]
         rows = storage.rows_of(slots[0] if len(slots) == 1 else np.concatenate(slots))
+        rows = np.concatenate((fixed, rows)) if len(fixed) else rows
         for start in range(0, len(rows), CHUNK):
             self._process(storage, rows[start : start + CHUNK])
 

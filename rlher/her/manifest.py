@@ -59,7 +59,10 @@ def validate_manifest(manifest: dict[str, Any] | None, storage: Storage, folder:
         isinstance(number, int) and 0 <= number <= ring["total"]
         for number, ring in zip(manifest["final"], manifest["rings"], strict=True)
     ]
-    names = [*(part["file"] for part in manifest["parts"]), *filter(None, [manifest["priorities"]])]
+    names = [
+        *(part["file"] for part in manifest["parts"]),
+        *filter(None, [manifest["priorities"], (manifest.get("fixed") or {}).get("file")]),
+    ]
     without_folder = all(Path(name).name == name for name in names)
     marked = re.fullmatch(r"[0-9a-f]+", manifest["mark"])
     if not (all(within) and isinstance(manifest["saves"], int) and without_folder and marked):

@@ -15,13 +15,15 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 
 from rlher.her import serialization, validation
 from rlher.her.choices import LOST, GoalSelectionStrategy
+from rlher.her.demonstrations import NO_ID, demonstration_places, insert
 from rlher.her.done_rule import DoneRule
 from rlher.her.prioritization import make_priority
 from rlher.her.reward import RewardFunction
 from rlher.her.sampler import HindsightSampler
 from rlher.her.samples import HerReplayBufferSamples, to_device, to_tensors
-from rlher.her.storage import Batch, Storage
+from rlher.her.storage import Batch, Indices, Storage
 from rlher.her.strategies import strategy_of
+from rlher.her.trajectory import PackedEpisodes, Trajectory, pack
 
 CPU = th.device("cpu")
 
@@ -61,6 +63,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are drawn.
     :param priority_kwargs: options of its class in :mod:`rlher.her.prioritization`.
     :param goal_slot_shares: probability of each slot of a virtual goal (:mod:`rlher.her.goal_slots`); None: no slots.
+    :param demonstrations: episodes that are never evicted, and make up a fixed share of each batch; see
+        :meth:`set_demonstrations`.
+    :param demonstration_fraction: that share.
     :param online_sampling: accepted from older versions, with a warning.
     :param max_episode_length: accepted from older versions, with a warning.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
@@ -94,6 +99,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         priority: str = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
         goal_slot_shares: Sequence[float] | None = None,
+        demonstrations: Sequence[Trajectory] | None = None,
+        demonstration_fraction: float = 1 / 8,
         online_sampling: bool | None = None,
         max_episode_length: int | None = None,
     ) -> None:
@@ -108,6 +115,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         validation.validate_fraction("gamma", gamma)
         validation.validate_fraction("goal_gamma", gamma if goal_gamma is None else goal_gamma)
         validation.validate_choices(relabel, priority, optimize_memory_usage)
+        validation.validate_share("demonstration_fraction", demonstration_fraction)
         strategy, weights = strategy_of(goal_selection_strategy), validation.validate_mix(goal_mix)
         validation.warn_about_ignored(strategy, goal_mix, goal_gamma, relabel, relabel_done)
         validation.warn_about_old_arguments(online_sampling, max_episode_length)
@@ -139,12 +147,29 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             reward=self._reward_function,
             slot_shares=goal_slot_shares,
         )
+        self.demonstration_fraction = demonstration_fraction
         self.storage = self._empty_storage()
         self.priority = make_priority(priority, self.storage, **(priority_kwargs or {}))
+        if demonstrations is not None:
+            self.set_demonstrations(demonstrations)
 
-    def _empty_storage(self) -> Storage:
+    def _empty_storage(self, fixed: PackedEpisodes | None = None) -> Storage:
         spaces_and_size = self.buffer_size, self.n_envs, self.observation_space, self.action_space
-        return Storage(*spaces_and_size, sample_running=self.relabel != "sb3")
+        return Storage(*spaces_and_size, sample_running=self.relabel != "sb3", fixed=fixed)
+
+    def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
+        """Add demonstrations to an empty buffer; they are kept when the buffer is emptied.
+
+        Stable-Baselines3 pickles the buffer's arguments into each file of ``model.save``, but not what is added here.
+
+        :raises ValueError: there are none, they do not fit the spaces, transitions are stored already, or infos are
+            stored, which demonstrations do not have.
+        """
+        if self.storage.count or self.copy_info_dict:
+            reason = "copy_info_dict=True needs infos, which they lack" if self.copy_info_dict else "it is not empty"
+            raise ValueError(f"demonstrations cannot be added to this replay buffer: {reason}.")
+        self._clear(pack(demonstrations, self.storage.layout, self.action_space))
+        self._validate_actions()
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -200,9 +225,12 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             )
 
     def reset(self) -> None:
-        """Empty the buffer, and reset everything inferred from the transitions."""
+        """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
+        self._clear(self.storage.fixed_episodes())
+
+    def _clear(self, fixed: PackedEpisodes | None) -> None:
         super().reset()
-        self.storage = self._empty_storage()
+        self.storage = self._empty_storage(fixed)
         self.sampler.goal_independent.reset()
         self.priority.reset(self.storage)
 
@@ -214,6 +242,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return self.storage.count
 
     @property
+    def has_demonstrations(self) -> bool:
+        """Whether demonstrations were added; they are not part of :attr:`n_transitions`."""
+        return len(self.storage.fixed_rows) > 0
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory that the stored transitions take."""
         return self.storage.nbytes
@@ -222,6 +255,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self, batch_size: int, env: VecNormalize | None = None
     ) -> HerReplayBufferSamples:
         """Draw transitions, real ones first, then virtual ones, in SB3's fixed proportion.
+
+        With demonstrations, a fixed share of both is drawn from them.
 
         :param batch_size: transitions to draw, with replacement.
         :param env: normalises observations and rewards, which are stored raw.
@@ -233,15 +268,42 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             validation.validate_integer("batch_size", batch_size, 1)
         if self.storage.n_drawable == 0:
             raise RuntimeError(self._empty_message())
-        virtual = int(self.her_ratio * batch_size)
-        slots, weights = self.priority.draw(batch_size, self.rng)
+        places = self._demonstration_places(batch_size)
+        slots, weights = self.priority.draw(batch_size - (places.stop - places.start if places else 0), self.rng)
         rows = self.storage.rows_of(slots)
-        drawn = self.sampler.batch(self.storage, rows, batch_size - virtual, self.rng)
-        sample = to_tensors(drawn, self.storage.keys, env)
+        if places:
+            rows = insert(rows, places, self.storage.draw_fixed(places.stop - places.start, self.rng))
+        sample = self._relabelled(rows, env)
         if weights is not None:
-            weights = weights.astype(np.float32).reshape(-1, 1)
-            sample = sample._replace(weights=th.from_numpy(weights), indices=self.storage.ids_of(slots))
+            weights, ids = weights.astype(np.float32), self.storage.ids_of(slots)
+            if places:
+                weights, ids = insert(weights, places, 1.0), insert(ids, places, NO_ID)
+            sample = sample._replace(weights=th.from_numpy(weights.reshape(-1, 1)), indices=ids)
+        if places:
+            sample = sample._replace(demonstrations=places)
         return sample if self.device == CPU else to_device(sample, th.device(self.device))
+
+    def sample_demonstrations(self, batch_size: int, env: VecNormalize | None = None) -> HerReplayBufferSamples:
+        """Draw transitions of the demonstrations alone; parameters and result are those of :meth:`sample`.
+
+        :raises RuntimeError: there are no demonstrations.
+        """
+        if not self.has_demonstrations:
+            raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
+        rows = self.storage.draw_fixed(batch_size, self.rng)
+        sample = self._relabelled(rows, env)._replace(demonstrations=slice(0, batch_size))
+        return sample if self.device == CPU else to_device(sample, th.device(self.device))
+
+    def _demonstration_places(self, batch_size: int) -> slice | None:
+        if not self.has_demonstrations:
+            return None
+        return demonstration_places(batch_size, self.demonstration_fraction, self.her_ratio)
+
+    def _relabelled(self, rows: Indices, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return the transitions at those rows, the last of them with new goals, in SB3's fixed proportion."""
+        virtual = int(self.her_ratio * len(rows))
+        drawn = self.sampler.batch(self.storage, rows, len(rows) - virtual, self.rng)
+        return to_tensors(drawn, self.storage.keys, env)
 
     def _empty_message(self) -> str:
         if self.storage.count:
@@ -307,16 +369,27 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         # The next save writes again the transitions whose goal-independent reward is not computed yet.
         will_change = self.n_sampled_goal > 0 and part.is_needed
         computed = (part.computed or [0] * self.n_envs) if will_change else None
-        return serialization.save(self.storage, folder, computed, extra, self.priority.state())
+        return serialization.save(
+            self.storage,
+            folder,
+            computed,
+            extra,
+            self.priority.state(),
+            fixed_final=not will_change or bool(part.computed),
+        )
 
     def load(self, folder: str | os.PathLike) -> None:
         """Replace everything stored with the content of a folder. Running episodes continue.
 
+        Demonstrations are replaced if there are some in the folder.
+
         :raises ValueError: the folder holds no buffer, one of other spaces, or a damaged one; the buffer is then empty.
         """
-        self.reset()
+        own = self.storage.fixed_episodes()
         try:
             with serialization.as_value_error(folder):
+                fixed = serialization.load_fixed(self.storage, folder)
+                self._clear(own if fixed is None else fixed)
                 extra, priorities = serialization.load(self.storage, folder)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
@@ -325,15 +398,16 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 self.priority.restore(priorities)
                 self._validate_actions()
         except ValueError:
-            self.reset()
+            self._clear(own)
             raise
 
     def _validate_actions(self) -> None:
         """Raise ValueError for discrete actions out of range, which would be an index out of bounds much later."""
-        if isinstance(self.action_space, spaces.Discrete) and self.storage.count:
+        if isinstance(self.action_space, spaces.Discrete):
             rows = [self.storage.rows_of(ring.newest(ring.count)) for ring in self.storage.rings]
-            actions = self.storage.rows["_action"][np.concatenate(rows)] - self.action_space.start
-            if actions.min() < 0 or actions.max() >= self.action_space.n:
+            actions = self.storage.rows["_action"][np.concatenate([*rows, self.storage.fixed_rows])]
+            low = self.action_space.start
+            if not ((low <= actions) & (actions < low + self.action_space.n)).all():
                 raise ValueError("an action is out of range")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class HindsightSampler:
             firsts=storage.first,
             lasts=storage.last,
             rng=rng,
-            any_row=lambda count: storage.rows_of(storage.draw(count, rng)) + 1,
+            any_row=lambda count: storage.draw_rows(count, rng) + 1,
             gamma=self.goal_gamma,
             weights=self.mix,
         )

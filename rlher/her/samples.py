@@ -26,6 +26,7 @@ class HerReplayBufferSamples(NamedTuple):
     :param discounts: (batch, 1) discount of the bootstrapped value, None with one-step returns.
     :param weights: (batch, 1) importance weights, None without priorities by TD error.
     :param indices: (batch,) ids of the transitions for ``update_priorities``, None without such priorities.
+    :param demonstrations: which of the transitions are demonstrations, None without any.
     """
 
     observations: dict[str, th.Tensor]
@@ -36,6 +37,7 @@ class HerReplayBufferSamples(NamedTuple):
     discounts: th.Tensor | None = None
     weights: th.Tensor | None = None
     indices: NDArray | None = None
+    demonstrations: slice | None = None
 
 
 def to_tensors(drawn: Drawn, keys: Sequence[str], env: VecNormalize | None) -> HerReplayBufferSamples:

@@ -1,5 +1,6 @@
 """Parts of a saved buffer: transitions as arrays of rows, with their positions in the storage."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from rlher.her.manifest import UnsuitableFolder
 from rlher.her.storage import Storage
+from rlher.her.trajectory import PackedEpisodes
 
 RENAMED = {"_rest": "_goal_independent"}
 """Fields of the rows that version 2 named otherwise."""
@@ -60,6 +62,28 @@ def unpack(storage: Storage, env: int, arrays: Any) -> None:
     storage.first[owners], storage.last[owners] = first, last
     start = int(arrays[f"start{env}"])
     storage.slot_row[ring.slots(start, start + int(steps.sum()))] = np.delete(positions, ends - 1)
+
+
+def pack_fixed(fixed: PackedEpisodes) -> dict[str, NDArray]:
+    """Return the episodes that are never evicted as arrays."""
+    return {item.name: getattr(fixed, item.name) for item in fields(fixed)}
+
+
+def unpack_fixed(storage: Storage, arrays: Any) -> PackedEpisodes:
+    """Return the episodes that :func:`pack_fixed` packed, for a storage of the same spaces.
+
+    :raises UnsuitableFolder: their types or shapes are those of other spaces.
+    :raises ValueError: they are inconsistent.
+    """
+    fixed = PackedEpisodes(*(arrays[item.name] for item in fields(PackedEpisodes)))
+    _validate_types(storage, fixed.rows, fixed.achieved, fixed.goals)
+    counts = {len(fixed.rows), len(fixed.achieved), len(fixed.goals)}
+    if fixed.lengths.dtype != np.int64 or fixed.lengths.ndim != 1 or (fixed.lengths < 1).any():
+        raise ValueError("the lengths of its demonstrations are invalid")
+    owners = np.repeat(np.arange(len(fixed.lengths)), fixed.lengths + 1)
+    if counts != {len(owners)} or not len(owners) or (fixed.rows["_episode"] != owners).any():
+        raise ValueError("its demonstrations are inconsistent")
+    return fixed
 
 
 def _validate_types(storage: Storage, rows: NDArray, achieved: NDArray, goals: NDArray) -> None:

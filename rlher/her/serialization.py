@@ -3,8 +3,8 @@
 A folder holds ``buffer.json`` and numbered parts, one per save. A part holds, for each environment, the rows of the
 transitions added since the part before, and their positions in the storage: after a load, the same draws and the same
 evictions follow, bit for bit. A storage of another capacity is filled from one of the saved capacity. Priorities, which
-change all the time, are written whole. Files are written under another name and renamed, the manifest last: a save that
-is interrupted leaves the previous one intact.
+change all the time, are written whole; fixed episodes, which never change, once. Files are written under another name
+and renamed, the manifest last: a save that is interrupted leaves the previous one intact.
 """
 
 import contextlib
@@ -28,6 +28,7 @@ from rlher.her.manifest import (
     write_manifest,
 )
 from rlher.her.storage import Storage
+from rlher.her.trajectory import PackedEpisodes
 
 
 def save(
@@ -36,6 +37,7 @@ def save(
     computed: Sequence[int] | None = None,
     extra: dict[str, Any] | None = None,
     priorities: dict[str, NDArray] | None = None,
+    fixed_final: bool = True,
 ) -> int:
     """Bring a folder up to date with the storage.
 
@@ -44,13 +46,14 @@ def save(
     :param computed: per environment, number of the oldest transitions that will not change any more; None: all.
     :param extra: JSON values to save with it.
     :param priorities: arrays to save with it, written whole each time.
+    :param fixed_final: whether the fixed episodes will not change any more, and so are written once.
     :return: bytes written.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     manifest = read_manifest(folder)
     if manifest is None or not _is_earlier_state(manifest, storage):
-        manifest = {"saves": 0, "parts": [], "final": [0] * storage.n_envs}
+        manifest = {"saves": 0, "parts": [], "final": [0] * storage.n_envs, "fixed": None}
     rings = storage.rings
     spans = [ring.held_since(start) for ring, start in zip(rings, manifest["final"], strict=True)]
     saves, parts, written, mark = manifest["saves"] + 1, manifest["parts"], 0, uuid.uuid4().hex
@@ -60,6 +63,10 @@ def save(
         parts = [*parts, {"file": f"part-{name}", "stops": [stop for _, stop in spans]}]
     if priorities:
         written += _write(folder / f"priorities-{name}", priorities)
+    fixed, episodes = manifest.get("fixed"), storage.fixed_episodes()
+    if episodes is not None and not (fixed and fixed["final"]):
+        written += _write(folder / f"fixed-{name}", saved_parts.pack_fixed(episodes))
+        fixed = {"file": f"fixed-{name}", "final": fixed_final}
     oldest = [ring.total - ring.count for ring in rings]
     parts = [part for part in parts if any(s > o for s, o in zip(part["stops"], oldest, strict=True))]
     # A running episode may still be moved to the front: the next save writes its rows again.
@@ -70,6 +77,7 @@ def save(
         "saves": saves,
         "parts": parts,
         "priorities": f"priorities-{name}" if priorities else None,
+        "fixed": fixed,
         "final": final if computed is None else [min(pair) for pair in zip(final, computed, strict=True)],
         "capacity": storage.capacity,
         "spare": storage.spare,
@@ -79,8 +87,24 @@ def save(
     }
     written += write_manifest(folder, manifest)
     storage.saves.append(mark)
-    _delete_unused(folder, {part["file"] for part in parts} | {manifest["priorities"]})
+    used = {part["file"] for part in parts} | {manifest["priorities"], fixed and fixed["file"]}
+    _delete_unused(folder, used)
     return written
+
+
+def load_fixed(storage: Storage, folder: str | os.PathLike) -> PackedEpisodes | None:
+    """Return the fixed episodes of a folder, for a storage of the same spaces; None: it has none.
+
+    :raises Exception: as :func:`load`.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    validate_manifest(manifest, storage, folder)
+    assert manifest is not None
+    if not manifest.get("fixed"):
+        return None
+    with stored_arrays(folder / manifest["fixed"]["file"]) as arrays:
+        return saved_parts.unpack_fixed(storage, arrays)
 
 
 def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -96,8 +120,8 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
     assert manifest is not None
     same_size = (storage.capacity, storage.spare) == (manifest["capacity"], manifest["spare"])
     saved = storage if same_size else storage.empty(manifest["capacity"], manifest["spare"])
-    if manifest["goal_per_row"]:
-        saved.row_goal = saved.layout.goals(len(saved.rows))
+    if manifest["goal_per_row"] and saved.row_goal is None:
+        saved.allocate_row_goals()
     for part in manifest["parts"]:
         with stored_arrays(folder / part["file"]) as arrays:
             for env in range(saved.n_envs):
@@ -143,8 +167,8 @@ def _write(path: Path, arrays: dict[str, NDArray]) -> int:
 
 def _delete_unused(folder: Path, keep: set[str | None]) -> None:
     """Delete the arrays that the manifest does not name."""
-    for file in [*folder.glob("part-*.npz"), *folder.glob("priorities-*.npz")]:
-        if file.name not in keep:
+    for file in folder.glob("*.npz"):
+        if file.name.startswith(("part-", "priorities-", "fixed-")) and file.name not in keep:
             file.unlink()
 
 

@@ -24,6 +24,7 @@ from rlher.her.arrays import Indices, TransitionArrays
 from rlher.her.layout import as_bytes
 from rlher.her.ring import Ring
 from rlher.her.staging import Stage
+from rlher.her.trajectory import PackedEpisodes
 
 Batch = dict[str, NDArray]
 
@@ -50,8 +51,9 @@ class Storage(TransitionArrays):
         action_space: spaces.Space,
         spare: int | None = None,
         sample_running: bool = True,
+        fixed: PackedEpisodes | None = None,
     ) -> None:
-        super().__init__(capacity, n_envs, observation_space, action_space, spare)
+        super().__init__(capacity, n_envs, observation_space, action_space, spare, fixed)
         self.sample_running = sample_running
         self._reset_writer()
 
@@ -345,6 +347,14 @@ class Storage(TransitionArrays):
         env = np.searchsorted(ends, number, side="right")
         offset = stops - ends  # of its oldest transition, minus those of the environments before it
         return env * self.capacity + (offset[env] + number) % self.capacity
+
+    def draw_fixed(self, count: int, rng: np.random.Generator) -> Indices:
+        """Return (count,) rows, uniformly over the transitions of the fixed episodes."""
+        return self.fixed_rows.take((rng.random(count) * len(self.fixed_rows)).astype(np.int64))
+
+    def draw_rows(self, count: int, rng: np.random.Generator) -> Indices:
+        """Return (count,) rows of transitions as :meth:`draw` draws them; of fixed ones while there are no others."""
+        return self.rows_of(self.draw(count, rng)) if self.n_drawable else self.draw_fixed(count, rng)
 
     def ids_of(self, slots: Indices) -> Indices:
         """Return ids of the transitions in those slots, which no later transition has."""

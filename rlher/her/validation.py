@@ -51,6 +51,12 @@ def validate_fraction(name: str, value: float) -> None:
         raise ValueError(f"{name}={value} is invalid; use a number from 0 to 1.")
 
 
+def validate_share(name: str, value: float) -> None:
+    """Raise ValueError unless the value lies between 0 and 1, both excluded."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name}={value} is invalid; use a number above 0 and below 1.")
+
+
 def validate_slots(
     shares: Sequence[float] | None, observation_space: spaces.Dict, strategy: GoalSelectionStrategy, n_steps: int
 ) -> None:

@@ -1,0 +1,267 @@
+"""Demonstrations in the replay buffer: a fixed share of each batch, never evicted, relabelled, saved and loaded."""
+
+import pickle
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from rlher.her import HerReplayBuffer, Trajectory
+from tests.support.her_play import SPACE, Player, make_buffer, sparse
+
+FIRST = 10_000
+"""Smallest achieved goal of a demonstration; those of played steps are smaller."""
+
+
+def demonstration(start: int, steps: int, goals=None, terminated=False) -> Trajectory:
+    """Return an episode whose achieved goals count up from ``start``."""
+    achieved = np.arange(start, start + steps + 1, dtype=np.float64).reshape(-1, 1)
+    goals = np.full_like(achieved, -start) if goals is None else np.reshape(goals, (-1, 1)).astype(np.float64)
+    observations = {"observation": np.repeat(achieved, 2, axis=1), "achieved_goal": achieved, "desired_goal": goals}
+    return Trajectory(observations, np.linspace(-1, 1, steps).reshape(-1, 1), -np.ones(steps), terminated)
+
+
+DEMONSTRATIONS = [demonstration(FIRST, 5), demonstration(FIRST + 100, 3, terminated=True)]
+MOVING = [demonstration(FIRST, 5), demonstration(FIRST + 100, 3, goals=[1, 2, 3, 4])]
+
+
+def play(buffer: HerReplayBuffer, steps: int, length: int = 7) -> Player:
+    player = Player(buffer, buffer.n_envs)
+    for step in range(1, steps + 1):
+        player.play([step % length == 0] * buffer.n_envs)
+    return player
+
+
+def is_demonstration(batch) -> np.ndarray:
+    return (batch.observations["achieved_goal"] >= FIRST).numpy()[:, 0]
+
+
+@pytest.mark.parametrize("priority", ["uniform", "energy", "td_error"])
+@pytest.mark.parametrize(("n_envs", "n_steps"), [(1, 1), (3, 1), (1, 3)])
+def test_each_batch_has_the_same_share_after_any_number_of_evictions(priority, n_envs, n_steps) -> None:
+    buffer = make_buffer(60, n_envs, demonstrations=DEMONSTRATIONS, priority=priority, n_steps=n_steps)
+    play(buffer, 200)
+    batch = buffer.sample(80)
+    places = np.zeros(80, dtype=bool)
+    places[batch.demonstrations] = True
+    assert places.sum() == 10
+    assert (is_demonstration(batch) == places).all()
+    real = np.arange(80) < 16
+    assert (places & real).sum() == 2
+    goals = batch.observations["desired_goal"].numpy()[:, 0]
+    assert (goals[real] < 0).all(), "as collected"
+    assert (goals[places & ~real] > FIRST).all(), "achieved in a demonstration"
+    assert (goals[~places & ~real] < FIRST).all()
+    seen = np.concatenate([buffer.sample(80).observations["achieved_goal"][batch.demonstrations] for _ in range(40)])
+    assert set(seen[:, 0]) == {*range(FIRST, FIRST + 5), *range(FIRST + 100, FIRST + 103)}
+    assert buffer.n_transitions <= 60
+
+
+def test_virtual_transitions_of_demonstrations_have_goals_of_their_future_and_their_reward() -> None:
+    buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, relabel_done="success", success_reward=0.0)
+    batch = buffer.sample_demonstrations(500)
+    now, after, goal = (
+        part.numpy()[:, 0]
+        for part in (
+            batch.observations["achieved_goal"],
+            batch.next_observations["achieved_goal"],
+            batch.observations["desired_goal"],
+        )
+    )
+    assert (after == now + 1).all()
+    virtual = slice(100, None)
+    assert (goal[virtual] > now[virtual]).all()
+    assert (goal[virtual] - now[virtual] <= 5).all()
+    rewards, dones = batch.rewards.numpy()[:, 0], batch.dones.numpy()[:, 0]
+    assert (rewards[virtual] == np.where(goal == after, 0, -1)[virtual]).all()
+    last = now == FIRST + 102  # terminal without reaching the goal
+    assert (dones[:100] == last[:100]).all()
+    assert (dones[virtual] == ((goal == after) | last)[virtual]).all()
+
+
+def test_goals_that_move_are_kept_per_step() -> None:
+    buffer = make_buffer(100, demonstrations=MOVING, n_sampled_goal=0)
+    play(buffer, 20)
+    batch = buffer.sample_demonstrations(200)
+    now = batch.observations["achieved_goal"].numpy()[:, 0]
+    moved = now >= FIRST + 100
+    assert (batch.observations["desired_goal"].numpy()[moved, 0] == now[moved] - FIRST - 99).all()
+    assert (batch.next_observations["desired_goal"].numpy()[moved, 0] == now[moved] - FIRST - 98).all()
+    assert (batch.observations["desired_goal"].numpy()[~moved] == -FIRST).all()
+
+
+def test_demonstrations_keep_their_goals_when_the_environment_moves_its_own() -> None:
+    buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, n_sampled_goal=0)
+    player = play(buffer, 10)
+    player.goal = 5.0
+    player.play([False])
+    assert buffer.storage.row_goal is not None
+    goals = buffer.sample_demonstrations(100).observations["desired_goal"].numpy()
+    assert set(goals[:, 0]) == {-FIRST, -FIRST - 100}
+
+
+def test_actions_are_stored_as_sb3_stores_them() -> None:
+    space = spaces.Box(0.0, 4.0, (1,), np.float32)
+    trajectory = Trajectory(demonstration(FIRST, 3).observations, np.array([[0.0], [3.0], [9.0]]), -np.ones(3))
+    buffer = HerReplayBuffer(10, SPACE, space, device="cpu", compute_reward=sparse, seed=0, demonstrations=[trajectory])
+    batch = buffer.sample_demonstrations(200)
+    now = batch.observations["achieved_goal"].numpy()[:, 0] - FIRST
+    assert (batch.actions.numpy()[:, 0] == np.array([-1.0, 0.5, 1.0])[now.astype(int)]).all()
+
+
+def test_priorities_leave_demonstrations_alone() -> None:
+    buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, priority="td_error")
+    play(buffer, 50)
+    batch = buffer.sample(64)
+    places = batch.demonstrations
+    assert (batch.indices[places] == -1).all()
+    assert (batch.weights[places] == 1).all()
+    others = np.delete(np.arange(64), np.arange(64)[places])
+    assert (batch.indices[others] >= 0).all()
+    before = buffer.priority.tree.leaves.copy()
+    buffer.update_priorities(batch.indices[places], np.full(8, 100.0))
+    assert (buffer.priority.tree.leaves == before).all()
+
+
+@pytest.mark.parametrize("strategy", ["future", "random", "geometric", "mix"])
+def test_demonstrations_can_be_drawn_before_the_first_step(strategy) -> None:
+    buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, goal_selection_strategy=strategy)
+    batch = buffer.sample_demonstrations(60)
+    assert is_demonstration(batch).all()
+    assert batch.demonstrations == slice(0, 60)
+    with pytest.raises(RuntimeError, match="empty"):
+        buffer.sample(8)
+    with pytest.raises(RuntimeError, match="no demonstrations"):
+        make_buffer().sample_demonstrations(8)
+
+
+def draw(buffer: HerReplayBuffer) -> list[np.ndarray]:
+    batch = buffer.sample(40)
+    return [*batch.observations.values(), *batch.next_observations.values(), batch.actions, batch.rewards, batch.dones]
+
+
+def assert_same_draws(one: HerReplayBuffer, two: HerReplayBuffer) -> None:
+    for _ in range(3):
+        assert all((first == second).all() for first, second in zip(draw(one), draw(two), strict=True))
+
+
+@pytest.mark.parametrize("demonstrations", [DEMONSTRATIONS, MOVING], ids=["fixed goals", "moving goals"])
+@pytest.mark.parametrize("sample_first", [False, True])
+def test_a_loaded_buffer_continues_exactly(tmp_path, demonstrations, sample_first) -> None:
+    """Also one that was built without demonstrations, as for a run whose dataset was deleted."""
+    one = make_buffer(60, 2, demonstrations=demonstrations)
+    play(one, 10)
+    one.save(tmp_path)  # before the goal-independent rewards are computed
+    if sample_first:
+        draw(one)
+    player = play(one, 100)
+    one.save(tmp_path)
+    for options in ({}, {"demonstrations": demonstrations}):
+        two = make_buffer(60, 2, seed=5, **options)
+        two.load(tmp_path)
+        assert_same_draws(pickle.loads(pickle.dumps(one)), two)
+    player.play([False, False])
+    assert draw(one)
+
+
+def test_demonstrations_are_written_once(tmp_path) -> None:
+    buffer = make_buffer(600, demonstrations=[demonstration(FIRST, 500)])
+    player = play(buffer, 10)
+    draw(buffer)
+    first = buffer.save(tmp_path)
+    player.play([False])
+    assert buffer.save(tmp_path) < first - 500 * buffer.storage.rows.itemsize
+    assert len([*tmp_path.glob("fixed-*.npz")]) == 1
+
+
+def test_a_buffer_of_another_size_takes_over_the_demonstrations(tmp_path) -> None:
+    buffer = make_buffer(60, demonstrations=MOVING)
+    play(buffer, 100)
+    buffer.save(tmp_path)
+    larger = make_buffer(200)
+    larger.load(tmp_path)
+    assert larger.n_transitions == buffer.n_transitions
+    for one, two in zip(*(vars(each.storage.fixed_episodes()).values() for each in (buffer, larger)), strict=True):
+        assert (one == two).all()
+
+
+def test_demonstrations_survive_reset_and_loading_a_folder_without_any(tmp_path) -> None:
+    buffer = make_buffer(60, demonstrations=DEMONSTRATIONS)
+    play(buffer, 20)
+    buffer.reset()
+    assert buffer.n_transitions == 0
+    assert is_demonstration(buffer.sample_demonstrations(16)).all()
+    other = make_buffer(60)
+    play(other, 20)
+    other.save(tmp_path)
+    buffer.load(tmp_path)
+    assert buffer.n_transitions == 20
+    assert is_demonstration(buffer.sample(16)).sum() == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.update(lengths=arrays["lengths"][:1]),
+        lambda arrays: arrays.update(lengths=np.array([9, -1])),
+        lambda arrays: arrays.update(lengths=arrays["lengths"].astype(float)),
+        lambda arrays: arrays.update(rows=arrays["rows"][1:]),
+        lambda arrays: arrays["rows"]["_episode"].__setitem__(0, 77),
+        lambda arrays: arrays.update(goals=arrays["goals"][:, :0]),
+        lambda arrays: arrays.pop("achieved"),
+    ],
+)
+def test_damaged_demonstrations_are_refused(tmp_path, change) -> None:
+    buffer = make_buffer(60, demonstrations=DEMONSTRATIONS)
+    play(buffer, 20)
+    buffer.save(tmp_path)
+    (file,) = tmp_path.glob("fixed-*.npz")
+    with np.load(file) as loaded:
+        arrays = dict(loaded)
+    change(arrays)
+    np.savez(file, **arrays)
+    other = make_buffer(60, demonstrations=MOVING)
+    with pytest.raises(ValueError, match=r"damaged|other observation"):
+        other.load(tmp_path)
+    assert other.n_transitions == 0
+    assert (other.storage.fixed_episodes().goals[-4:, 0] == [1, 2, 3, 4]).all(), "its own"
+
+
+@pytest.mark.parametrize(
+    ("demonstrations", "message"),
+    [
+        ([], "no demonstrations"),
+        ([demonstration(FIRST, 0)], "no step"),
+        ([Trajectory({"observation": np.zeros((3, 2))}, np.zeros((2, 1)), np.zeros(2))], "achieved_goal"),
+        ([Trajectory(DEMONSTRATIONS[0].observations, np.zeros((4, 1)), np.zeros(4))], "demonstration 0"),
+        ([Trajectory(DEMONSTRATIONS[0].observations, np.zeros((5, 2)), np.zeros(5))], "demonstration 0"),
+    ],
+)
+def test_unsuitable_demonstrations_raise(demonstrations, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_buffer(demonstrations=demonstrations)
+
+
+def test_demonstrations_are_added_to_empty_buffers_only() -> None:
+    buffer = make_buffer()
+    buffer.set_demonstrations(DEMONSTRATIONS)
+    play(buffer, 3)
+    with pytest.raises(ValueError, match="not empty"):
+        buffer.set_demonstrations(DEMONSTRATIONS)
+    with pytest.raises(ValueError, match="copy_info_dict"):
+        make_buffer(demonstrations=DEMONSTRATIONS, copy_info_dict=True)
+    for fraction in (0, 1, -0.5):
+        with pytest.raises(ValueError, match="demonstration_fraction"):
+            make_buffer(demonstrations=DEMONSTRATIONS, demonstration_fraction=fraction)
+
+
+def test_discrete_actions_out_of_range_raise() -> None:
+    trajectory = Trajectory(demonstration(FIRST, 3).observations, np.array([0, 2, 4]), -np.ones(3))
+    for count in (4, 5):
+        buffer = HerReplayBuffer(10, SPACE, spaces.Discrete(count), device="cpu", compute_reward=sparse)
+        if count == 5:
+            buffer.set_demonstrations([trajectory])
+            assert set(buffer.sample_demonstrations(100).actions.numpy()[:, 0]) == {0, 2, 4}
+        else:
+            with pytest.raises(ValueError, match="action is out of range"):
+                buffer.set_demonstrations([trajectory])
