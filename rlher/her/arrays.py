@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.layout import ACHIEVED, Layout, as_bytes, pairs_as_bytes
+from rlher.her.layout import ACHIEVED, Layout, as_bytes, transitions_as_bytes
 from rlher.her.ring import Ring
 from rlher.her.trajectory import PackedEpisodes
 
@@ -67,7 +67,7 @@ class TransitionArrays:
             self._reserve(fixed)
 
     def _reserve(self, fixed: PackedEpisodes | None) -> None:
-        for name in (*ARRAYS, "_pairs_as_bytes"):  # of a failed attempt
+        for name in (*ARRAYS, "_transitions"):  # of a failed attempt
             self.__dict__.pop(name, None)
         self._rings = [Ring(env, self.capacity, self.spare) for env in range(self.n_envs)]
         self.first_fixed_row = self.n_envs * self._rings[0].n_rows
@@ -75,7 +75,7 @@ class TransitionArrays:
         rows = self.first_fixed_row + (0 if fixed is None else len(fixed.rows))
         episodes = self.first_fixed_episode + (0 if fixed is None else len(fixed.lengths))
         self.rows = np.zeros(rows, dtype=self.layout.row)
-        self._pairs_as_bytes = pairs_as_bytes(self.rows)  # two consecutive rows are read faster than one by one
+        self._transitions = transitions_as_bytes(self.rows, self.layout.transition)
         # In an array of its own, because goals of virtual transitions are read from rows all over the storage.
         self.achieved = self.layout.achieved_goals(rows)
         self.slot_row = np.zeros(self.n_envs * self.capacity, dtype=np.int64)
@@ -137,9 +137,9 @@ class TransitionArrays:
         """Return the rows of those slots."""
         return self.slot_row.take(slots)
 
-    def pairs(self, rows: Indices) -> NDArray:
-        """Return (n, 2) packed rows: those at ``rows``, and the next ones."""
-        return self._pairs_as_bytes[rows].view(self.layout.row).reshape(len(rows), 2)
+    def transitions(self, rows: Indices) -> NDArray:
+        """Return (n,) pairs of the packed row at ``rows`` and the observation that follows it, read in one go."""
+        return self._transitions[rows].view(self.layout.transition)
 
     def achieved_in(self, packed: NDArray, rows: Indices, exact: bool = False) -> NDArray:
         """Return the goals achieved at rows whose packed form was already read.
@@ -211,9 +211,8 @@ class TransitionArrays:
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the part of each array that has been written to."""
         written = self.written()
-        kept = {
-            key: value for key, value in self.__dict__.items() if key not in (*ARRAYS, "_pairs_as_bytes", "fixed_rows")
-        }
+        left_out = {*ARRAYS, "_transitions", "fixed_rows"}
+        kept = {key: value for key, value in self.__dict__.items() if key not in left_out}
         return kept | {"written": written, "fixed": self.fixed_episodes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 ACHIEVED, GOAL = "achieved_goal", "desired_goal"
 
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
 IN_ROW = 64
 """Largest achieved goal, in bytes, that is stored in the rows, too: a sample then needs one look-up less."""
 
@@ -18,17 +20,21 @@ class Layout:
     """Types and shapes of the stored transitions. Goals keep the environment's precision, because rewards depend on it.
 
     :param row: type of a packed row: keys of the observation, then fields that begin with an underscore.
+    :param transition: type of a row (``now``) and the observation that follows it (``after``).
     :param keys: keys of the observation other than the goals.
     :param achieved: type and shape of an achieved goal.
     :param goal: type and shape of a desired goal.
     :param in_row: whether achieved goals are stored in the rows, too, with the type of a sample.
+    :param exact_in_row: whether that type is the environment's own precision.
     """
 
     row: np.dtype
+    transition: np.dtype
     keys: list[str]
     achieved: tuple[np.dtype, tuple[int, ...]]
     goal: tuple[np.dtype, tuple[int, ...]]
     in_row: bool
+    exact_in_row: bool
 
     @classmethod
     def of(cls, observation_space: spaces.Dict, action_space: spaces.Space) -> "Layout":
@@ -48,19 +54,17 @@ class Layout:
             ("_episode", np.int32),
             ("_terminated", np.bool_),
         ]
-        observation = [(key, *parts[key]) for key in keys]
-        row = np.dtype(([(ACHIEVED, dtype, shape)] if in_row else []) + observation + own, align=True)
-        return cls(row, keys, goals[ACHIEVED], goals[GOAL], in_row)
+        observation: list[tuple] = [(ACHIEVED, dtype, shape)] if in_row else []
+        observation += [(key, *parts[key]) for key in keys]
+        row, after = np.dtype(observation + own, align=True), np.dtype(observation, align=True)
+        transition = np.dtype([("now", row), ("after", after)], align=True)
+        exact_in_row = in_row and goals[ACHIEVED][0] == dtype
+        return cls(row, transition, keys, goals[ACHIEVED], goals[GOAL], in_row, exact_in_row)
 
     @property
     def row_bytes(self) -> int:
         """Bytes of one row and its achieved goal."""
         return self.row.itemsize + self.achieved_goals(1).nbytes
-
-    @property
-    def exact_in_row(self) -> bool:
-        """Whether achieved goals are stored in the rows at the environment's precision."""
-        return self.in_row and self.achieved[0] == sample_dtype(self.achieved[0])
 
     def goals(self, *shape: int) -> NDArray:
         """Return zeros of that shape, each a desired goal."""
@@ -73,7 +77,7 @@ class Layout:
 
 def sample_dtype(dtype: Any) -> np.dtype:
     """Return the type of sampled tensors: float32 for float64, else the same type (images stay uint8)."""
-    return np.dtype(np.float32) if dtype == np.float64 else np.dtype(dtype)
+    return FLOAT32 if dtype == FLOAT64 else np.dtype(dtype)
 
 
 def as_bytes(array: NDArray) -> NDArray:
@@ -82,10 +86,10 @@ def as_bytes(array: NDArray) -> NDArray:
     return flat.view(np.dtype((np.void, flat.shape[1] * flat.itemsize)))[:, 0]
 
 
-def pairs_as_bytes(rows: NDArray) -> NDArray:
-    """Return a view of each row and the next one as one item without fields."""
-    size = rows.dtype.itemsize
-    return np.ndarray(len(rows) - 1, np.dtype((np.void, 2 * size)), rows, 0, (size,))
+def transitions_as_bytes(rows: NDArray, transition: np.dtype) -> NDArray:
+    """Return a view of each row and the observation that follows it as one item without fields."""
+    item = np.dtype((np.void, transition.itemsize))
+    return np.ndarray(len(rows) - 1, item, rows, 0, (rows.itemsize,))
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

@@ -94,7 +94,8 @@ class HindsightSampler:
         if self.n_steps > 1:
             return self._n_step_batch(storage, rows, n_real, rng)
         next_rows = rows + 1
-        now, after = storage.pairs(rows).T
+        transitions = storage.transitions(rows)
+        now, after = transitions["now"], transitions["after"]
         achieved, next_achieved = storage.achieved_in(now, rows), storage.achieved_in(after, next_rows)
         drawn = self._draw_goals(storage, rows, next_rows, now["_episode"].astype(np.int64), n_real, rng)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
@@ -150,8 +151,10 @@ class HindsightSampler:
         n_real: int,
         rng: np.random.Generator,
     ) -> NewGoals:
-        goals = storage.goals(rows, episodes)
-        next_goals = goals if storage.row_goal is None else storage.goals(next_rows, episodes)
+        is_mix = self.strategy is GoalSelectionStrategy.MIX
+        read = slice(len(rows) if is_mix else n_real)  # the transitions whose original goal may be kept
+        goals = storage.goals(rows[read], episodes[read])
+        next_goals = goals if storage.row_goal is None else storage.goals(next_rows[read], episodes[read])
         if n_real == len(rows):
             return NewGoals(goals, next_goals, goals[n_real:], None)
         draw = Draw(
@@ -168,11 +171,10 @@ class HindsightSampler:
         virtual = storage.goals_achieved(goal_rows)
         if self.slot_shares is not None:
             virtual = keep_one_slot(virtual, self.slot_shares, rng)
-        if self.strategy is not GoalSelectionStrategy.MIX:
-            goals[n_real:] = virtual
-            if next_goals is not goals:
-                next_goals[n_real:] = virtual
-            return NewGoals(goals, next_goals, virtual, None)
+        if not is_mix:
+            new_goals = np.concatenate((goals, virtual))
+            same = next_goals is goals
+            return NewGoals(new_goals, new_goals if same else np.concatenate((next_goals, virtual)), virtual, None)
         is_original = goal_rows == KEEP
         changed = np.flatnonzero(~is_original)
         virtual[is_original] = next_goals[n_real:][is_original]

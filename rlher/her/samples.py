@@ -8,7 +8,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
-from rlher.her.layout import ACHIEVED, GOAL
+from rlher.her.layout import ACHIEVED, FLOAT32, FLOAT64, GOAL
 from rlher.her.sampler import Drawn
 
 ALIGNMENT = 16
@@ -72,7 +72,7 @@ def to_tensors(drawn: Drawn, keys: Sequence[str], env: VecNormalize | None) -> H
 
 
 def _for_tensor(goals: NDArray) -> NDArray:
-    return goals.astype(np.float32) if goals.dtype == np.float64 else goals
+    return goals.astype(FLOAT32) if goals.dtype == FLOAT64 else goals
 
 
 def to_device(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferSamples:
