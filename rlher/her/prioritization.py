@@ -12,6 +12,7 @@ from rlher.her.choices import PRIORITIES
 from rlher.her.ring import Ring
 from rlher.her.storage import Indices, Storage
 from rlher.her.sum_tree import SumTree
+from rlher.her.validation import validate_types
 
 NEW_EPISODES = 0.01
 """Share of new episodes among those held after which ``energy`` computes its mean and all priorities again."""
@@ -23,9 +24,12 @@ LARGEST = 1e100
 def make_priority(name: str, storage: Storage, **options: Any) -> "Uniform":
     """Return the priority of that name.
 
+    :raises TypeError: an option that it does not have, or of another type.
     :raises ValueError: an option out of its range.
     """
-    return globals()[PRIORITIES[name]](storage, **options)
+    priority = globals()[PRIORITIES[name]]
+    validate_types(priority.__init__, options)
+    return priority(storage, **options)
 
 
 class Uniform:

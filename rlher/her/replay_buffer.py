@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
 from rlher.her import serialization, validation
-from rlher.her.choices import LOST, GoalSelectionStrategy
+from rlher.her.choices import LOST
 from rlher.her.demonstrations import NO_ID, demonstration_places, insert
 from rlher.her.done_rule import DoneRule
 from rlher.her.prioritization import make_priority
@@ -68,6 +69,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param demonstration_fraction: that share.
     :param online_sampling: accepted from older versions, with a warning.
     :param max_episode_length: accepted from older versions, with a warning.
+    :raises TypeError: an argument of another type.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
     """
 
@@ -82,7 +84,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         optimize_memory_usage: bool = False,
         handle_timeout_termination: bool = True,
         n_sampled_goal: int = 4,
-        goal_selection_strategy: GoalSelectionStrategy | str = "future",
+        goal_selection_strategy: Enum | str = "future",
         copy_info_dict: bool = False,
         *,
         relabel_done: str = "auto",
@@ -104,21 +106,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         online_sampling: bool | None = None,
         max_episode_length: int | None = None,
     ) -> None:
+        arguments = locals()
         validation.validate_space(observation_space)
-        for name, value, low in (
-            ("buffer_size", buffer_size, 1),
-            ("n_envs", n_envs, 1),
-            ("n_sampled_goal", n_sampled_goal, 0),
-            ("n_steps", n_steps, 1),
-        ):
-            validation.validate_integer(name, value, low)
-        validation.validate_fraction("gamma", gamma)
-        validation.validate_fraction("goal_gamma", gamma if goal_gamma is None else goal_gamma)
-        validation.validate_choices(relabel, priority, optimize_memory_usage)
-        validation.validate_share("demonstration_fraction", demonstration_fraction)
-        strategy, weights = strategy_of(goal_selection_strategy), validation.validate_mix(goal_mix)
-        validation.warn_about_ignored(strategy, goal_mix, goal_gamma, relabel, relabel_done)
-        validation.warn_about_old_arguments(online_sampling, max_episode_length)
+        validation.validate_types(HerReplayBuffer.__init__, arguments)
+        weights = validation.validate_mix(goal_mix)
+        validation.validate_arguments(arguments)
 
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per slot.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
@@ -128,8 +120,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.copy_info_dict = copy_info_dict
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
-        self.goal_selection_strategy = strategy  # type: ignore[assignment]
-        validation.validate_slots(goal_slot_shares, observation_space, strategy, n_steps)
+        self.goal_selection_strategy = strategy_of(goal_selection_strategy)  # type: ignore[assignment]
         self.relabel = relabel
         if relabel == "sb3":
             relabel_done, keep_goal_independent_reward = "keep", False
@@ -137,7 +128,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self._reward = None if compute_reward is None else RewardFunction(compute_reward)
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
         self.sampler = HindsightSampler(
-            strategy,
+            strategy_of(goal_selection_strategy),
             DoneRule(relabel_done, ends_on_success, success_reward),
             keep_goal_independent_reward,
             mix=weights,

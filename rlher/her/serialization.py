@@ -54,42 +54,48 @@ def save(
     manifest = read_manifest(folder)
     if manifest is None or not _is_earlier_state(manifest, storage):
         manifest = {"saves": 0, "parts": [], "final": [0] * storage.n_envs, "fixed": None}
-    rings = storage.rings
-    spans = [ring.held_since(start) for ring, start in zip(rings, manifest["final"], strict=True)]
-    saves, parts, written, mark = manifest["saves"] + 1, manifest["parts"], 0, uuid.uuid4().hex
-    name = f"{mark[:8]}-{saves:06d}.npz"
+    mark = uuid.uuid4().hex
+    name = f"{mark[:8]}-{manifest['saves'] + 1:06d}.npz"
+    written = 0
+    spans = [ring.held_since(start) for ring, start in zip(storage.rings, manifest["final"], strict=True)]
     if any(stop > start for start, stop in spans):
-        written = _write(folder / f"part-{name}", saved_parts.pack(storage, spans))
-        parts = [*parts, {"file": f"part-{name}", "stops": [stop for _, stop in spans]}]
+        written += _write(folder / f"part-{name}", saved_parts.pack(storage, spans))
+        manifest["parts"].append({"file": f"part-{name}", "stops": [stop for _, stop in spans]})
     if priorities:
         written += _write(folder / f"priorities-{name}", priorities)
     fixed, episodes = manifest.get("fixed"), storage.fixed_episodes()
     if episodes is not None and not (fixed and fixed["final"]):
         written += _write(folder / f"fixed-{name}", saved_parts.pack_fixed(episodes))
         fixed = {"file": f"fixed-{name}", "final": fixed_final}
-    oldest = [ring.total - ring.count for ring in rings]
-    parts = [part for part in parts if any(s > o for s, o in zip(part["stops"], oldest, strict=True))]
-    # A running episode may still be moved to the front: the next save writes its rows again.
-    final = [ring.total - storage.running_steps(ring) for ring in rings]
-    manifest = {
-        "version": VERSION,
+    manifest = _next_manifest(manifest, storage, computed) | {
         "mark": mark,
-        "saves": saves,
-        "parts": parts,
         "priorities": f"priorities-{name}" if priorities else None,
         "fixed": fixed,
+        "extra": extra or {},
+    }
+    written += write_manifest(folder, manifest)
+    storage.saves.append(mark)
+    used = {part["file"] for part in manifest["parts"]} | {manifest["priorities"], fixed and fixed["file"]}
+    _delete_unused(folder, used)
+    return written
+
+
+def _next_manifest(manifest: dict[str, Any], storage: Storage, computed: Sequence[int] | None) -> dict[str, Any]:
+    """Return the description of a storage and of the parts that still hold some of its transitions."""
+    rings = storage.rings
+    oldest = [ring.total - ring.count for ring in rings]
+    # A running episode may still be moved to the front: the next save writes its rows again.
+    final = [ring.total - storage.running_steps(ring) for ring in rings]
+    return {
+        "version": VERSION,
+        "saves": manifest["saves"] + 1,
+        "parts": [part for part in manifest["parts"] if any(s > o for s, o in zip(part["stops"], oldest, strict=True))],
         "final": final if computed is None else [min(pair) for pair in zip(final, computed, strict=True)],
         "capacity": storage.capacity,
         "spare": storage.spare,
         "goal_per_row": storage.row_goal is not None,
         "rings": [vars(ring) for ring in rings],
-        "extra": extra or {},
     }
-    written += write_manifest(folder, manifest)
-    storage.saves.append(mark)
-    used = {part["file"] for part in parts} | {manifest["priorities"], fixed and fixed["file"]}
-    _delete_unused(folder, used)
-    return written
 
 
 def load_fixed(storage: Storage, folder: str | os.PathLike) -> PackedEpisodes | None:

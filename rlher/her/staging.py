@@ -21,7 +21,8 @@ class Stage:
         self.achieved = layout.achieved_goals(n_envs)
         self.goal = layout.goals(n_envs)
         views = {name: self.rows[name] for name in layout.row.names or ()}
-        self.fields = {name: view for name, view in views.items() if name.startswith("_")}
+        self.episode = views["_episode"]
+        self._action, self._reward, self._terminated = views["_action"], views["_reward"], views["_terminated"]
         self._observation = [(name, view) for name, view in views.items() if not name.startswith("_")]
         self._observation += [(ACHIEVED, self.achieved), (GOAL, self.goal)]
         raw = self.rows.view(np.uint8).reshape(n_envs, layout.row.itemsize)
@@ -33,6 +34,13 @@ class Stage:
         for key, view in self._observation:
             value = np.asarray(obs[key])
             view[...] = value if value.shape == view.shape else value.reshape(view.shape)
+
+    def write(self, action: NDArray, reward: NDArray, terminated: NDArray | bool) -> None:
+        """Write (n_envs, …) actions, rewards and whether the steps are terminal into the rows."""
+        into = self._action
+        into[...] = action if action.shape == into.shape else action.reshape(into.shape)
+        self._reward[...] = reward
+        self._terminated[...] = terminated
 
     def observed(self) -> list[bytes]:
         """Return the observations of all environments as bytes, for comparison; the goals are the second item."""

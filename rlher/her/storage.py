@@ -119,17 +119,13 @@ class Storage(TransitionArrays):
         observed = stage.observed()
         if self._quick <= 0 or observed != self._before:
             self._prepare(observed)
-        fields, before = stage.fields, self._row
-        self._row = before + 1
-        into = fields["_action"]
-        into[...] = action if action.shape == into.shape else action.reshape(into.shape)
-        fields["_reward"][...] = reward
-        fields["_terminated"][...] = terminated
+        stage.write(action, reward, terminated)
+        before = self._row
+        self._row = after = before + 1
         (rows, staged), (achieved, staged_achieved) = self._byte_views
         rows[before] = staged
         stage.observe(next_obs)
-        rows[self._row] = staged
-        achieved[self._row] = staged_achieved
+        rows[after], achieved[after] = staged, staged_achieved
         self._lag += 1
         self._quick -= 1
         self._before = stage.observed()
@@ -137,11 +133,15 @@ class Storage(TransitionArrays):
             self._store_goals()
         if infos is not None:
             self._store_infos(before, infos)
+        if ended:
+            self._end_episodes(ended, lost)
+
+    def _end_episodes(self, ended: Sequence[int], lost: Sequence[int]) -> None:
         for env in ended:
             self.rings[env].end_episode()
-            self._quick = 0
         for env in lost:
             self._take_back(env)
+        self._quick = 0
 
     def _take_back(self, env: int) -> None:
         """Remove the step just stored of an environment, and its episode if that was its only step."""
@@ -171,7 +171,7 @@ class Storage(TransitionArrays):
             if not ring.running:
                 self._begin(ring, env)
             self._make_room(ring)
-            self._row[env], self._stage.fields["_episode"][env] = ring.row, ring.episode
+            self._row[env], self._stage.episode[env] = ring.row, ring.episode
         self._quick = min(self._room(ring) for ring in self._rings)
 
     def _begin(self, ring: Ring, env: int) -> None:
