@@ -54,6 +54,9 @@ class EnvConfig:
         0.0, "added to every training reward, such as -1 if the environment's rewards are 0 and 1"
     )
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
+    camera: dict[str, Any] = output_key(
+        {}, "camera of MuJoCo's pictures: distance, azimuth and elevation in degrees, lookat; empty: the environment's"
+    )
     extra: str | None = output_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
 
     @property

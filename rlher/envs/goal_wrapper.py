@@ -6,12 +6,18 @@ Register the result in a module of your own, such as ``my_goals.py``::
     import numpy as np
     from rlher.envs.goal_wrapper import GoalEnvWrapper
 
+    def draw_goal(picture, goal):
+        column = int((goal[0] + 1.2) / 1.8 * picture.shape[1])  # positions are from -1.2 to 0.6
+        picture[:, column - 1 : column + 2] = (200, 30, 30)
+        return picture
+
     def make(render_mode=None):
         return GoalEnvWrapper(
             gym.make("MountainCarContinuous-v0", render_mode=render_mode),
             goal_of=lambda observation: observation[..., :1],
             reward=lambda achieved, desired: -(np.abs(achieved - desired)[..., 0] > 0.05).astype(np.float32),
             goal_space=gym.spaces.Box(-1.1, 0.4, (1,), np.float32),
+            render_goal=draw_goal,
         )
 
     gym.register(id="CarToGoal-v0", entry_point=make, max_episode_steps=200)
@@ -44,6 +50,8 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
     :param draw_goal: function from a NumPy generator to an episode's goal; ``None``: uniform in ``goal_space``.
     :param success_reward: reward at or above which the goal counts as reached.
     :param ends_on_success: whether reaching the goal ends the episode.
+    :param render_goal: function from a picture of the environment, (height, width, 3), uint8, and the desired goal to
+        the picture with the goal; it may draw into its first argument. ``None``: videos do not show the goal.
     :raises ValueError: observations are no ``Box``, or goals are unbounded and there is no ``draw_goal``.
     """
 
@@ -56,6 +64,7 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         draw_goal: Callable[[np.random.Generator], np.ndarray] | None = None,
         success_reward: float = 0.0,
         ends_on_success: bool = True,
+        render_goal: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
     ) -> None:
         if not isinstance(env.observation_space, spaces.Box):
             raise ValueError(f"the observation space must be a Box, not {env.observation_space}")
@@ -63,7 +72,7 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
             raise ValueError(f"goals cannot be drawn uniformly from the unbounded {goal_space}; set draw_goal")
         self.env, self.goal_of, self.reward, self.goal_space = env, goal_of, reward, goal_space
         self.draw_goal = draw_goal or self._draw_uniform
-        self.success_reward, self.ends_on_success = success_reward, ends_on_success
+        self.success_reward, self.ends_on_success, self.render_goal = success_reward, ends_on_success, render_goal
         self.metadata, self.render_mode = env.metadata, env.render_mode
         self.action_space = env.action_space
         self.observation_space: Any = spaces.Dict(
@@ -106,8 +115,11 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         return reached & self.ends_on_success
 
     def render(self) -> Any:
-        """Render the wrapped environment."""
-        return self.env.render()
+        """Render the wrapped environment, with the goal if there is a ``render_goal``."""
+        picture = self.env.render()
+        if self.render_goal is None or self.render_mode != "rgb_array":
+            return picture
+        return self.render_goal(np.array(picture), self._goal.copy())
 
     def close(self) -> None:
         """Close the wrapped environment."""

@@ -17,6 +17,7 @@ from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import FaultGuard, describe_error
 from rlher.envs.registration import ensure_registered
 from rlher.envs.relay import RelayGoals
+from rlher.envs.rendering import aim_mujoco_camera
 from rlher.envs.success_info import SuccessInfo
 from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
 
@@ -74,6 +75,8 @@ def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     ensure_registered(cfg.id, cfg.modules)
     env = _construct(cfg, render_mode)
     _validate_highway_options(env, cfg)
+    if render_mode is not None:
+        aim_mujoco_camera(env, cfg.camera)
     return env
 
 

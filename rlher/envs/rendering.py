@@ -5,11 +5,14 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from rlher.core.errors import UserError
+import gymnasium as gym
+import numpy as np
+
+from rlher.core.errors import UserError, did_you_mean
 
 SDL_OFFSCREEN = "offscreen"  # highway-env draws nothing with "dummy", SDL's other driver without a window
 MUJOCO_OFFSCREEN = ("egl", "osmesa")
@@ -20,6 +23,11 @@ context = GLContext(8, 8)
 context.make_current()
 mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), mujoco.mjtFontScale.mjFONTSCALE_100)
 """
+
+
+CAMERA_KEYS = ("distance", "azimuth", "elevation", "lookat")
+"""Properties of MuJoCo's free camera: metres to the point ``lookat`` (x, y, z), and two angles in degrees."""
+FREE_CAMERA = -1
 
 
 class NoRenderer(UserError):
@@ -52,6 +60,23 @@ def _can_connect(family: int, address: Any) -> bool:
         except OSError:
             return False
         return True
+
+
+def aim_mujoco_camera(env: gym.Env, camera: Mapping[str, Any]) -> None:
+    """Replace the camera of a MuJoCo environment by a free one; without effect on other environments.
+
+    :param camera: some of :data:`CAMERA_KEYS`; the others keep the environment's values.
+    :raises UserError: another key.
+    """
+    for name in camera:
+        if name not in CAMERA_KEYS:
+            near = did_you_mean(name, CAMERA_KEYS) or f"; use {', '.join(CAMERA_KEYS)}"
+            raise UserError(f"there is no env.camera.{name}{near}.")
+    values = {name: np.asarray(value) if isinstance(value, list) else value for name, value in camera.items()}
+    for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # mazes hold another environment, which draws them
+        if isinstance(owner, gym.Env) and (renderer := getattr(owner, "mujoco_renderer", None)):
+            renderer.default_cam_config = {**(renderer.default_cam_config or {}), **values}
+            renderer.camera_id = FREE_CAMERA
 
 
 def configure_offscreen() -> None:

@@ -75,6 +75,16 @@ def test_ends_on_success_and_draw_goal():
     assert (reward, terminated, info["is_success"]) == (1.0, False, True)
 
 
+def test_render_goal_draws_the_desired_goal():
+    env = make_env(CAR, render_mode="rgb_array")
+    env.reset(seed=0, options={"desired_goal": [-0.3]})
+    red = (env.render() == (200, 30, 30)).all(axis=-1)
+    assert np.flatnonzero(red.all(axis=0)).tolist() == [299, 300, 301], "the middle between -1.2 and 0.6"
+    env.reset(options={"desired_goal": [0.0]})
+    assert (env.render() == (200, 30, 30)).all(axis=-1)[:, 400].all(), "at the new goal"
+    env.close()
+
+
 def test_an_unbounded_goal_space_needs_draw_goal():
     unbounded = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
     with pytest.raises(ValueError, match="draw_goal"):

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 
 from rlher.cli.main import main
 from rlher.config.environment import EnvConfig
+from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.envs.rendering import configure_offscreen, has_display
+from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer, configure_offscreen, has_display
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video.recorder import VideoOptions, record_video
 from tests.conftest import TINY
+from tests.envs.test_env_yaml import load
 from tests.support.video import is_blank, read_frames
 
 
@@ -37,6 +40,35 @@ def test_a_display_must_accept_connections(monkeypatch: pytest.MonkeyPatch, tmp_
         server.listen()
         monkeypatch.setenv("DISPLAY", f"127.0.0.1:{server.getsockname()[1] - 6000}.0")
         assert has_display()
+
+
+def test_the_camera_of_an_environment_is_set() -> None:
+    config = EnvConfig(id="AntMaze_UMaze-v5", success_key="success", camera={"distance": 24, "lookat": [0, 0, 1]})
+    env = make_env(config, render_mode="rgb_array")
+    renderer = env.unwrapped.ant_env.mujoco_renderer
+    assert renderer.default_cam_config["distance"] == 24
+    assert renderer.default_cam_config["lookat"].tolist() == [0, 0, 1]
+    assert renderer.camera_id == -1, "not the camera that follows the ant"
+    env.close()
+    with pytest.raises(UserError, match="distance"):
+        make_env(replace(config, camera={"distanse": 24}), render_mode="rgb_array")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["AntMaze_UMaze-v5", "PointMaze_UMaze-v3", "PointMaze_Medium-v3"])
+def test_films_of_mazes_show_the_goal(name: str) -> None:
+    configure_offscreen()
+    env = make_env(load(name), render_mode="rgb_array")
+    for seed in range(5):
+        env.reset(seed=seed)
+        env.step(np.zeros(env.action_space.shape))
+        try:
+            choose_mujoco_renderer()
+        except NoRenderer:
+            pytest.skip("no OpenGL on this machine")
+        red, green, blue = np.moveaxis(env.render().astype(int), -1, 0)
+        assert ((red > 150) & (green < 60) & (blue < 60)).sum() > 100, f"the goal of seed {seed}"
+    env.close()
 
 
 def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

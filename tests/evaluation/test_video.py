@@ -111,7 +111,7 @@ def test_clips_of_new_best_models_do_not_change_the_training(rlher, run: Path, t
     best, clips = (-1.0, 0.0), []
     for row in without_clips:
         rank = float(row["success_rate"]), float(row["mean_reward"])
-        if rank > best:
+        if rank >= best:
             best, clips = rank, [*clips, f"{row['timesteps']}.mp4"]
     assert sorted(path.name for path in (run / "clips").iterdir()) == sorted(clips)
     assert not any(map(is_blank, read_frames(run / "clips" / clips[0])))

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -37,7 +37,8 @@ def run(config: EnjoyConfig) -> int:
     """
     from rlher.envs.make import render_modes
     from rlher.envs.rendering import configure_offscreen, has_display
-    from rlher.evaluation.rollout import play_episodes
+    from rlher.evaluation.episode_bar import episode_bar
+    from rlher.evaluation.rollout import Episode, Observation, play_episodes
     from rlher.evaluation.source import find_source
     from rlher.evaluation.video import tiling
     from rlher.evaluation.video.recorder import VideoOptions, record_video
@@ -56,9 +57,18 @@ def run(config: EnjoyConfig) -> int:
     path = Path(config.video) if config.video else source.folder / "enjoy.mp4"
     options = VideoOptions(layout, config.width, config.captions, config.fps)
     outcomes = []
-    recording = record_video(path, agent.env, agent.config, episodes, options) if not window else nullcontext()
-    with closing(agent.env), recording as film:
-        for episode in play_episodes(agent.env, agent.policy, episodes, config.seed, film):
+    with ExitStack() as stack:
+        stack.enter_context(closing(agent.env))
+        bar = stack.enter_context(episode_bar(episodes, agent.config, enabled=not window))
+        recording = record_video(path, agent.env, agent.config, episodes, options, bar.on_frame)
+        film = stack.enter_context(recording) if not window else None
+
+        def on_step(episode: Episode, observation: Observation, is_over: bool) -> None:
+            bar.on_step(episode, observation, is_over)
+            if film:
+                film(episode, observation, is_over)
+
+        for episode in play_episodes(agent.env, agent.policy, episodes, config.seed, on_step):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 
 from rlher.config.key import output_key
@@ -21,15 +22,16 @@ def run(config: EvaluateConfig) -> int:
 
     :raises UserError: the run, or a readable model in it, does not exist.
     """
-    from rlher.evaluation.metrics import format_summary
-    from rlher.evaluation.rollout import evaluate_policy
+    from rlher.evaluation.episode_bar import episode_bar
+    from rlher.evaluation.metrics import format_summary, summarize
+    from rlher.evaluation.rollout import play_episodes
     from rlher.evaluation.source import find_source
 
     source = find_source(config)
     agent = source.load(None)
     print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
-    summary = evaluate_policy(agent.env, agent.policy, config.episodes, config.seed)
-    agent.env.close()
+    with closing(agent.env), episode_bar(config.episodes, agent.config) as bar:
+        summary = summarize(list(play_episodes(agent.env, agent.policy, config.episodes, config.seed, bar.on_step)))
     if config.json:
         print(json.dumps({**source.keys, **summary}))
     else:

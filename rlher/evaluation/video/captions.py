@@ -29,22 +29,30 @@ GoalText = Callable[[Observation], list[str]]
 
 
 def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool, goal: list[str]) -> np.ndarray:
-    """Return an image with a caption of two lines below it; the colour shows the outcome.
+    """Return an image with a caption of two lines below it; the colour shows the outcome, or that the goal is reached.
 
     :param image: (height, width, 3), uint8.
     :param number: number of the episode, from 1.
     :param goal: texts about the goal, the most important first.
     :return: (height + :data:`HEIGHT`, width, 3), uint8.
     """
-    strip = Image.new("RGB", (image.shape[1], HEIGHT), OUTCOME_COLORS[episode.outcome] if is_over else BACKGROUND)
-    steps = f"{episode.length} step{'s' if episode.length != 1 else ''}"
-    if is_over:
-        status = [f"{episode.outcome}, {steps}", episode.outcome]
-    else:
-        status = [f"step {episode.length}", str(episode.length)]
+    color, status = _status(episode, is_over)
+    strip = Image.new("RGB", (image.shape[1], HEIGHT), color)
     _draw_line(strip, 0, [f"episode {number}", f"#{number}", ""], status)
     _draw_line(strip, 1, goal[:1], [*goal[1:], ""])
     return np.concatenate([image, np.asarray(strip)])
+
+
+def _status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], list[str]]:
+    """Return the colour of a caption, and texts about the episode so far, the longest first."""
+    if is_over:
+        steps = f"{episode.length} step{'s' if episode.length != 1 else ''}"
+        return OUTCOME_COLORS[episode.outcome], [f"{episode.outcome}, {steps}", episode.outcome]
+    step = f"step {episode.length}"
+    for holds, outcome, text in ((episode.crashed, "crashed", "crashed"), (episode.success, "success", "at goal")):
+        if holds:
+            return OUTCOME_COLORS[outcome], [f"{text}, {step}", text]
+    return BACKGROUND, [step, str(episode.length)]
 
 
 def _draw_line(strip: Image.Image, line: int, left: list[str], right: list[str]) -> None:

@@ -1,6 +1,6 @@
 """Record episodes while they are played: rendered, captioned, side by side, written to a video file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,19 +40,32 @@ class VideoOptions:
     fps: float | None = None
 
 
+OnFrame = Callable[[int, int], None]
+"""Takes the number of a frame of a page, from 1, and the number of frames of the page."""
+
+
 class VideoRecorder:
     """An ``on_step`` callback of :func:`rlher.evaluation.rollout.play_episodes` that writes a video.
 
     If rendering fails it warns once and records nothing more. Made by :func:`record_video`.
 
     :param stack: closes the video file, which is opened with the first frame.
+    :param on_frame: see :func:`record_video`.
     """
 
     def __init__(
-        self, path: Path, env: gym.Env, config: EnvConfig, episodes: int, options: VideoOptions, stack: ExitStack
+        self,
+        path: Path,
+        env: gym.Env,
+        config: EnvConfig,
+        episodes: int,
+        options: VideoOptions,
+        stack: ExitStack,
+        on_frame: OnFrame | None,
     ) -> None:
         self.failed = False
         self._path, self._env, self._episodes, self._options, self._stack = path, env, episodes, options, stack
+        self._on_frame = on_frame
         self._fps = options.fps or env.metadata.get("render_fps") or 30
         self._goal_text = captions.goal_text(config, env) if options.captions else None
         self._append: AppendFrame | None = None
@@ -83,10 +96,12 @@ class VideoRecorder:
         self._page = []
         if self.failed or self._grid is None or not episodes:
             return
-        for frame in tiling.tiled(episodes, self._grid):
+        still = round(LAST_FRAME_SECONDS * self._fps)
+        total = max(map(len, episodes)) + still
+        for number, frame in enumerate(tiling.tiled(episodes, self._grid, still), start=1):
             self._write(frame)
-        for _ in range(round(LAST_FRAME_SECONDS * self._fps)):
-            self._write(frame)
+            if self._on_frame:
+                self._on_frame(number, total)
 
     def _write(self, frame: np.ndarray) -> None:
         if self._append is None:
@@ -119,15 +134,21 @@ class VideoRecorder:
 
 @contextmanager
 def record_video(
-    path: Path, env: gym.Env, config: EnvConfig, episodes: int, options: VideoOptions | None = None
+    path: Path,
+    env: gym.Env,
+    config: EnvConfig,
+    episodes: int,
+    options: VideoOptions | None = None,
+    on_frame: OnFrame | None = None,
 ) -> Iterator[VideoRecorder]:
     """Record episodes that are played in the block; there is no file if nothing could be rendered.
 
     :param path: file to write, .mp4 or .gif.
     :param env: environment with the render mode ``"rgb_array"``.
+    :param on_frame: called for each frame that was written.
     :raises UserError: the file cannot be written.
     """
     with ExitStack() as stack:
-        recorder = VideoRecorder(path, env, config, episodes, options or VideoOptions(), stack)
+        recorder = VideoRecorder(path, env, config, episodes, options or VideoOptions(), stack, on_frame)
         yield recorder
         recorder.write_page()

@@ -110,13 +110,16 @@ class EpisodeFrames:
         return np.frombuffer(zlib.decompress(self._tiles[index]), dtype=np.uint8).reshape(self._shape)
 
 
-def tiled(episodes: Sequence[EpisodeFrames], grid: Grid) -> Iterator[np.ndarray]:
-    """Yield the frames of several episodes side by side, uint8; an episode that is over keeps its last tile."""
+def tiled(episodes: Sequence[EpisodeFrames], grid: Grid, still: int = 0) -> Iterator[np.ndarray]:
+    """Yield the frames of several episodes side by side, uint8; an episode that is over keeps its last tile.
+
+    :param still: how often the last frame is repeated.
+    """
     height, width, _ = episodes[0][0].shape
     down, right = height + GAP, width + GAP
     sides = (side + side % 2 for side in (grid.rows * down - GAP, grid.columns * right - GAP))  # H.264: even sides
     frame = np.full((*sides, 3), BACKGROUND, dtype=np.uint8)
-    for step in range(max(len(tiles) for tiles in episodes)):
+    for step in range(max(len(tiles) for tiles in episodes) + still):
         for index, tiles in enumerate(episodes):
             if step < len(tiles):
                 row, column = divmod(index, grid.columns)
