@@ -23,6 +23,16 @@ class RelayConfig:
 
 
 @dataclass
+class CameraConfig:
+    """MuJoCo's camera in videos and windows; null: the environment's own value, with all null its own camera."""
+
+    distance: float | None = output_key(None, "metres between the camera and the point it looks at", low=0)
+    azimuth: float | None = output_key(None, "degrees around the vertical axis")
+    elevation: float | None = output_key(None, "degrees to the horizontal plane; negative: from above")
+    lookat: list[float] | None = output_key(None, "x, y and z of the point it looks at")
+
+
+@dataclass
 class EnvConfig:
     """An environment; a property that is null is probed by playing a few random episodes."""
 
@@ -54,9 +64,7 @@ class EnvConfig:
         0.0, "added to every training reward, such as -1 if the environment's rewards are 0 and 1"
     )
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
-    camera: dict[str, Any] = output_key(
-        {}, "camera of MuJoCo's pictures: distance, azimuth and elevation in degrees, lookat; empty: the environment's"
-    )
+    camera: CameraConfig = section(CameraConfig, "camera")
     extra: str | None = output_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
 
     @property

@@ -5,14 +5,16 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from rlher.core.errors import UserError, did_you_mean
+from rlher.config.environment import CameraConfig
+from rlher.core.errors import UserError
 
 SDL_OFFSCREEN = "offscreen"  # highway-env draws nothing with "dummy", SDL's other driver without a window
 MUJOCO_OFFSCREEN = ("egl", "osmesa")
@@ -25,9 +27,8 @@ mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), mujoco.mjtFontSca
 """
 
 
-CAMERA_KEYS = ("distance", "azimuth", "elevation", "lookat")
-"""Properties of MuJoCo's free camera: metres to the point ``lookat`` (x, y, z), and two angles in degrees."""
 FREE_CAMERA = -1
+"""MuJoCo's number of the camera that no model defines."""
 
 
 class NoRenderer(UserError):
@@ -62,19 +63,15 @@ def _can_connect(family: int, address: Any) -> bool:
         return True
 
 
-def aim_mujoco_camera(env: gym.Env, camera: Mapping[str, Any]) -> None:
+def aim_mujoco_camera(env: gym.Env, camera: CameraConfig) -> None:
     """Replace the camera of a MuJoCo environment by a free one; without effect on other environments.
 
-    :param camera: some of :data:`CAMERA_KEYS`; the others keep the environment's values.
-    :raises UserError: another key.
+    :param camera: without effect if all its values are None.
     """
-    for name in camera:
-        if name not in CAMERA_KEYS:
-            near = did_you_mean(name, CAMERA_KEYS) or f"; use {', '.join(CAMERA_KEYS)}"
-            raise UserError(f"there is no env.camera.{name}{near}.")
-    values = {name: np.asarray(value) if isinstance(value, list) else value for name, value in camera.items()}
+    given = {name: value for name, value in asdict(camera).items() if value is not None}
+    values = {name: np.asarray(value) if isinstance(value, list) else value for name, value in given.items()}
     for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # mazes hold another environment, which draws them
-        if isinstance(owner, gym.Env) and (renderer := getattr(owner, "mujoco_renderer", None)):
+        if values and isinstance(owner, gym.Env) and (renderer := getattr(owner, "mujoco_renderer", None)):
             renderer.default_cam_config = {**(renderer.default_cam_config or {}), **values}
             renderer.camera_id = FREE_CAMERA
 

@@ -58,6 +58,7 @@ def test_resume_may_change_length_and_output() -> None:
         "json",
         "env.description",
         "env.extra",
+        *(f"env.camera.{name}" for name in ("distance", "azimuth", "elevation", "lookat")),
     }
 
 
