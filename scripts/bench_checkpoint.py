@@ -61,7 +61,7 @@ def pause(transitions: int, priority: str) -> dict:
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
     with tempfile.TemporaryDirectory() as folder:
-        parts = Path(folder), CheckpointConfig(), envs, normalizer, EvaluationCallback(None, 1, None, None)  # type: ignore[arg-type]
+        parts = Path(folder), CheckpointConfig(), envs, normalizer, EvaluationCallback(None, None, 1, None)  # type: ignore[arg-type]
         checkpoints = CheckpointCallback(*parts, BestModel(Path(folder) / "best_model.zip"), StopRequest())
         model._setup_learn(1)
         checkpoints.init_callback(model)

@@ -44,6 +44,13 @@ class EvalConfig:
     seed: int = experiment_key(
         10_000, "seed of the first evaluation episode; the next ones count up", low=0, ignored_by=["grouping", "recipe"]
     )
+    workers: int | None = machine_key(
+        None,
+        "processes that play evaluation episodes while training continues; 0: none, training waits; null: one per core "
+        "if the run may use several",
+        low=0,
+        ignored_by=["grouping", "recipe", "resume"],
+    )
     keep_models: bool = output_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 
 

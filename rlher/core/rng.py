@@ -12,8 +12,9 @@ import torch as th
 def preserve_rng_state() -> Iterator[None]:
     """Restore the global generators of Python, NumPy and torch at the end of the block."""
     python, numpy = random.getstate(), np.random.get_state()
+    devices = range(th.cuda.device_count()) if th.cuda.is_initialized() else ()
     try:
-        with th.random.fork_rng(devices=[]):
+        with th.random.fork_rng(devices=list(devices)):
             yield
     finally:
         random.setstate(python)

@@ -1,11 +1,11 @@
 """Statistics of success rates over few seeds, as recommended by Agarwal et al. 2021 (arXiv:2108.13264)."""
 
 from collections.abc import Callable, Sequence
-from math import hypot, isfinite
+from math import hypot, isfinite, sqrt
 from typing import Any
 
 import numpy as np
-import scipy  # loads scipy.stats, which takes a second, when it is first used
+import scipy  # loads scipy.stats, which takes a second, and scipy.special when they are first used
 from numpy.typing import NDArray
 
 RESAMPLES = 5000
@@ -20,8 +20,13 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float
 
     Unlike the normal approximation it does not shrink to nothing at 0 % and 100 %.
     """
-    interval = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, method="wilson")
-    return float(interval.low), float(interval.high)
+    # scipy.stats.binomtest returns the same digits, but its import takes a second of every run.
+    z, rate = scipy.special.ndtri(0.5 + 0.5 * confidence), successes / trials
+    scale = 2 * (trials + z**2)
+    center = (2 * trials * rate + z**2) / scale
+    delta = z / scale * sqrt(4 * trials * rate * (1 - rate) + z**2)
+    low, high = center - delta, center + delta
+    return (float(low) if successes > 0 else 0.0), (float(high) if successes < trials else 1.0)
 
 
 def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.worker_process import (
+    BUILD_SECONDS,
     Timeout,
     WorkerLost,
     close_workers,
@@ -23,9 +24,6 @@ from rlher.envs.worker_process import (
     start_worker,
 )
 from rlher.her.choices import LOST
-
-BUILD_SECONDS = 300.0
-"""Time limit for a new process to import and build its environment."""
 
 
 class RestartingSubprocVecEnv(SubprocVecEnv):

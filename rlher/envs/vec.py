@@ -1,6 +1,5 @@
 """Vectorised goal environments, in this process or in one process each."""
 
-import multiprocessing
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -17,10 +16,7 @@ from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
 from rlher.envs.fault_guard import FAULT_KEY, FailedEnv, FaultMessage, FaultReporter, fault_message
 from rlher.envs.make import make_env
 from rlher.envs.subproc import RestartingSubprocVecEnv
-from rlher.envs.worker_process import ignore_run_signals
-
-STEP_SECONDS = 300.0
-"""Default of ``env.step_timeout``: far longer than a step of any working simulator."""
+from rlher.envs.worker_process import ignore_run_signals, step_seconds
 
 
 def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "auto") -> VecEnv:
@@ -41,11 +37,8 @@ def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str 
         # A worker that fails to build its environment still has to return its spaces.
         spaces = first.observation_space, first.action_space
         first.close()
-        # The fork server imports the slow modules once, and workers start in milliseconds.
-        multiprocessing.set_forkserver_preload(["stable_baselines3.common.vec_env.subproc_vec_env"])
-        timeout = STEP_SECONDS if cfg.step_timeout is None else cfg.step_timeout or None
         builder = partial(_worker_env, cfg, *spaces)
-        envs = RestartingSubprocVecEnv([builder] * n_envs, cfg.id, timeout, cfg.max_restarts)
+        envs = RestartingSubprocVecEnv([builder] * n_envs, cfg.id, step_seconds(cfg), cfg.max_restarts)
     else:
         builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(_monitored, cfg)] * (n_envs - 1)]
         envs = DummyVecEnv(builders)

@@ -6,6 +6,7 @@ with the same function. If that name changes in a later SB3, this import fails, 
 """
 
 import contextlib
+import math
 import multiprocessing
 import signal
 import time
@@ -17,6 +18,8 @@ import gymnasium as gym
 from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper
 from stable_baselines3.common.vec_env.subproc_vec_env import _worker
 
+from rlher.config.environment import EnvConfig
+
 GRACE_SECONDS = 0.5
 """Extra wait at the end of a timeout, in case this process was suspended longer than the worker."""
 
@@ -26,12 +29,27 @@ POLL_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
+PRELOADED = ["stable_baselines3.common.vec_env.subproc_vec_env", "rlher.evaluation.worker_process"]
+"""Modules that the fork server imports."""
+
 RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 """Signals that a terminal or a batch system sends to every process of a run."""
 
 
+STEP_SECONDS = 300.0
+"""Default of ``env.step_timeout``: far longer than a step of any working simulator."""
+
+BUILD_SECONDS = 300.0
+"""Time limit for a new process to import and build its environment."""
+
+
 class WorkerLost(Exception):
     """A worker process died or hangs; the message completes the sentence "the process …"."""
+
+
+def step_seconds(cfg: EnvConfig) -> float | None:
+    """Return how long a step or reset in a worker process may take; None: no limit."""
+    return STEP_SECONDS if cfg.step_timeout is None else cfg.step_timeout or None
 
 
 class Timeout:
@@ -41,26 +59,30 @@ class Timeout:
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self.left = seconds
+        self.left = math.inf if seconds is None else seconds
 
     def wait(self, remote: Any) -> bool:
         """Wait for a message on a pipe; return whether it arrived in time."""
-        if self.left is None:
-            return bool(remote.poll(None))
         while self.left > 0:
-            seconds, started = min(POLL_SECONDS, self.left), time.monotonic()
-            arrived = bool(remote.poll(seconds))
-            self.left -= min(time.monotonic() - started, seconds)  # a longer wait includes a suspension
-            if arrived:
+            if self.wait_a_moment(remote):
                 return True
         return bool(remote.poll(GRACE_SECONDS))
+
+    def wait_a_moment(self, remote: Any) -> bool:
+        """Wait for a message, :data:`POLL_SECONDS` at most; return whether it arrived."""
+        seconds, started = min(POLL_SECONDS, self.left), time.monotonic()
+        arrived = bool(remote.poll(seconds))
+        self.left -= min(time.monotonic() - started, seconds)  # a longer wait includes a suspension
+        return arrived
 
 
 def start_fork_server() -> None:
     """Start the server from which worker processes are forked, with SIGINT and SIGTERM blocked in it.
 
-    Both signals reach every process of a run; without the server, the exit status of its workers would be lost.
+    It imports the slow modules once, so that workers start in milliseconds. Both signals reach every process of a run;
+    without the server, the exit status of its workers would be lost.
     """
+    multiprocessing.set_forkserver_preload(PRELOADED)
     resource_tracker.ensure_running()  # otherwise the server starts it, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
     try:
@@ -71,14 +93,18 @@ def start_fork_server() -> None:
 
 def start_worker(builder: Callable[[], gym.Env]) -> tuple[Any, Any]:
     """Start a worker process that builds an environment; return its pipe and the process."""
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    remote, worker_remote = context.Pipe()
+    remote, worker_remote = context().Pipe()
     arguments = worker_remote, remote, CloudpickleWrapper(builder)
-    process = context.Process(target=_worker, args=arguments, daemon=True)
+    process = context().Process(target=_worker, args=arguments, daemon=True)
     process.start()
     worker_remote.close()
     return remote, process
+
+
+def context() -> Any:
+    """Return the ``multiprocessing`` context of worker processes: a fork of a process that uses torch may hang."""
+    methods = multiprocessing.get_all_start_methods()
+    return multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
 
 
 def ignore_run_signals() -> None:

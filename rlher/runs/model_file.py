@@ -82,12 +82,12 @@ def require_spaces(path: Path, env: gym.Env) -> None:
         space_signature.require_same_spaces(archive, env.observation_space, env.action_space)
 
 
-def load_policy(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
+def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
     """Load a file's policy weights and statistics into a freshly built model.
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    with _as_user_error(path), open_zip(path) as archive:
+    with _as_user_error(file if isinstance(file, Path) else Path("the model in memory")), open_zip(file) as archive:
         space_signature.require_fitting_model(archive, model)
         tensors = _tensors(archive, POLICY, model.device)
         is_complete = any(not name.startswith(ACTING) for name in tensors)

@@ -28,6 +28,10 @@ class BestModel:
                 temporary.write_bytes(self._unwritten)
             self._unwritten = None
 
+    def read(self) -> bytes:
+        """Return the content of its file."""
+        return self.path.read_bytes() if self._unwritten is None else self._unwritten
+
     def save_to(self, checkpoint: Path) -> None:
         """Add the model to a checkpoint, if there is a model yet.
 

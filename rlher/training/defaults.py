@@ -1,12 +1,18 @@
 """Defaults that depend on other values of a config, resolved before a run."""
 
+import multiprocessing
 from dataclasses import replace
 
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.threads import choose_threads
 from rlher.config.training import CheckpointConfig, TrainConfig
+from rlher.envs.vec import uses_processes
+from rlher.training.cores import available_cores
 
 DRY_RUN_STEPS = 400
+
+MAX_EVAL_WORKERS = 8
+"""Most evaluation processes by default; each takes some hundred megabytes."""
 
 
 def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -23,12 +29,13 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     gradient_steps, steps_note = _gradient_steps(config)
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
     threads, threads_note = _threads(config)
+    workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
-    notes += [starts_note, steps_note, compile_note, threads_note, checkpoint_note]
+    notes += [starts_note, steps_note, compile_note, threads_note, workers_note, checkpoint_note]
     resolved = replace(
         config,
         algo=replace(config.algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
-        eval=replace(config.eval, freq=config.eval.freq or max(config.total_timesteps // 20, 1)),
+        eval=replace(config.eval, freq=config.eval.freq or max(config.total_timesteps // 20, 1), workers=workers),
         engine=replace(config.engine, compile=compiled),
         checkpoint=checkpoint,
         threads=threads,
@@ -78,6 +85,22 @@ def _threads(config: TrainConfig) -> tuple[int, str]:
     if config.threads is not None:
         return config.threads, ""
     return choose_threads(config.algo.batch_size, config.algo.net_arch)
+
+
+def _eval_workers(config: TrainConfig) -> tuple[int, str]:
+    """Return one process per core, none where the run is to keep to one core, as several runs on a machine should.
+
+    Where training environments have processes of their own, one evaluates, with the same protection against hanging.
+    """
+    if multiprocessing.current_process().daemon:  # may not have processes
+        return 0, ""
+    workers = config.eval.workers
+    if workers is None:
+        cores = 1 if config.threads == 1 else available_cores()
+        isolated = uses_processes(config.n_envs, config.vec_env)
+        workers = min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(isolated)
+    processes = f"up to {workers} processes" if workers > 1 else "a process"
+    return workers, f"evaluations in {processes}, while training continues" if workers else ""
 
 
 def _checkpoint(config: TrainConfig) -> tuple[CheckpointConfig, str]:

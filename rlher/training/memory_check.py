@@ -16,6 +16,9 @@ from rlher.training import cgroup_memory
 RESERVED_BYTES = 2**28
 """Memory left for the rest of a run: networks, optimisers, an evaluation."""
 
+WORKER_BYTES = 2**27
+"""Memory left for each evaluation process, beside what all of them share."""
+
 PRIORITY_BYTES = 16
 """Bytes of a transition's priority."""
 
@@ -35,7 +38,7 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
     stored = min(capacity, config.total_timesteps)
     row_bytes = _bytes_per_transition(config, Layout.of(observation_space, action_space))
     free = available_memory()
-    fits = max(free - RESERVED_BYTES, 0) // row_bytes
+    fits = max(free - RESERVED_BYTES - WORKER_BYTES * (config.eval.workers or 0), 0) // row_bytes
     needed = _format_bytes(stored * row_bytes)
     if stored > fits:
         raise UserError(

@@ -36,7 +36,12 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
         done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
         _require_steps_left(run, config, done, damaged)
         with prepare(replace(config, init_from=None if checkpoint else config.init_from)) as setup:
-            run = Run(run.folder, replace(config, threads=setup.config.threads, checkpoint=setup.config.checkpoint))
+            run = Run(
+                run.folder,
+                replace(
+                    config, threads=setup.config.threads, eval=setup.config.eval, checkpoint=setup.config.checkpoint
+                ),
+            )
             _record_resume(run, done)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
             print_header(

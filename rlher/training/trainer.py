@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,9 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import EnvironmentFault, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
-from rlher.envs.make import make_env
-from rlher.evaluation.metrics import Summary, summarize
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, make_policy, play_episodes
+from rlher.evaluation.metrics import summarize
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET
+from rlher.evaluation.workers import EvaluationWorkers
 from rlher.runs import model_file, run_folder
 from rlher.runs.run_folder import Run
 from rlher.training.artifacts import ArtifactWriter
@@ -67,12 +67,14 @@ class Trainer:
         self.run, self.config, self.model, self.normalizer = run, run.config, setup.model, setup.normalizer
         self.result, self.stop = RunResult(), StopRequest()
         self.best_model = BestModel(run.model("best"))
-        self.artifacts = ArtifactWriter(run, self.model, self.normalizer)
+        self.artifacts = ArtifactWriter(run)
+        self.workers = EvaluationWorkers(self.config, self.stop)
         self.evaluations = EvaluationCallback(
-            evaluate=lambda: self._evaluate(self.config.eval.episodes, self.config.eval.seed),
+            snapshot=self._model_bytes,
+            start=lambda model: self.workers.start(model, self.config.eval.episodes, self.config.eval.seed),
             freq=self.config.eval.freq or self.config.total_timesteps,
-            on_new_best=lambda: self.best_model.set(model_file.to_bytes(self.model, self.normalizer)),
-            on_evaluation=self._write_evaluations,
+            on_result=self._write_evaluations,
+            waits=on_evaluation is not None,
         )
         self.checkpoints = CheckpointCallback(
             run.checkpoints,
@@ -92,6 +94,10 @@ class Trainer:
         :raises UserError: the checkpoint cannot be loaded.
         :raises Exception: a bug; models and result are written before it is raised.
         """
+        with closing(self.workers):
+            return self._train(checkpoint)
+
+    def _train(self, checkpoint: Path | None) -> RunResult:
         if checkpoint is not None:
             self.checkpoints.restore(checkpoint, self.model)
             with warn_on_write_error("evaluations.csv"):
@@ -114,35 +120,37 @@ class Trainer:
 
     def _learn(self, reset_num_timesteps: bool) -> None:
         with ProgressCallback(self.config.total_timesteps, self.evaluations, self.config.progress) as progress:
-            self.model.learn(
-                self.config.total_timesteps - self.model.num_timesteps,
-                callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), progress],
-                reset_num_timesteps=reset_num_timesteps,
-            )
-
-    def _evaluate(self, episodes: int, seed: int) -> Summary:
-        """Play episodes in a new environment, so that they depend on nothing but the policy and the seed."""
-        env, played = make_env(self.config.env), []
-        try:
-            for episode in play_episodes(env, make_policy(self.model, self.normalizer), episodes, seed):
-                self.stop.raise_if_requested()
-                played.append(episode)
-        finally:
-            env.close()
-        return summarize(played)
+            self.workers.start_early()
+            try:
+                self.model.learn(
+                    self.config.total_timesteps - self.model.num_timesteps,
+                    callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), progress],
+                    reset_num_timesteps=reset_num_timesteps,
+                )
+            except Exception:
+                with suppress(Exception):  # the first fault is reported
+                    self.evaluations.record_pending()
+                raise
 
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
-        final: dict[str, Any] = self._evaluate(episodes, seed)
-        row = self.evaluations.best
-        if row is None or row["timesteps"] >= self.model.num_timesteps:
-            model_file.save(self.run.model("best"), self.model, self.normalizer)
-            best = {**final, "timesteps": self.model.num_timesteps}
+        last_model, best_row = self._model_bytes(), self.evaluations.best
+        last = best = self.workers.start(last_model, episodes, seed)
+        timesteps = self.model.num_timesteps
+        if best_row is None or best_row["timesteps"] >= timesteps:
+            self.best_model.set(last_model)
+            self.best_model.write()
         else:
-            model_file.load_policy(self.run.model("best"), self.model, self.normalizer)
-            best = {**self._evaluate(episodes, seed), "timesteps": row["timesteps"]}
-        self.result.final, self.result.best = final, best
+            best, timesteps = self.workers.start(self.best_model.read(), episodes, seed), best_row["timesteps"]
+        self.result.final = summarize(last.episodes())
+        self.result.best = {
+            **(self.result.final if best is last else summarize(best.episodes())),
+            "timesteps": timesteps,
+        }
+
+    def _model_bytes(self) -> bytes:
+        return model_file.to_bytes(self.model, self.normalizer)
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:
@@ -168,14 +176,16 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    def _write_evaluations(self, rows: Rows) -> None:
+    def _write_evaluations(self, rows: Rows, model: bytes, is_best: bool) -> None:
+        if is_best:
+            self.best_model.set(model)
         with warn_on_write_error("the best model"):
             self.best_model.write()
         with warn_on_write_error("evaluations.csv"):
             self.run.write_evaluations(rows)
         if self._on_evaluation:
             self._on_evaluation(rows)
-        self.artifacts.write(rows[-1], is_best=self.evaluations.best is rows[-1])
+        self.artifacts.write(rows[-1], model, is_best)
 
     def _write_models(self) -> None:
         with self._fail_on_write_error("the best model"):

@@ -49,6 +49,7 @@ def test_resume_may_change_length_and_output() -> None:
         "total_timesteps",
         "eval.final_episodes",
         "eval.keep_models",
+        "eval.workers",
         "checkpoint.minutes",
         "logs",
         "progress",

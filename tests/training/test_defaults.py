@@ -18,7 +18,7 @@ def test_open_values_are_resolved() -> None:
     assert resolved.threads
     for value in ("learning_starts 1500", "gradient_steps 3"):
         assert any(note.startswith(value) for note in notes)
-    assert len(notes) == 4, "on compilation and threads, too"
+    assert len(notes) == 5, "on compilation, threads and evaluations, too"
 
 
 def test_given_values_are_kept() -> None:

@@ -38,7 +38,7 @@ def train_until_fault(rlher, tmp_path, monkeypatch):
             kwargs,
             f"vec_env={vec_env}",
         )
-        return rlher("train", *words, "n_envs=2", "total_timesteps=400", "eval.freq=100"), run
+        return rlher("train", *words, "n_envs=2", "total_timesteps=400", "eval.freq=100", "eval.workers=1"), run
 
     return train
 
@@ -50,7 +50,7 @@ def train_until_fault(rlher, tmp_path, monkeypatch):
         ("observation", "dummy", "main"),
         ("reward", "subproc", "worker"),
         ("reset", "subproc", "worker"),
-        ("observation", "subproc", "main"),  # in an evaluation
+        ("observation", "dummy", "worker"),  # in an evaluation
     ],
 )
 def test_models_saved_before_a_fault_can_be_used(rlher, train_until_fault, tmp_path, how, vec_env, where) -> None:

@@ -35,6 +35,10 @@ NOT_REPEATABLE = (
 )
 
 
+EVALUATED_MODEL = "evaluated_model.zip"
+"""File of the model whose evaluation is in progress; it is played again when the run is resumed."""
+
+
 class CheckpointCallback(BaseCallback):
     """Write checkpoints when they are due, and restore a run from one.
 
@@ -130,6 +134,8 @@ class CheckpointCallback(BaseCallback):
             checkpoint_store.link_folder((previous or folder) / "buffer", folder / "buffer")
             self._buffer.save(folder / "buffer")
             training_state.save(folder, self.model, self._normalizer, self._progress(next_envs))
+            if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
+                (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
             if next_envs is None:
                 training_state.save_episodes(folder, self._envs.actions, self._raw_observations())
 
@@ -164,7 +170,10 @@ class CheckpointCallback(BaseCallback):
             random_state.restore(state["generators"], model)  # raises if invalid; restored again after the environments
             episodes = training_state.load_episodes(checkpoint, model)
             model.replay_buffer.load(checkpoint / "buffer")
-            self._evaluations.load_state_dict(state["evaluations"])
+            evaluated = checkpoint / EVALUATED_MODEL
+            self._evaluations.load_state_dict(
+                state["evaluations"], evaluated.read_bytes() if evaluated.exists() else None
+            )
             self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
             self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
         except Exception as error:  # torch refuses a pickle with an exception of its own

@@ -19,10 +19,12 @@ class WandbService:
             config=asdict(run.config),
             settings=wandb.Settings(console="off", quiet=True),
         )
+        # Not W&B's own step: it drops what is logged for an earlier step, such as an evaluation that has just ended.
+        self._run.define_metric("*", step_metric="timesteps")
 
     def log(self, numbers: dict[str, float], step: int) -> None:
         """Log numbers of one step."""
-        self._run.log(numbers, step=step)
+        self._run.log({**numbers, "timesteps": step})
 
     def finish(self, result: dict[str, float], status: str) -> None:
         """Write the result to the run's summary and end the run."""

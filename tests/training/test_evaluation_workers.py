@@ -1,0 +1,195 @@
+"""Evaluations in processes beside training: the same numbers as without, whatever happens to process or run."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hostile_envs import FailingWorker
+from same_run import differences
+
+from rlher.config.training import EvalConfig, TrainConfig
+from rlher.evaluation import workers
+from rlher.training import cores, defaults
+from rlher.training.callbacks.checkpoint import EVALUATED_MODEL, CheckpointCallback
+from rlher.training.callbacks.evaluation import StopTraining
+from tests.conftest import TINY
+
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=5", *TINY, "eval.final_episodes=60")
+LINE = ("algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY, "total_timesteps=150", "eval.freq=50")
+
+
+@pytest.fixture
+def train_line(rlher, tmp_path: Path, monkeypatch) -> Callable[..., Any]:
+    """Train where the environment of a worker process fails some times, and that of the main process never."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "support"))
+
+    def train(how: str, times: int, *words: str):
+        marks = tmp_path / f"{how}{times}"
+        marks.mkdir(exist_ok=True)
+        kwargs = f"env.kwargs={{how:{how},times:{times},marks:{marks},at:1}}"
+        return rlher("train", *LINE, kwargs, "eval.workers=1", *words)
+
+    return train
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "evaluations.csv").open() as file:
+        return [row | {"wall_seconds": ""} for row in csv.DictReader(file)]
+
+
+def test_the_results_do_not_depend_on_the_number_of_processes(rlher) -> None:
+    for count in range(3):
+        words = ("total_timesteps=250", "eval.freq=60", "eval.keep_models=true", "eval.episodes=30")
+        done = rlher("train", *BITS, *words, f"eval.workers={count}")
+        assert done.code == 0, done.err
+        assert ("while training continues" in done.err) == (count > 0)
+    one, *others = (Path(f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2, 3))
+    assert len(rows(one)) == 4
+    for other in others:
+        assert differences(one, other) == []
+        assert {path.name for path in other.glob("models/*")} == {"60.zip", "120.zip", "180.zip", "240.zip"}
+
+
+@pytest.mark.slow
+def test_the_results_of_fetch_reach_do_not_depend_on_the_number_of_processes(rlher) -> None:
+    words = ("algo=ddpg", "env=FetchReach-v4", *TINY, "total_timesteps=300", "eval.freq=100", "eval.final_episodes=60")
+    for count in range(3):
+        assert rlher("train", *words, f"eval.workers={count}").code == 0
+    one, *others = (Path(f"logs/ddpg/FetchReach-v4_{number}") for number in (1, 2, 3))
+    assert [differences(one, other) for other in others] == [[], []]
+
+
+def test_evaluations_leave_the_random_numbers_of_training_alone(rlher, monkeypatch) -> None:
+    """Of an environment that draws from NumPy's global generator."""
+    step = FailingWorker.step
+    monkeypatch.setattr(FailingWorker, "step", lambda self, action: step(self, action + np.random.normal(0, 0.1, 1)))
+    for frequency in (50, 150):
+        words = (*LINE, "env.kwargs={times:0}", "eval.workers=0", f"eval.freq={frequency}")
+        assert rlher("train", *words).code == 0
+    often, once = (Path(f"logs/sac/FailingWorker-v0_{number}") for number in (1, 2))
+    assert "last_model.zip" not in differences(often, once)
+    assert rows(often)[-1] == rows(once)[-1]
+
+
+@pytest.mark.parametrize(("how", "reason"), [("kill", "SIGKILL"), ("hang", "no step in 1 s"), ("exit", "status 7")])
+def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
+    for times in (0, 1):
+        done = train_line(how, times, "env.step_timeout=1")
+        assert done.code == 0, done.err
+        assert done.err.count("plays the episode again") == times
+        assert (reason in done.err) == (times > 0)
+    assert differences(*(Path(f"logs/sac/FailingWorker-v0_{number}") for number in (1, 2))) == []
+
+
+def test_too_many_lost_processes_end_the_run(train_line) -> None:
+    done = train_line("kill", 100, "env.max_restarts=1")
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    folder = Path("logs/sac/FailingWorker-v0_1")
+    result = json.loads((folder / "result.json").read_text())
+    assert result["status"] == "failed"
+    assert "SIGKILL" in result["error"]
+    assert "after 1 restart" in result["error"]
+    assert (folder / "last_model.zip").exists()
+
+
+def test_ctrl_c_does_not_wait_for_an_evaluation_and_resuming_repeats_it(train_line, rlher, monkeypatch) -> None:
+    assert train_line("hang", 0, "logs=reference").code == 0
+    monkeypatch.setattr(workers, "CLOSE_SECONDS", 0.5)
+    step = CheckpointCallback._on_step
+
+    def interrupt(self: CheckpointCallback) -> bool:
+        if self.model.num_timesteps == 90:
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(self)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CheckpointCallback, "_on_step", interrupt)
+        done = train_line("hang", 1)  # for 1000 s, in the evaluation that starts at step 50
+        assert done.code == 130, done.err
+    folder = Path("logs/sac/FailingWorker-v0_1")
+    assert not (folder / "evaluations.csv").exists(), done.err
+    assert (folder / "checkpoints/000000090" / EVALUATED_MODEL).exists()
+    again = rlher("train", "--resume", str(folder))
+    assert again.code == 0, again.err
+    assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
+
+
+def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, rlher) -> None:
+    assert train_line("hang", 0, "logs=reference", "checkpoint.every=60").code == 0
+    folder, step = Path("logs/sac/FailingWorker-v0_1"), CheckpointCallback._on_step
+
+    def copy(self: CheckpointCallback) -> bool:
+        if self.model.num_timesteps == 80:
+            shutil.copytree(folder, "killed" / folder)
+        return step(self)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CheckpointCallback, "_on_step", copy)
+        done = train_line("hang", 1, "env.step_timeout=2", "checkpoint.every=60")
+        assert done.code == 0, done.err
+    assert (Path("killed") / folder / "checkpoints/000000060" / EVALUATED_MODEL).exists()
+    for resumed in (folder, "killed" / folder):
+        if resumed != folder:
+            again = rlher("train", "--resume", str(resumed), "eval.workers=0")
+            assert again.code == 0, again.err
+        assert differences(Path("reference") / folder.relative_to("logs"), resumed) == []
+
+
+def test_a_function_that_may_end_the_run_is_called_in_the_step_of_the_evaluation(rlher, tmp_path, monkeypatch) -> None:
+    """As Optuna's pruner: with an evaluation beside training, the run would end some steps later."""
+    from rlher.cli.commands import train
+    from rlher.training import trainer
+
+    found = []
+
+    def stop(evaluated: list[dict[str, Any]]) -> None:
+        found.append(evaluated[-1]["timesteps"])
+        if len(evaluated) == 2:
+            raise StopTraining
+
+    monkeypatch.setattr(train, "run", lambda config: found.append(trainer.train(config, stop)[1]) or 0)
+    assert rlher("train", *BITS, "total_timesteps=250", "eval.freq=60", "eval.workers=1").code == 0
+    *steps, result = found
+    assert steps == [60, 120]
+    assert (result.status.value, result.timesteps) == ("stopped", 120)
+
+
+@pytest.mark.parametrize(
+    ("config", "available", "expected"),
+    [
+        (TrainConfig(), 2, 2),
+        (TrainConfig(), 1, 0),
+        (TrainConfig(), 64, defaults.MAX_EVAL_WORKERS),
+        (TrainConfig(threads=1), 2, 0),
+        (TrainConfig(threads=1, n_envs=2), 2, 1),
+        (TrainConfig(threads=1, eval=EvalConfig(workers=3)), 2, 3),
+        (TrainConfig(eval=EvalConfig(workers=0)), 2, 0),
+    ],
+)
+def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
+    monkeypatch.setattr(defaults, "available_cores", lambda: available)
+    assert defaults._eval_workers(config)[0] == expected
+
+
+def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/job/step\n")
+    group = tmp_path / "sys/fs/cgroup/job"
+    (group / "step").mkdir(parents=True)
+    (group / "step/cpu.max").write_text("max 100000\n")
+    (group / "cpu.max").write_text("150000 100000\n")
+    assert list(cores.quotas(tmp_path)) == [1.5]
+    (tmp_path / "proc/self/cgroup").write_text("3:cpu,cpuacct:/job\n")
+    group = tmp_path / "sys/fs/cgroup/cpu/job"
+    group.mkdir(parents=True)
+    (group / "cpu.cfs_quota_us").write_text("400000\n")
+    (group / "cpu.cfs_period_us").write_text("100000\n")
+    assert list(cores.quotas(tmp_path)) == [4.0]
