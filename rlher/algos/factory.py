@@ -115,6 +115,7 @@ def _buffer_arguments(algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, see
         n_steps=her.n_steps,
         gamma=algo.gamma,
         priority=her.priority,
+        static_distance=her.static_distance,
         copy_info_dict=her.copy_info_dict,
         relabel_done=her.relabel_done,
         keep_goal_independent_reward=her.keep_goal_independent_reward,

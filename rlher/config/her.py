@@ -21,6 +21,11 @@ class HerConfig:
     )
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
     priority: str = experiment_key("uniform", "how transitions are sampled", choices=tuple(PRIORITIES))
+    static_distance: float | None = experiment_key(
+        None,
+        "no virtual goals for episodes whose achieved goal stays within this distance of its start; null: for all",
+        low=0,
+    )
     relabel_done: str = experiment_key("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = experiment_key(
         True, "keep the part of the reward that does not depend on the goal, such as a crash penalty"

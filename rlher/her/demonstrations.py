@@ -10,15 +10,9 @@ NO_ID = -1
 """In place of the id of a transition whose priority is not updated."""
 
 
-def demonstration_places(batch_size: int, fraction: float, her_ratio: float) -> slice:
-    """Return the places of demonstrations in a batch: around the border between real and virtual transitions.
-
-    :param fraction: share of the demonstrations, of which one at least is drawn, and never a whole batch.
-    :param her_ratio: share of the virtual transitions, both of the batch and of the demonstrations.
-    """
-    count = min(max(round(fraction * batch_size), 1), batch_size - 1)
-    border, virtual = batch_size - int(her_ratio * batch_size), int(her_ratio * count)
-    return slice(border - (count - virtual), border + virtual)
+def demonstration_count(batch_size: int, fraction: float) -> int:
+    """Return the number of demonstrations in a batch: one at least, and never a whole batch."""
+    return min(max(round(fraction * batch_size), 1), batch_size - 1)
 
 
 def insert(values: NDArray, places: slice, inserted: NDArray | float) -> NDArray:

@@ -16,12 +16,13 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 
 from rlher.her import serialization, validation
 from rlher.her.choices import LOST
-from rlher.her.demonstrations import NO_ID, demonstration_places, insert
+from rlher.her.demonstrations import NO_ID, demonstration_count, insert
 from rlher.her.done_rule import DoneRule
 from rlher.her.prioritization import make_priority
 from rlher.her.reward import RewardFunction
 from rlher.her.sampler import HindsightSampler
 from rlher.her.samples import HerReplayBufferSamples, to_device, to_tensors
+from rlher.her.static_episodes import StaticEpisodes
 from rlher.her.storage import Batch, Indices, Storage
 from rlher.her.strategies import strategy_of
 from rlher.her.trajectory import PackedEpisodes, Trajectory, pack
@@ -63,6 +64,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param gamma: discount of those returns; must be the algorithm's.
     :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are drawn.
     :param priority_kwargs: options of its class in :mod:`rlher.her.prioritization`.
+    :param static_distance: leave out virtual transitions of episodes whose achieved goal stays within this distance of
+        the first one (:mod:`rlher.her.static_episodes`); None: keep all.
     :param goal_slot_shares: probability of each slot of a virtual goal (:mod:`rlher.her.goal_slots`); None: no slots.
     :param demonstrations: episodes that are never evicted, and make up a fixed share of each batch; see
         :meth:`set_demonstrations`.
@@ -100,6 +103,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         gamma: float = 0.99,
         priority: str = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
+        static_distance: float | None = None,
         goal_slot_shares: Sequence[float] | None = None,
         demonstrations: Sequence[Trajectory] | None = None,
         demonstration_fraction: float = 1 / 8,
@@ -141,6 +145,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.demonstration_fraction = demonstration_fraction
         self.storage = self._empty_storage()
         self.priority = make_priority(priority, self.storage, **(priority_kwargs or {}))
+        self.static_episodes = None if static_distance is None else StaticEpisodes(static_distance, self.storage)
         if demonstrations is not None:
             self.set_demonstrations(demonstrations)
 
@@ -224,6 +229,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.storage = self._empty_storage(fixed)
         self.sampler.goal_independent.reset()
         self.priority.reset(self.storage)
+        if self.static_episodes is not None:
+            self.static_episodes.reset(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -245,7 +252,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None
     ) -> HerReplayBufferSamples:
-        """Draw transitions, real ones first, then virtual ones, in SB3's fixed proportion.
+        """Draw transitions, real ones first, then virtual ones, in SB3's fixed proportion unless some are left out.
 
         With demonstrations, a fixed share of both is drawn from them.
 
@@ -259,20 +266,29 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             validation.validate_integer("batch_size", batch_size, 1)
         if self.storage.n_drawable == 0:
             raise RuntimeError(self._empty_message())
-        places = self._demonstration_places(batch_size)
-        slots, weights = self.priority.draw(batch_size - (places.stop - places.start if places else 0), self.rng)
+        count = demonstration_count(batch_size, self.demonstration_fraction) if self.has_demonstrations else 0
+        virtual = int(self.her_ratio * count)
+        slots, weights, drawn_virtual = self._draw(batch_size - count, int(self.her_ratio * batch_size) - virtual)
         rows = self.storage.rows_of(slots)
-        if places:
-            rows = insert(rows, places, self.storage.draw_fixed(places.stop - places.start, self.rng))
-        sample = self._relabelled(rows, env)
+        n_real = len(rows) - drawn_virtual
+        places = slice(n_real, n_real + count)  # around the border between real and virtual transitions
+        if count:
+            rows = insert(rows, places, self.storage.draw_fixed(count, self.rng))
+        sample = self._relabelled(rows, n_real + count - virtual, env)
         if weights is not None:
             weights, ids = weights.astype(np.float32), self.storage.ids_of(slots)
-            if places:
+            if count:
                 weights, ids = insert(weights, places, 1.0), insert(ids, places, NO_ID)
             sample = sample._replace(weights=th.from_numpy(weights.reshape(-1, 1)), indices=ids)
-        if places:
+        if count:
             sample = sample._replace(demonstrations=places)
         return sample if self.device == CPU else to_device(sample, th.device(self.device))
+
+    def _draw(self, count: int, virtual: int) -> tuple[Indices, NDArray | None, int]:
+        """Return (count,) slots, their weights, and how many of them get virtual goals."""
+        if self.static_episodes is None:
+            return *self.priority.draw(count, self.rng), virtual
+        return self.static_episodes.draw(count, self.n_sampled_goal, lambda n: self.priority.draw(n, self.rng))
 
     def sample_demonstrations(self, batch_size: int, env: VecNormalize | None = None) -> HerReplayBufferSamples:
         """Draw transitions of the demonstrations alone; parameters and result are those of :meth:`sample`.
@@ -282,19 +298,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if not self.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         rows = self.storage.draw_fixed(batch_size, self.rng)
-        sample = self._relabelled(rows, env)._replace(demonstrations=slice(0, batch_size))
+        n_real = batch_size - int(self.her_ratio * batch_size)
+        sample = self._relabelled(rows, n_real, env)._replace(demonstrations=slice(0, batch_size))
         return sample if self.device == CPU else to_device(sample, th.device(self.device))
 
-    def _demonstration_places(self, batch_size: int) -> slice | None:
-        if not self.has_demonstrations:
-            return None
-        return demonstration_places(batch_size, self.demonstration_fraction, self.her_ratio)
-
-    def _relabelled(self, rows: Indices, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return the transitions at those rows, the last of them with new goals, in SB3's fixed proportion."""
-        virtual = int(self.her_ratio * len(rows))
-        drawn = self.sampler.batch(self.storage, rows, len(rows) - virtual, self.rng)
-        return to_tensors(drawn, self.storage.keys, env)
+    def _relabelled(self, rows: Indices, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return the transitions at those rows; all but the first ``n_real`` get new goals."""
+        return to_tensors(self.sampler.batch(self.storage, rows, n_real, self.rng), self.storage.keys, env)
 
     def _empty_message(self) -> str:
         if self.storage.count:

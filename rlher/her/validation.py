@@ -68,6 +68,13 @@ def validate_arguments(given: Mapping[str, Any]) -> None:
     if not 0 < given["demonstration_fraction"] < 1:
         fraction = given["demonstration_fraction"]
         raise ValueError(f"demonstration_fraction={fraction} is invalid; use a number above 0 and below 1.")
+    distance = given["static_distance"]
+    if distance is not None and not 0 <= distance < np.inf:
+        raise ValueError(f"static_distance={distance} is invalid; use a finite number of at least 0, or None.")
+    if distance is not None and given["goal_slot_shares"] is not None:
+        raise ValueError(
+            "static_distance has no meaning with goal_slot_shares (relay sub-goals): the hand always moves."
+        )
     for name, choices in (("relabel", RELABEL), ("priority", tuple(PRIORITIES))):
         if given[name] not in choices:
             raise ValueError(f"{name}={given[name]!r} is unknown; use {', '.join(choices)}.")

@@ -31,7 +31,7 @@ RUN = (*TINY, "env=BitFlipping-v0", "env.n_bits=5", "eval.freq=70", "total_times
 CASES = {
     "dqn": ("algo=dqn",),
     "dqn, td_error, wrapped": ("algo=dqn", "her.priority=td_error", "algo.buffer_size=70"),
-    "qrdqn, energy, wrapped": ("algo=qrdqn", "her.priority=energy", "algo.buffer_size=70"),
+    "qrdqn, energy, wrapped": ("algo=qrdqn", "her.priority=energy", "her.static_distance=1.5", "algo.buffer_size=70"),
     "sac, 4 envs": ("algo=sac", "n_envs=4", "vec_env=dummy", "algo.learning_rate_schedule=linear"),
     "tqc, not normalised": ("algo=tqc", "normalize.enabled=false", "her.goal_selection_strategy=final"),
     "td3, every third step": ("algo=td3", "algo.train_freq=3", "her.goal_selection_strategy=random"),
