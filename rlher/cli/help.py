@@ -25,6 +25,7 @@ EXAMPLES = (
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
     "rlher enjoy --grid 3x2 --video film.mp4",
     "rlher export logs/tqc/parking-v0_1 --output parking",
+    "rlher collect env=FetchPush-v4 --episodes 100 --output demos/push-v0",
     "rlher plot --by algo,her.n_sampled_goal",
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
     "rlher report logs/sac logs/tqc --output report.html",

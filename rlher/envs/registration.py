@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from types import ModuleType
 
 import gymnasium as gym
 
@@ -41,7 +42,7 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         raise UserError("env is not set; use env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
     module, _, name = env_id.rpartition(":")
     for package in [*modules, *([module] if module else [])]:
-        _import(package)
+        import_module(package)
     for family, pattern in sorted(FAMILIES.items(), key=lambda item: not re.match(item[1], name)):
         if name in gym.registry:
             return
@@ -58,18 +59,20 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         )
 
 
-def _import(module: str) -> None:
-    # Modules of the working folder: console scripts do not have it in their path. Absolute, because a worker process
-    # may have another working folder.
+def import_module(module: str, key: str = "env.modules") -> ModuleType:
+    """Import a module that the user named; one of the working folder is found, too.
+
+    :param key: config key that names it, for messages.
+    :raises UserError: it cannot be imported.
+    """
+    # Console scripts do not have the working folder in their path. Absolute, because a worker process may have another.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        importlib.import_module(module)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
-            raise UserError(
-                f"env.modules={module!r} cannot be imported; install it, or change to its folder."
-            ) from None
+            raise UserError(f"{key}={module!r} cannot be imported; install it, or change to its folder.") from None
         raise UserError(f"importing {module!r} failed: {error}.") from error
     except Exception as error:
         raise UserError(f"importing {module!r} failed: {type(error).__name__}: {error}.") from error

@@ -49,14 +49,14 @@ class RelayGoals(gym.Wrapper):
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         observation, info = self.env.reset(seed=seed, options=options)
-        return self._widen(observation, self._goes_to_object(observation)), info
+        return widen_goals(observation, self._relay, self._goes_to_object(observation)), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step, choose the next goal, and return the reward for that goal."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         # The last step has the task's goal: only this goal explains why the environment ended the episode.
         to_object = not (terminated or truncated) and self._goes_to_object(observation)
-        wide = self._widen(observation, to_object)
+        wide = widen_goals(observation, self._relay, to_object)
         if to_object:
             reward = float(self._reach_reward(wide["achieved_goal"], wide["desired_goal"]))
         return wide, reward, terminated, truncated, info
@@ -82,21 +82,30 @@ class RelayGoals(gym.Wrapper):
     def _part(self, observation: Observation, place: list[int]) -> NDArray:
         return observation["observation"][place[0] : place[1]]
 
-    def _widen(self, observation: Observation, to_object: bool) -> Observation:
-        hand = self._part(observation, self._relay.hand) - self._origin
-        nothing = np.zeros(self._size)
-        if to_object:
-            slots = [nothing, self._part(observation, self._relay.object) - self._origin]
-        else:
-            slots = [observation["desired_goal"] - self._origin, nothing]
-        return {
-            **observation,
-            "achieved_goal": np.concatenate([observation["achieved_goal"] - self._origin, hand]),
-            "desired_goal": np.concatenate(slots),
-        }
+
+def widen_goals(observation: Observation, relay: RelayConfig, to_object: bool = False) -> Observation:
+    """Return observations of any leading shape with the goals of :class:`RelayGoals`.
+
+    :param to_object: show the goal "reach the object" in place of the task's.
+    """
+    hand, block = (observation["observation"][..., slice(*place)] for place in (relay.hand, relay.object))
+    origin = np.asarray(relay.origin, dtype=np.float64)
+    nothing = np.zeros_like(hand, dtype=np.float64)
+    slots = [nothing, block - origin] if to_object else [observation["desired_goal"] - origin, nothing]
+    return {
+        **observation,
+        "achieved_goal": np.concatenate([observation["achieved_goal"] - origin, hand - origin], axis=-1),
+        "desired_goal": np.concatenate(slots, axis=-1),
+    }
 
 
 def task_goals(observation: Observation, relay: RelayConfig) -> Observation:
     """Return an observation with the goals of the task alone, in the environment's coordinates."""
     size = len(relay.origin)
     return {**observation, **{key: observation[key][:size] + relay.origin for key in ("achieved_goal", "desired_goal")}}
+
+
+def task_space(space: spaces.Dict, relay: RelayConfig) -> spaces.Dict:
+    """Return the observation space without the slots that :class:`RelayGoals` adds."""
+    goal = spaces.Box(-np.inf, np.inf, (len(relay.origin),), np.float64)
+    return spaces.Dict({**space.spaces, "achieved_goal": goal, "desired_goal": goal})

@@ -30,7 +30,7 @@ def describe_run(config: TrainConfig) -> dict[str, Any]:
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "seed": config.seed,
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": package_versions(),
         "git": _git_state(),
         "machine": {
             "platform": platform.platform(),
@@ -40,6 +40,11 @@ def describe_run(config: TrainConfig) -> dict[str, Any]:
             "gpu": _gpu(),
         },
     }
+
+
+def package_versions() -> dict[str, str | None]:
+    """Return the installed versions of the packages that results depend on, None for those that are missing."""
+    return {name: _version(name) for name in PACKAGES}
 
 
 def _version(package: str) -> str | None:

@@ -1,0 +1,28 @@
+"""Collect demonstrations from an agent or a controller as a Minari dataset."""
+
+import json
+import sys
+from dataclasses import asdict
+
+from rlher.config.collecting import CollectConfig
+from rlher.core.console import escape_control
+from rlher.core.signals import INTERRUPTED
+
+
+def run(config: CollectConfig) -> int:
+    """Play episodes, write them, and print where they are.
+
+    :return: exit code: 0, or 130 after Ctrl-C, with the episodes until then written.
+    :raises UserError: there is nothing to play, or nothing to write.
+    """
+    from rlher.demonstrations.collecting import collect
+
+    done = collect(config)
+    if config.json:
+        values = {**asdict(done), "folder": str(done.folder), "success_rate": done.successes / done.played}
+        print(json.dumps(values))
+    else:
+        rate = f"{done.successes} of {done.played} played ended in success"
+        print(escape_control(f"{done.episodes} episodes, {done.steps:,} steps, {rate}: {done.folder}"))
+        print(escape_control(f"learn from them: rlher train … demos={done.folder}"), file=sys.stderr)
+    return INTERRUPTED if done.interrupted else 0

@@ -1,0 +1,1 @@
+"""Demonstrations: scripted controllers, collecting episodes, and datasets in Minari's format."""

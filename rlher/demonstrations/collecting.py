@@ -1,0 +1,187 @@
+"""Collect demonstrations: play episodes with an agent or a controller, and write them as a dataset."""
+
+import sys
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rlher.config.collecting import CollectConfig
+from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.core.console import warn
+from rlher.core.errors import UserError
+from rlher.core.signals import StopRequest
+from rlher.demonstrations import location
+from rlher.demonstrations.controllers import SCRIPTED, load_controller
+from rlher.demonstrations.reading import OWN
+from rlher.demonstrations.recorder import Recorder
+from rlher.demonstrations.writing import RecordedEpisode, write_dataset
+from rlher.envs.contract.probe import probe
+from rlher.envs.make import make_env
+from rlher.envs.relay import widen_goals
+from rlher.evaluation.rollout import Policy, play_episode
+from rlher.evaluation.source import find_source
+from rlher.runs.metadata import package_versions
+
+MAX_PLAYED = 10
+"""With ``successes_only``, episodes played at most, per episode asked for."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The result of `rlher collect`.
+
+    :param folder: of the dataset.
+    :param episodes: number of episodes written.
+    :param steps: number of steps in them.
+    :param played: number of episodes played to their end.
+    :param successes: how many of those ended in success.
+    :param interrupted: whether Ctrl-C ended the collection early.
+    """
+
+    folder: Path
+    episodes: int
+    steps: int
+    played: int
+    successes: int
+    interrupted: bool
+
+
+@dataclass(frozen=True)
+class Demonstrator:
+    """A policy and the environment in which it is recorded.
+
+    :param name: of the run, agent or controller.
+    :param short_name: for the name of a dataset.
+    :param policy: takes the observations of ``env``; if it has a method ``reset``, that begins an episode.
+    """
+
+    name: str
+    short_name: str
+    config: EnvConfig
+    env: gym.Env
+    policy: Policy
+
+
+def collect(config: CollectConfig) -> Collected:
+    """Play episodes and write those that are kept.
+
+    :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
+        is kept.
+    """
+    demonstrator = _controller(config) if _plays_controller(config) else _agent(config)
+    env_config = demonstrator.config
+    with closing(demonstrator.env):
+        folder = location.new(config.output, f"{env_config.name or env_config.id}-{demonstrator.short_name}")
+        kept, outcomes, interrupted = _play(demonstrator, config)
+        if not kept:
+            reason = f"none of {len(outcomes):,} episodes ended in success" if outcomes else "no episode was finished"
+            raise UserError(f"nothing was written: {reason}; leave successes_only out to look at the others.")
+        if len(kept) < config.episodes and not interrupted:
+            warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
+        metadata = _metadata(config, demonstrator, sum(outcomes) / len(outcomes))
+        write_dataset(folder, kept, demonstrator.env, env_config.max_episode_steps, metadata)
+    steps = sum(len(episode.trajectory) for episode in kept)
+    return Collected(folder, len(kept), steps, len(outcomes), sum(outcomes), interrupted)
+
+
+def _play(demonstrator: Demonstrator, config: CollectConfig) -> tuple[list[RecordedEpisode], list[bool], bool]:
+    """Play until enough episodes are kept, and show a progress bar on a terminal.
+
+    :return: episodes to write, the outcomes of all that were played, and whether Ctrl-C ended this early.
+    """
+    kept: list[RecordedEpisode] = []
+    outcomes: list[bool] = []
+    limit, stop = config.episodes * (MAX_PLAYED if config.successes_only else 1), StopRequest()
+    recorder = Recorder(demonstrator.env, stop)
+    with stop.catch_signals(), _progress_bar() as bar:
+        task = bar.add_task("", total=config.episodes, success="–")
+        while len(kept) < config.episodes and len(outcomes) < limit:
+            if hasattr(demonstrator.policy, "reset"):
+                demonstrator.policy.reset()
+            try:
+                success = play_episode(recorder, demonstrator.policy, config.seed + len(outcomes)).success
+            except KeyboardInterrupt:
+                if not stop.at_step_boundary:
+                    raise
+                break
+            outcomes.append(success)
+            if success or not config.successes_only:
+                kept.append(recorder.recorded())
+            bar.update(task, completed=len(kept), success=f"{sum(outcomes) / len(outcomes):.0%}")
+    return kept, outcomes, stop.requested
+
+
+def _progress_bar() -> Progress:
+    return Progress(
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} episodes"),
+        BarColumn(bar_width=None),
+        TimeRemainingColumn(),
+        TextColumn("success {task.fields[success]}"),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+
+
+# ------------------------------------------------------------------------------------------- who demonstrates
+
+
+def _plays_controller(config: CollectConfig) -> bool:
+    """Return whether a controller demonstrates, and not an agent.
+
+    :raises UserError: a controller is given without an environment, or with an agent.
+    """
+    if config.controller is not None and (config.env is None or config.run or config.agent):
+        raise UserError(f"controller={config.controller} needs env=<name>, and neither a run nor an agent.")
+    return config.env is not None and not config.run and not config.agent
+
+
+def _controller(config: CollectConfig) -> Demonstrator:
+    assert config.env is not None
+    env_config, name = probe(config.env), config.controller or SCRIPTED
+    env = _recording_env(env_config)
+    try:
+        controller = load_controller(name, env, env_config.id)
+    except BaseException:
+        env.close()
+        raise
+    return Demonstrator(name, name.rpartition(":")[2], env_config, env, controller)
+
+
+def _agent(config: CollectConfig) -> Demonstrator:
+    source = find_source(config)
+    agent = source.load(None)
+    agent.env.close()
+    env = _recording_env(agent.config)
+    policy = _with_relay_goals(agent.policy, agent.config.relay) if agent.config.relay.enabled else agent.policy
+    short_name = config.agent.split("-")[0] if config.agent else Path(source.keys.get("run", "")).parent.name or "sb3"
+    return Demonstrator(source.name, short_name, agent.config, env, policy)
+
+
+def _recording_env(config: EnvConfig) -> gym.Env:
+    """Return the environment with its own goals and rewards; of repeated steps the last one's reward counts."""
+    return make_env(replace(config, relay=RelayConfig(), reward_offset=0.0), training=True)
+
+
+def _with_relay_goals(policy: Policy, relay: RelayConfig) -> Policy:
+    return lambda observation: policy(widen_goals(observation, relay))
+
+
+def _metadata(config: CollectConfig, demonstrator: Demonstrator, success_rate: float) -> dict[str, Any]:
+    """Return what the dataset says about itself; ``algorithm_name`` is Minari's own key."""
+    return {
+        "algorithm_name": demonstrator.name,
+        OWN: {
+            "env": demonstrator.config.id,
+            "action_repeat": demonstrator.config.action_repeat,
+            "controller": demonstrator.name,
+            "success_rate": success_rate,
+            "successes_only": config.successes_only,
+            "seed": config.seed,
+            "packages": package_versions(),
+        },
+    }

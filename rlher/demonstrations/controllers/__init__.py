@@ -1,0 +1,99 @@
+"""Controllers that demonstrate a task: those that come with rlher, and the user's own functions.
+
+A controller is a function from an observation to an action, or a class whose objects are such functions. An object is
+made with the environment as its argument; if it has a method ``reset``, that is called before each episode.
+
+To add one: a class in a file of this package, and its name in :data:`CONTROLLERS`.
+"""
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.envs.registration import import_module
+
+SCRIPTED = "scripted"
+"""Value of ``controller=`` for the controller that comes with rlher."""
+
+CONTROLLERS = {
+    "FetchReach": "fetch_reach:FetchReach",
+    "FetchPush": "fetch_push:FetchPush",
+    "FetchPickAndPlace": "fetch_pick_and_place:FetchPickAndPlace",
+    "PointMaze_UMaze": "point_maze:PointMaze",
+    "PointMaze_Medium": "point_maze:PointMaze",
+    "PointMaze_Large": "point_maze:PointMaze",
+}
+"""``module:class`` of the scripted controllers, by the environment's id without its version."""
+
+
+class Controller:
+    """A controller whose errors are reported as the user's, and whose actions fit the environment.
+
+    :param name: of the controller, for messages.
+    :param act: function from an observation to an action.
+    """
+
+    def __init__(self, name: str, act: Callable[[dict[str, np.ndarray]], Any], action_space: spaces.Space) -> None:
+        self._name, self._act, self._space = name, act, action_space
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        if hasattr(self._act, "reset"):
+            self._act.reset()
+
+    def __call__(self, observation: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the action, clipped to the bounds of the action space.
+
+        :raises UserError: the controller raised, or returned no action of the space.
+        """
+        try:
+            action = np.asarray(self._act(observation), dtype=self._space.dtype).reshape(self._space.shape or ())
+            if isinstance(self._space, spaces.Box):
+                action = np.clip(action, self._space.low, self._space.high)
+        except Exception as error:
+            where = inspect.getinnerframes(error.__traceback__)[-1] if error.__traceback__ else None
+            place = f" ({where.filename}, line {where.lineno})" if where else ""
+            raise UserError(f"controller={self._name} failed: {first_line(error)}{place}.") from error
+        if not self._space.contains(action):
+            raise UserError(f"controller={self._name} returned {action}, which is not in {self._space}.")
+        return action
+
+
+def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
+    """Return a controller for an environment.
+
+    :param name: :data:`SCRIPTED`, or ``module:attribute`` of the user's own.
+    :raises UserError: there is none of that name, or none for this environment.
+    """
+    found: Any = _scripted(env_id) if name == SCRIPTED else _user_defined(name)
+    act: Any = found(env) if isinstance(found, type) else found
+    if not callable(act):
+        raise UserError(f"controller={name} is not a function; name one that takes an observation.")
+    return Controller(name, act, env.action_space)
+
+
+def _scripted(env_id: str) -> Any:
+    known = env_id.rpartition(":")[2].rpartition("-v")[0]
+    if known not in CONTROLLERS:
+        raise UserError(
+            f"rlher has no controller for {env_id}{did_you_mean(known, CONTROLLERS)}; use one of "
+            f"{', '.join(CONTROLLERS)}, or your own with controller=<module>:<function>."
+        )
+    module, _, name = CONTROLLERS[known].partition(":")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+
+
+def _user_defined(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise UserError(f"controller={name} is not valid; use {SCRIPTED}, or <module>:<function> of your own.")
+    imported = import_module(module, "controller")
+    if not hasattr(imported, attribute):
+        raise UserError(f"controller={name}: {module} has no {attribute}{did_you_mean(attribute, dir(imported))}.")
+    return getattr(imported, attribute)

@@ -1,0 +1,177 @@
+"""`rlher collect`: what it writes, which agents and controllers it plays, and what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlher.demonstrations.reading import read_dataset
+from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.envs.make import make_env
+from rlher.runs import bundled_agents, lookup
+from tests.conftest import TINY
+
+BITS = ("env=BitFlipping-v0", "env.n_bits=5")
+
+CONTROLLERS = '''
+import os, signal
+import numpy as np
+
+calls = 0
+
+def first_wrong(observation):
+    return int(np.argmax(observation["achieved_goal"] != observation["desired_goal"]))
+
+def last_wrong(observation):
+    """Solves the task only if the last bit of the goal is 1."""
+    return first_wrong(observation) if observation["desired_goal"][-1] else 0
+
+def never(observation):
+    return 0
+
+def interrupted(observation):
+    global calls
+    calls += 1
+    if calls == 12:
+        os.kill(os.getpid(), signal.SIGINT)
+    return first_wrong(observation)
+'''
+
+
+@pytest.fixture(autouse=True)
+def _controllers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bit_controllers.py").write_text(CONTROLLERS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("bit_controllers", None)
+
+
+def read(folder: str):
+    env = BitFlippingEnv(n_bits=5)
+    return read_dataset(folder, env.observation_space, env.action_space)
+
+
+def test_a_controller_of_the_user(rlher) -> None:
+    done = rlher(
+        "collect",
+        *BITS,
+        "controller=bit_controllers:first_wrong",
+        "--episodes",
+        "6",
+        "--output",
+        "data/bits-v0",
+        "--json",
+    )
+    assert done.code == 0, done.err
+    printed = json.loads(done.out)
+    found = read("data/bits-v0")
+    assert (printed["folder"], printed["episodes"], printed["success_rate"]) == ("data/bits-v0", 6, 1)
+    assert printed["steps"] == found.n_steps
+    assert (found.env_id, found.metadata["rlher"]["controller"]) == ("BitFlipping-v0", "bit_controllers:first_wrong")
+    for trajectory in found.trajectories:
+        assert trajectory.terminated
+        assert (trajectory.rewards == [*[-1] * (len(trajectory) - 1), 0]).all()
+        assert (trajectory.observations["achieved_goal"][-1] == trajectory.observations["desired_goal"][-1]).all()
+
+
+def test_plain_minari_opens_it_without_rlher(rlher) -> None:
+    words = ("collect", *BITS, "controller=bit_controllers:first_wrong", "--episodes", "3", "--output", "data/bits-v0")
+    assert rlher(*words).code == 0
+    code = (
+        "import sys, minari\n"
+        "dataset = minari.load_dataset('bits-v0')\n"
+        "assert not any(name.split('.')[0] == 'rlher' for name in sys.modules)\n"
+        "print(len(dataset), dataset.total_steps, dataset.env_spec.id, dataset.spec.dataset_id)\n"
+        "print([[len(episode.actions), int(episode.rewards[-1]), bool(episode.terminations[-1]), "
+        "bool(episode.infos['is_success'][-1])] for episode in dataset])\n"
+        "print(list(minari.list_local_datasets()))"
+    )
+    environment = {**os.environ, "MINARI_DATASETS_PATH": "data"}
+    printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert printed.returncode == 0, printed.stderr
+    lengths = [len(each) for each in read("data/bits-v0").trajectories]
+    assert printed.stdout.splitlines() == [
+        f"3 {sum(lengths)} BitFlipping-v0 bits-v0",
+        str([[length, 0, True, True] for length in lengths]),
+        "['bits-v0']",
+    ]
+
+
+def test_only_successes(rlher) -> None:
+    words = ("collect", *BITS, "controller=bit_controllers:last_wrong", "--episodes", "5", "--successes-only", "--json")
+    done = rlher(*words)
+    assert done.code == 0, done.err
+    printed = json.loads(done.out)
+    assert printed["episodes"] == printed["successes"] == 5 < printed["played"]
+    found = read(printed["folder"])
+    assert all(trajectory.rewards[-1] == 0 for trajectory in found.trajectories)
+    assert found.metadata["rlher"]["success_rate"] == 5 / printed["played"]
+
+
+def test_no_success_at_all(rlher) -> None:
+    words = ("collect", "env=BitFlipping-v0", "controller=bit_controllers:never", "--episodes", "2")
+    done = rlher(*words, "--successes-only")
+    assert done.code == 2
+    assert not Path("demos").exists()
+
+
+def test_ctrl_c_keeps_the_episodes_until_then(rlher) -> None:
+    done = rlher("collect", *BITS, "controller=bit_controllers:interrupted", "--episodes", "50")
+    assert done.code == 130
+    found = read("demos/BitFlipping-v0-interrupted-v0")
+    assert 2 <= len(found.trajectories) < 10
+    assert found.n_steps < 12
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_datasets_are_numbered_and_never_replaced(rlher) -> None:
+    words = ("collect", *BITS, "controller=bit_controllers:never", "--episodes", "1")
+    for number in range(2):
+        assert rlher(*words).code == 0
+        assert Path(f"demos/BitFlipping-v0-never-v{number}/data/metadata.json").exists()
+    again = rlher(*words, "--output", "demos/BitFlipping-v0-never-v1")
+    assert again.code == 2
+    assert "never-v2" in again.err
+    assert sorted(path.name for path in Path("demos").iterdir()) == [f"BitFlipping-v0-never-v{n}" for n in range(2)]
+
+
+def test_the_agent_of_a_run(rlher) -> None:
+    assert rlher("train", *TINY, *BITS, "algo=dqn", "total_timesteps=60").code == 0
+    done = rlher("collect", "logs/dqn/BitFlipping-v0_1", "--episodes", "2", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["folder"] == "demos/BitFlipping-v0-dqn-v0"
+    assert "logs/dqn/BitFlipping-v0_1" in read("demos/BitFlipping-v0-dqn-v0").metadata["algorithm_name"]
+
+
+def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
+    done = rlher("collect", "agent=ddpg-FetchPush-v4", "--episodes", "2", "--json")
+    assert done.code == 0, done.err
+    config = lookup.find(str(bundled_agents.folder("ddpg-FetchPush-v4")), "logs").config.env
+    config.relay.enabled = False
+    env = make_env(config)
+    found = read_dataset(json.loads(done.out)["folder"], env.observation_space, env.action_space)
+    observation, _ = env.reset(seed=2_000_000)
+    for key, values in found.trajectories[0].observations.items():
+        assert np.array_equal(values[0], observation[key])
+    assert json.loads(done.out)["successes"] == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("controller=scripted",),
+        ("env=BitFlipping-v0",),
+        ("env=BitFlipping-v0", "controller=nowhere:act"),
+        ("env=BitFlipping-v0", "controller=scripted", "agent=ddpg-FetchPush-v4"),
+        ("logs/none",),
+    ],
+)
+def test_what_cannot_be_played_is_refused(rlher, words) -> None:
+    done = rlher("collect", *words)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert not Path("demos").exists()

@@ -1,0 +1,224 @@
+"""Reading datasets: of plain Minari, and damaged or unsuitable ones, of which nothing is loaded or executed."""
+
+import json
+import shutil
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium as gym
+import h5py
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from rlher.core.errors import DamagedFile, MissingFile, UserError
+from rlher.demonstrations.reading import read_dataset
+from rlher.demonstrations.writing import RecordedEpisode, write_dataset
+from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.her import HerReplayBuffer, Trajectory
+from tests.support.minari_data import collect_with_minari
+
+ENV = BitFlippingEnv(n_bits=3)
+
+
+def episode(steps: int, bit: int = 0) -> RecordedEpisode:
+    """Return an episode that flips one bit again and again."""
+    bits = np.zeros((steps + 1, 3), dtype=np.int8)
+    bits[1::2, bit] = 1
+    observations = {"observation": bits, "achieved_goal": bits, "desired_goal": np.ones_like(bits)}
+    trajectory = Trajectory(observations, np.full(steps, bit), -np.ones(steps), terminated=bit == 2)
+    return RecordedEpisode(trajectory, seed=7, success=np.zeros(steps + 1, dtype=bool))
+
+
+def read(folder: Path | str):
+    return read_dataset(str(folder), ENV.observation_space, ENV.action_space)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    folder = tmp_path / "demos/flip-v0"
+    write_dataset(folder, [episode(3), episode(1, bit=2)], ENV, 3, {"rlher": {"action_repeat": 2, "env": "Bits-v0"}})
+    return folder
+
+
+def test_what_was_written_is_read(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(dataset.parent))
+    for name in (dataset, dataset / "data", "flip-v0"):
+        found = read(name)
+        assert [len(each) for each in found.trajectories] == [3, 1]
+        assert [each.terminated for each in found.trajectories] == [False, True]
+        for one, two in zip(found.trajectories, (episode(3), episode(1, bit=2)), strict=True):
+            assert (one.actions == two.trajectory.actions).all()
+            assert (one.rewards == two.trajectory.rewards).all()
+            for key, values in two.trajectory.observations.items():
+                assert (one.observations[key] == values).all()
+        assert (found.n_steps, found.env_id, found.action_repeat) == (4, "Bits-v0", 2)
+    assert not [*dataset.parent.glob(".*")], "no temporary folder is left"
+
+
+def test_a_dataset_of_plain_minari_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gym.register(
+        "TinyBits-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv", kwargs={"n_bits": 3}, max_episode_steps=4
+    )
+    env = gym.make("TinyBits-v0")
+    folder = collect_with_minari(monkeypatch, tmp_path, env, 4, "bits-v0")
+    found = read(folder)
+    gym.registry.pop("TinyBits-v0")
+    assert len(found.trajectories) == 4
+    assert (found.env_id, found.action_repeat) == ("TinyBits-v0", 1)
+    for trajectory in found.trajectories:
+        before, after = trajectory.observations["observation"][:-1], trajectory.observations["observation"][1:]
+        assert (np.argmax(before != after, axis=1) == trajectory.actions).all()
+
+
+def edit(file: str, change: Callable) -> Callable[[Path], None]:
+    """Return an attack that edits the metadata or the arrays of a dataset."""
+
+    def attack(dataset: Path) -> None:
+        path = dataset / "data" / file
+        if file.endswith("json"):
+            values = json.loads(path.read_text())
+            change(values)
+            path.write_text(json.dumps(values))
+        else:
+            with h5py.File(path, "a") as opened:
+                change(opened)
+
+    return attack
+
+
+def replace(name: str, values, **options) -> Callable[[Path], None]:
+    def change(file: h5py.File) -> None:
+        del file[name]
+        file.create_dataset(name, data=values, **options)
+
+    return edit("main_data.hdf5", change)
+
+
+def link(name: str, target) -> Callable[[Path], None]:
+    def change(file: h5py.File) -> None:
+        del file[name]
+        file[name] = target
+
+    return edit("main_data.hdf5", change)
+
+
+def huge(file: h5py.File) -> None:
+    """Declare 128 MB that are not in the file: HDF5 would fill them in."""
+    del file["episode_1/rewards"]
+    file["episode_1"].create_dataset("rewards", shape=(2**24,), dtype=np.float64, chunks=(1024,))
+
+
+def outside(file: h5py.File) -> None:
+    """Take an array's bytes from another file."""
+    del file["episode_1/rewards"]
+    file["episode_1"].create_dataset("rewards", shape=(1,), dtype=np.float64, external=[("/dev/zero", 0, 8)])
+
+
+def truncate(dataset: Path) -> None:
+    path = dataset / "data/main_data.hdf5"
+    path.write_bytes(path.read_bytes()[:-500])
+
+
+def flip_bits(dataset: Path) -> None:
+    path = dataset / "data/main_data.hdf5"
+    content = np.frombuffer(path.read_bytes(), np.uint8).copy()
+    content[: len(content) // 2] ^= 0x55
+    path.write_bytes(content.tobytes())
+
+
+DAMAGES = {
+    "cut": truncate,
+    "bits": flip_bits,
+    "no arrays": lambda dataset: (dataset / "data/main_data.hdf5").unlink(),
+    "no JSON": lambda dataset: (dataset / "data/metadata.json").write_text("{"),
+    "fewer episodes": edit("metadata.json", lambda values: values.update(total_episodes=3)),
+    "no episode 0": edit("main_data.hdf5", lambda file: file.move("episode_0", "episode_9")),
+    "shorter rewards": replace("episode_1/rewards", np.zeros(2)),
+    "no actions": edit("main_data.hdf5", lambda file: file["episode_1"].pop("actions")),
+    "NaN": replace("episode_0/rewards", np.array([0, np.nan, 0])),
+    "text": replace("episode_0/rewards", ["a", "b", "c"]),
+    "no step": replace("episode_1/rewards", np.zeros(0)),
+    "a link": link("episode_1/rewards", h5py.SoftLink("/episode_0/rewards")),
+    "a link outside": link("episode_1", h5py.ExternalLink("/etc/passwd", "/")),
+    "too large": edit("main_data.hdf5", huge),
+    "bytes of another file": edit("main_data.hdf5", outside),
+    "metadata": edit("metadata.json", lambda values: values.update(rlher=[1])),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_dataset_is_refused(dataset: Path, damage: str) -> None:
+    DAMAGES[damage](dataset)
+    tracemalloc.start()
+    with pytest.raises(DamagedFile) as caught:
+        read(dataset)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24
+    assert caught.value.path.is_relative_to(dataset)
+    assert "\n" not in str(caught.value)
+
+
+UNSUITABLE = {
+    "another format": edit("metadata.json", lambda values: values.update(data_format="arrow")),
+    "no goals": edit("main_data.hdf5", lambda file: file["episode_0/observations"].pop("achieved_goal")),
+    "no dictionary": replace("episode_0/observations", np.zeros((4, 3))),
+    "other goals": replace("episode_0/observations/desired_goal", np.zeros((4, 2))),
+    "no observation": edit("main_data.hdf5", lambda file: file["episode_1/observations"].pop("observation")),
+    "other actions": replace("episode_1/actions", np.zeros((1, 2))),
+    "empty": lambda dataset: [
+        edit("metadata.json", lambda values: values.update(total_episodes=0))(dataset),
+        edit("main_data.hdf5", lambda file: [file.pop(name) for name in [*file]])(dataset),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", UNSUITABLE)
+def test_an_unsuitable_dataset_is_refused(dataset: Path, case: str) -> None:
+    UNSUITABLE[case](dataset)
+    with pytest.raises(UserError, match=str(dataset)) as caught:
+        read(dataset)
+    assert not isinstance(caught.value, DamagedFile)
+
+
+def test_an_environment_that_a_dataset_names_is_not_imported(dataset: Path, tmp_path: Path, monkeypatch) -> None:
+    """Minari would make it, if the metadata had no spaces: any module with any arguments."""
+    (tmp_path / "hostile_module.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = {"id": "Hostile-v0", "entry_point": "hostile_module:Env"}
+
+    def change(values: dict) -> None:
+        del values["observation_space"], values["action_space"]
+        values["env_spec"] = json.dumps(spec)
+
+    edit("metadata.json", change)(dataset)
+    assert read(dataset).env_id == "Hostile-v0"
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_missing_dataset_is_named(dataset: Path) -> None:
+    with pytest.raises(MissingFile, match="nowhere"):
+        read("nowhere-v0")
+    shutil.copytree(dataset, dataset.parent / "flip-v1")
+    with pytest.raises(MissingFile, match=r"flip-v0.*flip-v1"):
+        read(dataset.parent)
+
+
+def test_it_fills_a_buffer_of_plain_sb3(dataset: Path) -> None:
+    buffer = HerReplayBuffer(
+        10,
+        ENV.observation_space,
+        ENV.action_space,
+        device="cpu",
+        compute_reward=ENV.compute_reward,
+        demonstrations=read(dataset).trajectories,
+    )
+    assert buffer.sample_demonstrations(8).observations["observation"].shape == (8, 3)
+
+
+def test_entries_that_the_environment_lacks_are_left_out(dataset: Path) -> None:
+    smaller = spaces.Dict({key: ENV.observation_space[key] for key in ("achieved_goal", "desired_goal")})
+    found = read_dataset(str(dataset), smaller, ENV.action_space)
+    assert {*found.trajectories[0].observations} == {"achieved_goal", "desired_goal"}
