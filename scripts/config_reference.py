@@ -11,8 +11,7 @@ from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
-from rlher.config.training import TrainConfig
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig, WorkersConfig
 
 CONF = Path(__file__).parents[1] / "conf"
 INTRODUCTION = """# Config keys
@@ -34,7 +33,7 @@ GROUPS = {"algo": "algo", "env": "env", "her": "her", "engine": "engine"}
 
 def reference() -> str:
     """Return the whole page."""
-    train = fields(TrainConfig)
+    train = fields(WorkersConfig)
     parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
     for item in train:
         if section := nested(item):
@@ -43,7 +42,7 @@ def reference() -> str:
             parts += algorithms() if item.name == "algo" else []
     parts.append(f"### Bit flipping\n\n{table(added(BitFlippingConfig, EnvConfig, 'env.'))}")
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
-    parts.append(table(added(OptimizeConfig, TrainConfig)))
+    parts.append(table(added(OptimizeConfig, WorkersConfig)))
     for command in command_names():
         config = load_command(command).schema
         if command not in ("train", "optimize"):

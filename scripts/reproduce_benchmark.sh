@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Train the runs of the README's table, two at a time, with three seeds each by default; copy their small files to
-# logs/benchmark/.
+# logs/benchmark/<name>/seed<N>/.
 #   scripts/reproduce_benchmark.sh [folder] [jobs] [pattern of names]
-# Finished runs are skipped and killed ones resumed, so call it again with the same folder to continue.
+# Each name is a sweep (rlher train -m), so call it again with the same folder to continue.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 into=${1:-logs/benchmark}
@@ -12,13 +12,13 @@ logs=logs/reproduce/$(basename "$into")
 mkdir -p "$logs"
 export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 
-# name | overrides | seeds, if not 0 1 2
+# name | overrides | seeds, if not 0,1,2
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
-push-relay-ddpg|algo=ddpg env=FetchPush-v4|0 1 2 3 4
-pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0 1 2 3 4
-umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0 1 2 3 4
+push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
+pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
+umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0,1,2,3,4
 medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3
 panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3
@@ -34,12 +34,12 @@ bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
 parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3
 parking-classic-sac-ent1|algo=sac env=parking-classic algo.ent_coef=auto
 parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3
-parking-classic-sac-engine-rlher|algo=sac env=parking-classic engine=rlher|0 1 2 3
+parking-classic-sac-engine-rlher|algo=sac env=parking-classic engine=rlher|0,1,2,3
 parking-classic-sac-engine-sb3|algo=sac env=parking-classic engine=sb3
-reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
-reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=1500 eval.final_episodes=20|0 1 2 3 4
-bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0 1 2 3 4
-bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3 total_timesteps=6000|0 1 2 3 4
+reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher total_timesteps=1500 eval.final_episodes=20|0,1,2,3,4
+reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=1500 eval.final_episodes=20|0,1,2,3,4
+bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0,1,2,3,4
+bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3 total_timesteps=6000|0,1,2,3,4
 bits15-dqn-per|algo=dqn env=BitFlipping-v0 her.priority=td_error total_timesteps=6000
 bits15-dqn-bf16|algo=dqn env=BitFlipping-v0 engine.precision=bf16 total_timesteps=6000
 reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 engine.precision=bf16 total_timesteps=1500 eval.final_episodes=20
@@ -47,28 +47,34 @@ reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_time
 reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
 RUNS
 
-# Train one run and copy its files, except the large ones: models, TensorBoard and SB3's log.
-one() {
-    name=$1 seed=$2 overrides=$3 kept=$4/$1/seed$2
-    folder=$RLHER_BENCHMARK_LOGS/$name-$seed
-    if grep -qs '"status": "finished"' "$kept/result.json"; then
-        echo "$name seed $seed: finished before"
+# Train a name's seeds that were not kept before, and copy the files of the finished ones, except the large ones.
+sweep() {
+    name=$1 overrides=$2 seeds=$3 kept=$4/$1 missing=
+    for seed in ${seeds//,/ }; do
+        grep -qs '"status": "finished"' "$kept/seed$seed/result.json" || missing+=${missing:+,}$seed
+    done
+    if [ -z "$missing" ]; then
+        echo "$name: finished before"
         return
     fi
-    run=$(find "$folder" -name config.yaml -printf '%h' -quit 2> /dev/null || true)
+    runs=$RLHER_BENCHMARK_LOGS/$name
     # shellcheck disable=SC2086 # the overrides are words
-    if [ -n "$run" ]; then
-        .venv/bin/rlher train --resume "$run" >> "$folder.log" 2>&1
-    else
-        .venv/bin/rlher train $overrides seed="$seed" threads=1 tensorboard=false --logs "$folder" > "$folder.log" 2>&1
-    fi || { echo "$name seed $seed: not finished, see $folder.log"; return; }
-    mkdir -p "$kept"
-    cp "$folder"/*/*/{config.yaml,command.txt,meta.json,evaluations.csv,result.json} "$kept/"
-    echo "$name seed $seed: $(tail -n 1 "$kept/evaluations.csv")"
+    .venv/bin/rlher train -m $overrides seed="$missing" --workers "$WORKERS" tensorboard=false --logs "$runs" \
+        > "$runs.log" 2>&1 || echo "$name: not finished, see $runs.log"
+    for result in $(grep -ls '"status": "finished"' "$runs"/*/*/result.json); do
+        run=${result%/*} seed=$(sed -n 's/^seed: //p' "${result%/*}/config.yaml")
+        mkdir -p "$kept/seed$seed"
+        cp "$run"/{config.yaml,command.txt,meta.json,evaluations.csv,result.json} "$kept/seed$seed/"
+        echo "$name seed $seed: $(tail -n 1 "$run/evaluations.csv")"
+    done
 }
-export -f one
+export -f sweep
 
+# Names are trained side by side first, then the seeds of a name: a name's last seed leaves no core without work.
+names=$(grep -cE -- "$pattern" "$logs/todo") || { echo "no name matches $pattern"; exit 2; }
+sweeps=$((names < jobs ? names : jobs))
+export WORKERS=$((jobs / sweeps))
 while IFS='|' read -r name overrides seeds; do
-    for seed in ${seeds:-0 1 2}; do printf '%s\0%s\0%s\0%s\0' "$name" "$seed" "$overrides" "$into"; done
-done < <(grep -E -- "$pattern" "$logs/todo") | xargs -0 -n 4 -P "$jobs" bash -c 'one "$@"' _
+    printf '%s\0%s\0%s\0%s\0' "$name" "$overrides" "${seeds:-0,1,2}" "$into"
+done < <(grep -E -- "$pattern" "$logs/todo") | xargs -0 -n 4 -P "$sweeps" bash -c 'sweep "$@"' _
 .venv/bin/rlher compare "$into"/*

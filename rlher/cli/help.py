@@ -19,7 +19,7 @@ from rlher.config.override_syntax import literal
 EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
-    "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2",
+    "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2 --workers 2",
     "rlher train --resume logs/tqc/parking-v0_1",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",

@@ -1,4 +1,7 @@
-"""A command as a Hydra application: composes its config and runs it once or, with ``-m``, once per job."""
+"""A command as a Hydra application: composes its config and runs it once or, with ``-m``, once per job.
+
+The jobs of `rlher train` are composed first and then trained side by side, see :mod:`rlher.tuning.sweep`.
+"""
 
 import contextlib
 import io
@@ -12,6 +15,7 @@ import hydra
 import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
+from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from rlher import COMMAND
@@ -50,6 +54,8 @@ class HydraApp:
     def __init__(self, command: Command) -> None:
         self.command = command
         self.results: list[JobResult] = []
+        self.jobs: list[tuple[list[str], Any]] = []
+        """Overrides and config of each job that is not run yet."""
         self._process = os.getpid()
 
     def run(self, argv: list[str], typed: list[str]) -> int:
@@ -69,6 +75,8 @@ class HydraApp:
                 )()
             except COMPOSE_ERRORS as error:
                 raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from error
+            if self.jobs and self.command.sweep:
+                return self.command.sweep(_named(self.jobs))
         for result in self.results:
             if result.bug:
                 raise result.bug
@@ -80,8 +88,12 @@ class HydraApp:
         :raises Exception: any error, if this is a worker process of a launcher, whose results would be lost.
         """
         in_worker = os.getpid() != self._process
+        job = HydraConfig.get()
+        if self.command.sweep and job.mode is RunMode.MULTIRUN and not in_worker:
+            self.jobs.append((list(job.overrides.task), self._config(cfg)))
+            return
         try:
-            result = JobResult(self._run_command(cfg))
+            result = JobResult(self.command.run(self._config(cfg)))
         except (UserError, EnvironmentFault) as error:
             if in_worker:
                 raise
@@ -99,10 +111,16 @@ class HydraApp:
         if in_worker and result.exit_code:
             raise EnvironmentFault("a run of this sweep failed; see above.")
 
-    def _run_command(self, cfg: DictConfig) -> int:
+    def _config(self, cfg: DictConfig) -> Any:
         if "recipe" in cfg and cfg.recipe is None:
             cfg.recipe = _selected_recipe(HydraConfig.get().runtime)
-        return self.command.run(to_object(cfg, self.command.schema))
+        return to_object(cfg, self.command.schema)
+
+
+def _named(jobs: list[tuple[list[str], Any]]) -> list[tuple[str, Any]]:
+    """Return each job's config with a name: its overrides that not all jobs have, all if there are no others."""
+    common = set.intersection(*(set(overrides) for overrides, _ in jobs)) if len(jobs) > 1 else set()
+    return [(" ".join(word for word in overrides if word not in common), config) for overrides, config in jobs]
 
 
 def _selected_recipe(runtime: Any) -> str | None:

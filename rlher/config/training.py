@@ -1,11 +1,13 @@
 """Config keys of `rlher train`: update step, evaluation, checkpoints and the run itself."""
 
+import hashlib
 from dataclasses import Field, dataclass
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.her import HerConfig
-from rlher.config.key import Purpose, dotted_keys, experiment_key, machine_key, output_key, section
+from rlher.config.key import Purpose, dotted_keys, experiment_key, experiment_keys, machine_key, output_key, section
+from rlher.core.nested import flatten
 
 
 @dataclass
@@ -128,3 +130,17 @@ def run_keys() -> dict[str, Field]:
 def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
     """Return the dotted keys of a training run that are ignored when grouping, writing a recipe or resuming."""
     return tuple(name for name, item in run_keys().items() if purpose in item.metadata["ignored_by"])
+
+
+def experiment_id(config: TrainConfig) -> str:
+    """Return a hash of what changes what is learnt or measured, the seed included.
+
+    Keys with the default value of their dataclass are left out, so that a key added later changes no hash.
+
+    :param config: as composed, without values that are resolved when the run starts.
+    """
+    defaults = TrainConfig(algo=type(config.algo)(), env=type(config.env)())
+    known = dict(flatten(experiment_keys(defaults)))
+    values = dict(flatten(experiment_keys(config)))
+    given = sorted((key, value) for key, value in values.items() if key not in known or known[key] != value)
+    return hashlib.sha256(repr(given).encode()).hexdigest()[:16]

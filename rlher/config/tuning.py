@@ -1,6 +1,6 @@
-"""Config keys of `rlher optimize`."""
+"""Config keys of many training runs: of a sweep, and of `rlher optimize`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rlher.config.key import experiment_key, machine_key, output_key
 from rlher.config.training import TrainConfig
@@ -10,7 +10,23 @@ SOLVED = 90
 
 
 @dataclass
-class OptimizeConfig(TrainConfig):
+class WorkersConfig(TrainConfig):
+    """Config keys of `rlher train`: those of a training run, for every run of a sweep, and those of its workers."""
+
+    workers: int = machine_key(1, "worker processes; of `rlher train` with -m only: runs side by side", low=1)
+    launcher: str = machine_key(
+        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
+    )
+    ray_address: str | None = machine_key(None, "head of the Ray cluster, host:port; null: a cluster on this machine")
+
+
+def train_config(config: WorkersConfig) -> TrainConfig:
+    """Return the keys of a training run."""
+    return TrainConfig(**{item.name: getattr(config, item.name) for item in fields(TrainConfig)})
+
+
+@dataclass
+class OptimizeConfig(WorkersConfig):
     """Config keys of `rlher optimize`: those of a training run, for every trial, and those of the search."""
 
     n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
@@ -36,11 +52,6 @@ class OptimizeConfig(TrainConfig):
     heartbeat: int = machine_key(
         60, "seconds between heartbeats in a database; twice that without one: the worker is dead", low=1
     )
-    workers: int = machine_key(1, "worker processes of this command", low=1)
-    launcher: str = machine_key(
-        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
-    )
-    ray_address: str | None = machine_key(None, "head of the Ray cluster, host:port; null: a cluster on this machine")
     rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2)
     progress: bool = output_key(True, "show a table of trials; a line per trial if stderr is not a terminal")

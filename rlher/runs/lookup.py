@@ -1,12 +1,14 @@
 """Find run folders: by name, the newest one, the last one that is not finished."""
 
+import glob
 import time
 from pathlib import Path
 
+from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import config_file
-from rlher.runs.run_folder import MODELS, Run
+from rlher.runs.run_folder import MODELS, Run, env_name
 from rlher.runs.untrusted import refuse_modules_in_folder
 
 
@@ -42,9 +44,25 @@ def latest_unfinished(logs: str) -> Run:
     """
     started = sorted(Path(logs).glob(f"*/*/{config_file.NAME}"), key=_modified, reverse=True)
     for path in started:
-        if not _is_dry_run(path.parent) and read_json(path.parent / "result.json").get("status") != "finished":
+        if not _is_dry_run(path.parent) and not is_finished(path.parent):
             return find(str(path.parent), logs)
     return find(None, logs)
+
+
+def find_experiment(config: TrainConfig) -> Path | None:
+    """Return the folder of the run with the same experiment, seed included; None if there is none.
+
+    Of several the finished one, else the one started last.
+    """
+    identity = experiment_id(config)
+    folders = Path(config.logs, config.algo.name).glob(f"{glob.escape(env_name(config))}_*")
+    found = [each for each in folders if read_json(each / "meta.json").get("experiment") == identity]
+    return max(found, key=lambda each: (is_finished(each), _modified(each / "meta.json")), default=None)
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether the run in a folder is finished, its final evaluation included."""
+    return read_json(folder / "result.json").get("status") == "finished"
 
 
 def _newest(logs: Path) -> Path | None:

@@ -1,5 +1,6 @@
 """The metadata of a run, ``meta.json``: versions, commit and machine."""
 
+import functools
 import os
 import platform
 import re
@@ -24,11 +25,15 @@ PACKAGES = (
 )
 
 
-def describe_run(config: TrainConfig) -> dict[str, Any]:
-    """Return the content of ``meta.json`` for a run that starts now."""
+def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
+    """Return the content of ``meta.json`` for a run that starts now.
+
+    :param experiment: from :func:`rlher.config.training.experiment_id`, by which a sweep finds its runs again.
+    """
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "seed": config.seed,
+        "experiment": experiment,
         "python": platform.python_version(),
         "packages": package_versions(),
         "git": _git_state(),
@@ -47,6 +52,7 @@ def package_versions() -> dict[str, str | None]:
     return {name: _version(name) for name in PACKAGES}
 
 
+@functools.cache  # a process may train many runs
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -54,6 +60,7 @@ def _version(package: str) -> str | None:
         return None
 
 
+@functools.cache
 def _git_state() -> dict[str, Any] | None:
     """Return the commit of rlher's own checkout and whether files were changed since; None outside a checkout."""
     root = Path(__file__).parents[2]
@@ -78,6 +85,7 @@ def _gpu() -> str | None:
     return th.cuda.get_device_name() if th.cuda.is_available() else None
 
 
+@functools.cache
 def _processor() -> str:
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())

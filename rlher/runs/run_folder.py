@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher import COMMAND
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, did_you_mean, os_error_reason
 from rlher.core.files import sync, write_json, write_text
@@ -92,20 +92,21 @@ class Run:
         write_text(self.folder / "evaluations.csv", text.getvalue())
 
 
-def create(config: TrainConfig) -> Run:
+def create(config: TrainConfig, composed: TrainConfig | None = None) -> Run:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
+    :param composed: the config before its open values were resolved, which identifies the experiment; None: the same.
     :raises UserError: the folder cannot be written.
     """
     parent = Path(config.logs) / config.algo.name
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = _make_numbered_folder(parent, safe_name(config.env.name or config.env.id))
+        folder = _make_numbered_folder(parent, env_name(config))
         write_config(folder, config)
         write_text(folder / "command.txt", os.environ.get(COMMAND, command_line(sys.argv)) + "\n")
-        write_json(folder / "meta.json", describe_run(config))
+        write_json(folder / "meta.json", describe_run(config, experiment_id(composed or config)))
         for path in (parent, parent.parent):
             sync(path)
     except OSError as error:
@@ -129,6 +130,11 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def env_name(config: TrainConfig) -> str:
+    """Return the name of a run's environment in the name of its folder."""
+    return safe_name(config.env.name or config.env.id)
 
 
 def safe_name(name: str) -> str:

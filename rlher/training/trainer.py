@@ -42,7 +42,7 @@ def train(
     """
     started = time.monotonic()
     with prepare(config) as setup:
-        run = run_folder.create(setup.config)
+        run = run_folder.create(setup.config, config)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
             return run, Trainer(run, setup, started, on_evaluation, final).train()

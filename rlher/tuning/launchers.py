@@ -4,62 +4,86 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable
-from multiprocessing import get_context
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.tuning import WorkersConfig
 from rlher.core.errors import UserError
-from rlher.tuning.worker import WorkerSpec, run_worker
+from rlher.core.signals import INTERRUPTED
+from rlher.tuning.fork_server import CONTEXT
 from rlher.tuning.worker_id import worker_id
 
-STOP_SECONDS = 15.0
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker does.
+
+    :param function: can be pickled; returns the worker's exit code, None for 0.
+    :param log: file for the output of a process of this machine; ``{worker}`` in it stands for host and process id.
+    :param cores: reserved by Ray.
+    """
+
+    function: Callable[[], int | None]
+    log: Path
+    cores: int
 
 
 class LocalWorker:
-    """A process of this machine, spawned because a fork of a process that has used torch may hang."""
+    """A process of this machine."""
 
-    def __init__(self, spec: WorkerSpec) -> None:
-        self._process: BaseProcess = get_context("spawn").Process(target=_run_process, args=(spec,))
+    def __init__(self, task: Task) -> None:
+        self._process: BaseProcess = CONTEXT.Process(target=_run_process, args=(task,))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
         """Its id in the trials' attributes."""
+
+    @property
+    def sentinel(self) -> int:
+        """A file descriptor that becomes readable when the process ends."""
+        return self._process.sentinel
 
     def is_alive(self) -> bool:
         """Return whether the process is running."""
         return self._process.is_alive()
 
-    def has_failed(self) -> bool:
-        """Return whether the process died instead of finishing."""
-        return self._process.exitcode != 0
+    def exit_code(self) -> int:
+        """Return the exit code of the process, which has ended; minus the signal that killed it."""
+        return self._process.exitcode or 0
 
     def stop(self) -> None:
-        """Send SIGTERM, which ends a training run like Ctrl-C; its trial is queued again."""
+        """Send SIGTERM, which ends a training run like Ctrl-C; the trial of a worker is queued again."""
         self._process.terminate()
 
-    def join(self) -> None:
-        """Wait until the process has stopped; kill it after :data:`STOP_SECONDS`."""
-        self._process.join(STOP_SECONDS)
+    def join(self, seconds: float | None) -> None:
+        """Wait some seconds, without a limit if None, until the process has ended."""
+        self._process.join(seconds)
+
+    def kill(self) -> None:
+        """Kill the process if it is still running."""
         self._process.kill()
         self._process.join()
 
 
-def _run_process(spec: WorkerSpec) -> None:
+def _run_process(task: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
-    _redirect_output(spec.folder / "workers")
+    _redirect_output(task.log)
     try:
-        run_worker(spec)
+        code = task.function()
     except KeyboardInterrupt:
-        sys.exit(1)
+        code = INTERRUPTED
+    sys.exit(code)
 
 
-def _redirect_output(folder: Path) -> None:
+def _redirect_output(path: Path) -> None:
     """Redirect stdout and stderr, of C libraries too, to a log file of this process."""
-    folder.mkdir(parents=True, exist_ok=True)
     host, pid, _ = worker_id().rsplit(":", 2)
-    with (folder / f"{host}-{pid}.log").open("a") as log:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(path.name.replace("{worker}", f"{host}-{pid}")).open("a") as log:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
             os.dup2(log.fileno(), stream.fileno())
@@ -68,47 +92,74 @@ def _redirect_output(folder: Path) -> None:
 class RayWorker:
     """A task of a Ray cluster, which Ray restarts on another node if its node dies."""
 
-    def __init__(self, ray: Any, spec: WorkerSpec) -> None:
+    def __init__(self, ray: Any, task: Task) -> None:
         self._ray = ray
-        cores = spec.config.threads or 1
-        self._task = ray.remote(num_cpus=cores, max_retries=-1)(run_worker).remote(spec)
+        self._task = ray.remote(num_cpus=task.cores, max_retries=-1)(_call).remote(task.function)
         self.id: str | None = None  # not known here
 
     def is_alive(self) -> bool:
         """Return whether the task is running or waiting for a core."""
         return not self._ray.wait([self._task], timeout=0)[0]
 
-    def has_failed(self) -> bool:
-        """Return whether the task raised; print the error."""
+    def exit_code(self) -> int:
+        """Return the exit code of the task, which has ended; if it raised, print the error and return 1."""
         try:
-            self._ray.get(self._task)
+            return self._ray.get(self._task) or 0
         except self._ray.exceptions.RayError as error:
             print(f"rlher: {error}", file=sys.stderr)
-            return True
-        return False
+            return 1
 
     def stop(self) -> None:
         """Cancel the task."""
         self._ray.cancel(self._task, force=True)
 
-    def join(self) -> None:
+    def join(self, seconds: float | None) -> None:
+        """Return at once; Ray ends cancelled tasks."""
+
+    def kill(self) -> None:
         """Return at once; Ray ends cancelled tasks."""
 
 
+def _call(function: Callable[[], int | None]) -> int | None:
+    return function()
+
+
 Worker = LocalWorker | RayWorker
-Launcher = Callable[[WorkerSpec], Worker]
+Launcher = Callable[[Task], Worker]
 """Starts a worker."""
 
 
-def make_launcher(config: OptimizeConfig) -> Launcher:
+def make_launcher(config: WorkersConfig) -> Launcher:
     """Return the launcher of ``launcher=``.
 
-    :raises UserError: Ray is not installed, its head cannot be reached, or several machines would share a journal file.
+    :raises UserError: Ray is not installed, or its head cannot be reached.
     """
     return functools.partial(RayWorker, _connect_ray(config)) if config.launcher == "ray" else LocalWorker
 
 
-def _connect_ray(config: OptimizeConfig) -> Any:
+def wait_for_any(workers: Sequence[Worker], seconds: float) -> None:
+    """Wait until a process of this machine ends, some seconds at most."""
+    sentinels = [worker.sentinel for worker in workers if isinstance(worker, LocalWorker)]
+    if sentinels:
+        connection.wait(sentinels, seconds)
+    else:
+        time.sleep(seconds)
+
+
+def stop_all(workers: Sequence[Worker], seconds: float | None) -> None:
+    """Stop workers and wait until they have ended; kill those that still run after some seconds or at Ctrl-C."""
+    try:
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.join(seconds)
+    except KeyboardInterrupt:
+        pass
+    for worker in workers:
+        worker.kill()
+
+
+def _connect_ray(config: WorkersConfig) -> Any:
     """Return the module ``ray``, connected to the cluster."""
     try:
         import ray
@@ -123,7 +174,11 @@ def _connect_ray(config: OptimizeConfig) -> Any:
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {reason}") from error
-    machines = {node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
-    if config.storage is None and len(machines) > 1:
-        raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     return ray
+
+
+def count_machines() -> int:
+    """Return the number of machines of the cluster that :func:`make_launcher` connected to."""
+    import ray
+
+    return len({node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]})

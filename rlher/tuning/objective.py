@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import Trial, TrialState
 
-from rlher.config.training import CheckpointConfig, TrainConfig
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.training import CheckpointConfig
+from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
@@ -28,11 +28,6 @@ BASELINE_NUMBER = -1
 
 class RunFailed(Exception):
     """A training run of a trial ended early: the environment failed, or training diverged."""
-
-
-def train_config(config: OptimizeConfig) -> TrainConfig:
-    """Return the training run that the search starts from: the baseline."""
-    return TrainConfig(**{item.name: getattr(config, item.name) for item in fields(TrainConfig)})
 
 
 @dataclass(frozen=True)

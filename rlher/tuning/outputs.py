@@ -14,17 +14,17 @@ import pandas as pd
 from optuna.study import Study
 from optuna.trial import TrialState
 
-from rlher.config.tuning import SOLVED, OptimizeConfig
+from rlher.config.tuning import SOLVED, OptimizeConfig, train_config
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
-from rlher.tuning.live_table import STATES, failure_reason
-from rlher.tuning.objective import BASELINE_NUMBER, train_config
+from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.recipe import recipe_text
 from rlher.tuning.scoring import Score, format_steps
 from rlher.tuning.search_space import apply_params, decode
 from rlher.tuning.significance import Candidate
 from rlher.tuning.study import WORKER, counted_trials, elapsed_seconds
+from rlher.tuning.study_progress import STATES, failure_reason
 
 Params = Mapping[int, Mapping[str, Any]]
 

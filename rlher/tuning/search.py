@@ -14,18 +14,18 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 
 from rlher.config.training import TrainConfig
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
 from rlher.training.training_setup import prepare
 from rlher.tuning import recipe, search_space
-from rlher.tuning.launchers import Launcher, make_launcher
-from rlher.tuning.live_table import StudyProgress, failure_reason
-from rlher.tuning.objective import RerunObjective, SearchObjective, train_config
+from rlher.tuning.launchers import Launcher, count_machines, make_launcher
+from rlher.tuning.objective import RerunObjective, SearchObjective
 from rlher.tuning.outputs import write_results
 from rlher.tuning.significance import compare_candidates, completed_trials, rerun_parameters, select_candidates
 from rlher.tuning.study import counted_trials, open_study, requeue
+from rlher.tuning.study_progress import StudyProgress, failure_reason
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import WorkerSpec
@@ -45,7 +45,7 @@ def optimize(config: OptimizeConfig) -> int:
     space = search_space.load(config.search_space, train_config(config))
     with prepare(train_config(config)):  # raises here, before the first trial, what every trial would raise
         pass
-    launch = make_launcher(config)
+    launch = _make_launcher(config)
     folder = Path(config.logs) / "optuna" / (config.study_name or _default_name(config))
     storage = open_storage(config.storage, folder, config.heartbeat, requeue)
     study, created = _open_search(storage, folder.name, config, space)
@@ -76,6 +76,17 @@ def _validate(config: OptimizeConfig) -> None:
             f"study_name={config.study_name!r} cannot name a folder; "
             "use letters, digits, '_', '.' and '-', and no '.' or '-' first."
         )
+
+
+def _make_launcher(config: OptimizeConfig) -> Launcher:
+    """Return the launcher of the workers.
+
+    :raises UserError: Ray cannot be used, or several machines would share a journal file.
+    """
+    launch = make_launcher(config)
+    if config.launcher == "ray" and config.storage is None and count_machines() > 1:
+        raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
+    return launch
 
 
 def _default_name(config: OptimizeConfig) -> str:

@@ -6,12 +6,13 @@ breaks within a call, still raises; such calls are repeated as a whole with tena
 
 import functools
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy.exc
-from optuna.exceptions import StorageInternalError
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage, _CachedStorage
 from sqlalchemy.engine import URL, make_url
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential
@@ -19,6 +20,9 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 from rlher.core.console import redact
 from rlher.core.errors import UserError, first_line
 from rlher.tuning.journal import open_journal
+
+# Heartbeats and the retry of stale trials have been marked experimental since 2021; every worker would print a warning.
+warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""

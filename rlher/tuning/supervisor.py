@@ -1,18 +1,19 @@
 """Supervision of workers: start them, replace dead ones, requeue their trials and update the progress."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from optuna.study import Study
 
 from rlher.core.errors import EnvironmentFault
-from rlher.tuning.launchers import Launcher, Worker
+from rlher.tuning.launchers import Launcher, Task, Worker, stop_all, wait_for_any
 from rlher.tuning.study import count_unstarted, counted_trials, requeue_trials_of_dead_workers
-from rlher.tuning.worker import WorkerSpec
+from rlher.tuning.worker import WorkerSpec, run_worker
 from rlher.tuning.worker_id import is_dead_here
 
 POLL_SECONDS = 1.0
+STOP_SECONDS = 15.0  # after which a worker that was stopped is killed
 MAX_DEATHS = 10  # deaths of workers without a finished trial in between, after which the study ends
 
 
@@ -34,7 +35,7 @@ def supervise(
         while True:
             for worker in [worker for worker in workers if not worker.is_alive()]:
                 workers.remove(worker)
-                n_deaths += worker.has_failed()
+                n_deaths += worker.exit_code() != 0
                 dead |= {worker.id} if worker.id else set()
             requeue_trials_of_dead_workers(study, is_dead)
             n_done, n_done_before = _count_done(study), n_done
@@ -46,16 +47,17 @@ def supervise(
             if not n_unstarted and n_done >= len(counted_trials(study)):
                 return
             for _ in range(min(n_workers - len(workers), n_unstarted)):
-                workers.append(launch(replace(spec, entropy=(*spec.entropy, n_started))))
+                workers.append(launch(_task(replace(spec, entropy=(*spec.entropy, n_started)))))
                 n_started += 1
-            time.sleep(POLL_SECONDS)
+            wait_for_any(workers, POLL_SECONDS)
     finally:
-        for worker in workers:
-            worker.stop()
-        for worker in workers:
-            worker.join()
-            dead |= {worker.id} if worker.id else set()
+        stop_all(workers, STOP_SECONDS)
+        dead |= {worker.id for worker in workers if worker.id}
         requeue_trials_of_dead_workers(study, is_dead)  # of workers that had to be killed
+
+
+def _task(spec: WorkerSpec) -> Task:
+    return Task(partial(run_worker, spec), spec.folder / "workers" / "{worker}.log", spec.config.threads or 1)
 
 
 def _count_done(study: Study) -> int:

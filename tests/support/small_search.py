@@ -9,9 +9,9 @@ from omegaconf import OmegaConf
 from rlher.config.algorithms import DQNConfig
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.training import EvalConfig
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.tuning import search_space
-from rlher.tuning.objective import SearchObjective, train_config
+from rlher.tuning.objective import SearchObjective
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]

@@ -142,13 +142,6 @@ def test_same_seed_same_numbers(rlher, tmp_path: Path) -> None:
     assert {**one, "wall_seconds": 0} == {**two, "wall_seconds": 0}
 
 
-def test_multirun_trains_a_run_per_seed(rlher, tmp_path: Path) -> None:
-    done = rlher("train", "-m", "algo=dqn", *BITS, *TINY, "total_timesteps=60", "seed=0,1,2")
-    assert done.code == 0, done.err
-    metas = sorted(tmp_path.glob("logs/dqn/BitFlipping-v0_*/meta.json"))
-    assert sorted(json.loads(meta.read_text())["seed"] for meta in metas) == [0, 1, 2]
-
-
 def test_several_environments_in_processes(rlher, tmp_path: Path) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=120", "n_envs=2", "vec_env=subproc")
     assert done.code == 0, done.err
@@ -343,12 +336,6 @@ def test_ctrl_c_in_the_final_evaluation_writes_the_result(
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=80")
     assert done.code == 130
     assert json.loads((tmp_path / "logs/dqn/BitFlipping-v0_1/result.json").read_text())["status"] == "interrupted"
-
-
-def test_ctrl_c_ends_a_whole_sweep(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    break_in_training(monkeypatch, tmp_path / "logs/dqn/BitFlipping-v0_1", interrupt)
-    assert rlher("train", "-m", "algo=dqn", *BITS, *TINY, "total_timesteps=1000", "seed=0,1").code == 130
-    assert len(list(tmp_path.glob("logs/dqn/*"))) == 1
 
 
 def test_learning_starts_beyond_the_run_is_halved(rlher, tmp_path: Path) -> None:

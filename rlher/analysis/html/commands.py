@@ -11,6 +11,7 @@ from rlher.analysis.loading import LoadedRun
 from rlher.config.override_syntax import literal
 
 MULTIRUN = ("-m", "--multirun")
+WORKER_KEYS = ("workers", "launcher", "ray_address")
 OPTION_KEYS = {"algo": ("algo.name",), "engine": ("engine.name",), "env": ("env.name", "env.id")}
 """Config groups, with the keys that may hold the name of the chosen option."""
 
@@ -28,9 +29,20 @@ def _without_sweep(command: str, config: Mapping[str, Any]) -> str:
         words = shlex.split(command)
         if not set(MULTIRUN) & set(words):
             return command
-        return shlex.join(_run_value(word, config) for word in words if word not in MULTIRUN)
+        return shlex.join(_run_value(word, config) for word in _without_workers(words) if word not in MULTIRUN)
     except (ValueError, LookupError, StopIteration, HydraException):
         return command
+
+
+def _without_workers(words: list[str]) -> list[str]:
+    """Return the words without those on the workers of the sweep: ``workers=2``, ``--workers=2``, ``--workers 2``."""
+    names = [word.lstrip("-").partition("=")[0].replace("-", "_") for word in words]
+    before = ["", *(name if "=" not in word else "" for name, word in zip(names, words, strict=True))]
+    return [
+        word
+        for word, name, last in zip(words, names, before, strict=False)
+        if name not in WORKER_KEYS and last not in WORKER_KEYS
+    ]
 
 
 def _run_value(word: str, config: Mapping[str, Any]) -> str:

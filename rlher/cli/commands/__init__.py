@@ -7,6 +7,7 @@ The annotation of ``config`` is the schema of the command's config keys. A modul
 import functools
 import importlib
 import pkgutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -29,6 +30,11 @@ class Command:
         """Run the command and return its exit code."""
         code: int = self.module.run(config)
         return code
+
+    @property
+    def sweep(self) -> Callable[[Sequence[tuple[str, Any]]], int] | None:
+        """Its function that runs the named configs of a sweep (``-m``); None: they are run one after the other."""
+        return getattr(self.module, "sweep", None)
 
 
 def command_names() -> list[str]:

@@ -8,6 +8,10 @@ def run(config: OptimizeConfig) -> int:
 
     :return: exit code: 0, or 130 after Ctrl-C.
     """
+    from rlher.tuning import fork_server
+
+    if config.launcher == "local":  # first, so that its imports run beside those of this process
+        fork_server.start(fork_server.TRIAL_MODULES)
     from rlher.tuning.search import optimize
 
     return optimize(config)

@@ -1,9 +1,13 @@
 """Train an agent and keep everything in a run folder."""
 
-from rlher.config.training import TrainConfig
+import json
+from collections.abc import Sequence
+
+from rlher.config.tuning import WorkersConfig, train_config
+from rlher.core.errors import UserError
 
 
-def run(config: TrainConfig) -> int:
+def run(config: WorkersConfig) -> int:
     """Train, evaluate and write the run folder.
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
@@ -12,6 +16,31 @@ def run(config: TrainConfig) -> int:
     from rlher.training.summary import print_result
     from rlher.training.trainer import train
 
-    finished, result = train(config)
+    if (config.workers, config.launcher) != (WorkersConfig.workers, WorkersConfig.launcher):
+        raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
+    finished, result = train(train_config(config))
     print_result(finished, result)
     return result.exit_code
+
+
+def sweep(named: Sequence[tuple[str, WorkersConfig]]) -> int:
+    """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
+
+    :param named: each run's name and config.
+    :return: the largest exit code of the runs, 130 after Ctrl-C.
+    """
+    from rlher.cli.commands import compare
+    from rlher.core.safe_read import read_json
+    from rlher.core.signals import INTERRUPTED
+    from rlher.runs.lookup import is_finished
+    from rlher.tuning.sweep import train_sweep
+
+    runs, code = train_sweep(named)
+    folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
+    if named[0][1].json:
+        for run in runs:
+            if run.folder:
+                print(json.dumps({"run": str(run.folder), **read_json(run.folder / "result.json")}))
+    elif folders and code != INTERRUPTED:
+        compare.run(compare.CompareConfig(runs=folders))
+    return code

@@ -19,6 +19,8 @@ from tests.support.report_page import read, section
         ("rlher train -m env=Some-v0,Other-v0 seed=3", "rlher train env=Some-v0 seed=3"),
         ("rlher train -m algo.net_arch=[64],[8,8] ++seed=1,3", "rlher train 'algo.net_arch=[8,8]' ++seed=3"),
         ("rlher train -m her=default,sb3 seed=3", "rlher train -m her=default,sb3 seed=3"),  # not in config.yaml
+        ("rlher train -m 'seed=range(4)' --workers 2 env=Some-v0", "rlher train seed=3 env=Some-v0"),
+        ("rlher train -m --workers=2 launcher=ray --ray-address a:1 seed=1,3", "rlher train seed=3"),
         ("rlher train -m 'seed=1,3", "rlher train -m 'seed=1,3"),
         ("rlher train -m seed=1,3\nrlher train --resume a", "rlher train seed=3\nrlher train --resume a"),
     ],

@@ -1,10 +1,7 @@
 """Progress of a study: lines without a terminal, a live table on one."""
 
 import io
-import os
-import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,9 +9,12 @@ import optuna
 import pytest
 from optuna.study import Study
 
-from rlher.tuning.live_table import StudyProgress
 from rlher.tuning.scoring import SCORE_KEYS
+from rlher.tuning.study_progress import StudyProgress
 from tests.support.small_search import OPTIMIZE, SMALL
+from tests.support.terminal import run_on_terminal
+
+WORDS = ("--n-trials", "3", "--workers", "2")
 
 
 class Terminal(io.StringIO):
@@ -82,22 +82,7 @@ def test_time_left_includes_the_reruns(capsys: pytest.CaptureFixture, monkeypatc
 @pytest.mark.slow
 def test_searches_on_a_terminal(tmp_path: Path) -> None:
     for number in range(3):
-        code, shown = run_on_terminal(tmp_path, "--n-trials", "3", "--workers", "2", "--study-name", f"s{number}")
+        code, shown = run_on_terminal([*OPTIMIZE, *SMALL, *WORDS, "--study-name", f"s{number}"], tmp_path)
         assert code == 0, shown
         assert "Traceback" not in shown
         assert re.search(r"3\s+(done|running)", shown), "the live table"
-
-
-def run_on_terminal(folder: Path, *words: str) -> tuple[int, str]:
-    """Run a small search whose stderr is a pseudo-terminal; return its exit code and what it shows."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([*OPTIMIZE, *SMALL, *words], cwd=folder, stdout=slave, stderr=slave)
-    os.close(slave)
-    shown = b""
-    try:
-        while chunk := os.read(master, 65536):
-            shown += chunk
-    except OSError:  # Linux: the other end is closed
-        pass
-    os.close(master)
-    return process.wait(), shown.decode()

@@ -1,0 +1,190 @@
+"""Sweeps (`rlher train -m`): runs side by side, skipped if finished, resumed if not, and the table at the end."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from same_run import differences
+
+from rlher import COMMAND
+from rlher.tuning import sweep
+from rlher.tuning.launchers import Task
+from tests.conftest import TINY
+from tests.support.terminal import run_on_terminal
+from tests.support.workers import wait_for
+
+SMALL = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=60", "eval.freq=30")
+LONG = (*SMALL, "total_timesteps=1500", "eval.freq=300", "checkpoint.every=300")
+RLHER = (sys.executable, "-m", "rlher.cli.main")
+
+
+class WorkerHere:
+    """A worker that runs its task in this process."""
+
+    def __init__(self, task: Task) -> None:
+        self.code = task.function() or 0
+
+    def is_alive(self) -> bool:
+        return False
+
+    def exit_code(self) -> int:
+        return self.code
+
+
+@pytest.fixture
+def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    """Run `rlher train -m` with workers in this process."""
+    monkeypatch.setattr(sweep, "make_launcher", lambda config: WorkerHere)
+    monkeypatch.setattr(sweep.fork_server, "start", lambda modules: None)
+    monkeypatch.setenv(COMMAND, "")  # restored after the test
+    return lambda *words: rlher("train", "-m", *SMALL, *words)
+
+
+def status(folder: Path) -> dict[int, str]:
+    """Return the status of each run, by seed."""
+    found = {}
+    for result in sorted(folder.glob("logs/*/*/result.json")):
+        seed = json.loads((result.parent / "meta.json").read_text())["seed"]
+        assert seed not in found, "a seed was trained twice"
+        found[seed] = json.loads(result.read_text())["status"]
+    return found
+
+
+def test_finished_runs_are_skipped(train_sweep, tmp_path: Path) -> None:
+    first = train_sweep("seed=0,1")
+    assert first.code == 0, first.err
+    assert status(tmp_path) == {0: "finished", 1: "finished"}
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("logs/dqn/*/*")}
+    second = train_sweep("seed=range(3)", "--workers", "2", "threads=2", "eval.keep_models=true")
+    assert second.code == 0, second.err
+    assert status(tmp_path) == {0: "finished", 1: "finished", 2: "finished"}
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    assert "2 of 3 runs" in second.err
+    assert re.search(r"BitFlipping-v0 +dqn, future +3 ", second.out), "the table of rlher compare"
+
+
+def test_another_experiment_is_not_skipped(train_sweep, tmp_path: Path) -> None:
+    assert train_sweep("seed=0").code == 0
+    done = train_sweep("algo.gamma=0.9,0.95", "seed=0", "json=true")
+    assert done.code == 0
+    runs = [json.loads(line) for line in done.out.splitlines()[-2:]]  # after those of the workers
+    assert [run["status"] for run in runs] == ["finished"] * 2
+    assert len(list(tmp_path.glob("logs/dqn/BitFlipping-v0_*"))) == 3
+
+
+def test_runs_of_one_experiment_are_trained_once(train_sweep, tmp_path: Path) -> None:
+    done = train_sweep("threads=1,2")
+    assert done.code == 0
+    assert "left out threads=2" in done.err
+    assert status(tmp_path) == {0: "finished"}
+
+
+def test_unfinished_run_is_resumed(train_sweep, rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("rlher.training.trainer.Trainer._evaluate_final", raise_interrupt)
+        assert rlher("train", *SMALL, "threads=1").code == 130
+    assert status(tmp_path) == {0: "interrupted"}
+    assert train_sweep("seed=0,1").code == 0
+    assert status(tmp_path) == {0: "finished", 1: "finished"}
+    meta = json.loads((tmp_path / "logs/dqn/BitFlipping-v0_1/meta.json").read_text())
+    assert [each["timesteps"] for each in meta["resumed"]] == [60]
+
+
+def raise_interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_failed_run_does_not_stop_the_others(train_sweep, tmp_path: Path) -> None:
+    done = train_sweep("algo=dqn,sac,dqn", "seed=0")
+    assert done.code == 2
+    assert status(tmp_path) == {0: "finished"}
+    assert "algo=sac failed" in done.err
+    assert "dqn, future" in done.out
+
+
+def test_invalid_job_is_refused_before_the_first_run(train_sweep, tmp_path: Path) -> None:
+    assert train_sweep("algo.gamma=0.9,7").code == 2
+    assert not list(tmp_path.glob("logs/*"))
+
+
+def test_dry_run_is_never_skipped(train_sweep) -> None:
+    for _ in range(2):
+        done = train_sweep("seed=0,1", "dry_run=true")
+        assert done.code == 0, done.err
+        assert "2 runs" in done.err
+        assert "seeds" not in done.out, "no table"
+
+
+def test_workers_without_a_sweep_are_refused(rlher, tmp_path: Path) -> None:
+    assert rlher("train", *SMALL, "--workers", "2").code == 2
+    assert not list(tmp_path.glob("logs/*"))
+
+
+def test_table_on_a_terminal(tmp_path: Path) -> None:
+    code, shown = run_on_terminal([*RLHER, "train", "-m", *SMALL, "seed=0,1", "--workers", "2"], tmp_path)
+    assert code == 0, shown
+    assert "Traceback" not in shown
+    assert re.search(r"seed=1\S*\W+finished\W+60\W", shown), "the live table"
+    assert status(tmp_path) == {0: "finished", 1: "finished"}
+
+
+@pytest.mark.slow
+def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
+    """The runs end as if nothing had happened, wherever they were stopped."""
+    command = [*RLHER, "train", "-m", *LONG, "seed=0,1,2", "--workers", "2"]
+    for each in (signal.SIGINT, signal.SIGKILL):
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        before = checkpoints(tmp_path)
+        wait_for(lambda: checkpoints(tmp_path) - before)  # noqa: B023
+        if each == signal.SIGINT:
+            os.killpg(process.pid, each)  # as a terminal does
+            assert process.wait(30) == 130
+        else:
+            process.kill()
+            process.wait()
+        wait_for(lambda: not workers_of(process.pid), 30)  # noqa: B023
+        assert "finished" not in list(status(tmp_path).values())[:2]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert status(tmp_path) == {seed: "finished" for seed in range(3)}
+    alone = subprocess.run([*RLHER, "train", *LONG, "threads=1", "--logs", "alone"], cwd=tmp_path, capture_output=True)
+    assert alone.returncode == 0
+    run = next(meta.parent for meta in tmp_path.glob("logs/*/*/meta.json") if json.loads(meta.read_text())["seed"] == 0)
+    assert differences(tmp_path / "alone/dqn/BitFlipping-v0_1", run) == []
+
+
+def checkpoints(folder: Path) -> set[Path]:
+    return set(folder.glob("logs/dqn/*/checkpoints/*"))
+
+
+def workers_of(group: int) -> list[str]:
+    """Return the processes of a session that are training."""
+    listed = subprocess.run(["ps", "-o", "pid=,stat=,args=", "-s", str(group)], capture_output=True, text=True).stdout
+    return [line for line in listed.splitlines() if "defunct" not in line]
+
+
+@pytest.mark.slow
+def test_killed_worker_is_reported(tmp_path: Path) -> None:
+    command = [*RLHER, "train", "-m", *LONG, "seed=0,1", "--workers", "2"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: len({path.parent for path in checkpoints(tmp_path)}) == 2)
+    os.kill(training_pid(tmp_path / "logs/dqn/BitFlipping-v0_1"), signal.SIGKILL)
+    err = process.communicate()[1]
+    assert process.returncode == 1
+    assert "killed by SIGKILL" in err
+    assert len(status(tmp_path)) == 1
+
+
+def training_pid(folder: Path) -> int:
+    """Return the process that holds the lock of a run folder."""
+    inode = folder.stat().st_ino
+    for line in Path("/proc/locks").read_text().splitlines():
+        if line.split()[5].endswith(f":{inode}"):
+            return int(line.split()[4])
+    raise AssertionError("no process trains in the folder")
