@@ -7,11 +7,9 @@ with the same function. If that name changes in a later SB3, this import fails, 
 
 import contextlib
 import math
-import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
 import gymnasium as gym
@@ -19,6 +17,8 @@ from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper
 from stable_baselines3.common.vec_env.subproc_vec_env import _worker
 
 from rlher.config.environment import EnvConfig
+from rlher.core import fork_server
+from rlher.core.fork_server import RUN_SIGNALS, context
 
 GRACE_SECONDS = 0.5
 """Extra wait at the end of a timeout, in case this process was suspended longer than the worker."""
@@ -31,10 +31,6 @@ CLOSE_SECONDS = 5.0
 
 PRELOADED = ["stable_baselines3.common.vec_env.subproc_vec_env", "rlher.evaluation.worker_process"]
 """Modules that the fork server imports."""
-
-RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM}
-"""Signals that a terminal or a batch system sends to every process of a run."""
-
 
 STEP_SECONDS = 300.0
 """Default of ``env.step_timeout``: far longer than a step of any working simulator."""
@@ -77,18 +73,8 @@ class Timeout:
 
 
 def start_fork_server() -> None:
-    """Start the server from which worker processes are forked, with SIGINT and SIGTERM blocked in it.
-
-    It imports the slow modules once, so that workers start in milliseconds. Both signals reach every process of a run;
-    without the server, the exit status of its workers would be lost.
-    """
-    multiprocessing.set_forkserver_preload(PRELOADED)
-    resource_tracker.ensure_running()  # otherwise the server starts it, which unblocks the signals
-    blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
+    """Start the server from which worker processes are forked."""
+    fork_server.start(PRELOADED)
 
 
 def start_worker(builder: Callable[[], gym.Env]) -> tuple[Any, Any]:
@@ -99,12 +85,6 @@ def start_worker(builder: Callable[[], gym.Env]) -> tuple[Any, Any]:
     process.start()
     worker_remote.close()
     return remote, process
-
-
-def context() -> Any:
-    """Return the ``multiprocessing`` context of worker processes: a fork of a process that uses torch may hang."""
-    methods = multiprocessing.get_all_start_methods()
-    return multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
 
 
 def ignore_run_signals() -> None:

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.tuning import WorkersConfig
+from rlher.core import fork_server
 from rlher.core.errors import UserError
 from rlher.core.signals import INTERRUPTED
-from rlher.tuning.fork_server import CONTEXT
 from rlher.tuning.worker_id import worker_id
+
+MODULES = ("rlher.training.resume", "rlher.tuning.worker", "rlher.tuning.objective", "sb3_contrib", "scipy.stats")
+"""What training runs and trials import, some of it late."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class LocalWorker:
     """A process of this machine."""
 
     def __init__(self, task: Task) -> None:
-        self._process: BaseProcess = CONTEXT.Process(target=_run_process, args=(task,))
+        fork_server.start(MODULES)
+        self._process: BaseProcess = fork_server.context().Process(target=_run_process, args=(task,))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
         """Its id in the trials' attributes."""
@@ -71,6 +75,7 @@ class LocalWorker:
 
 def _run_process(task: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, fork_server.RUN_SIGNALS)
     _redirect_output(task.log)
     try:
         code = task.function()
@@ -127,6 +132,12 @@ def _call(function: Callable[[], int | None]) -> int | None:
 Worker = LocalWorker | RayWorker
 Launcher = Callable[[Task], Worker]
 """Starts a worker."""
+
+
+def start_imports(config: WorkersConfig) -> None:
+    """Start the imports of the workers of this machine beside those of this process."""
+    if config.launcher == "local":
+        fork_server.start(MODULES)
 
 
 def make_launcher(config: WorkersConfig) -> Launcher:

@@ -19,8 +19,7 @@ from rlher.core.errors import EnvironmentFault
 from rlher.core.safe_read import read_json, read_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
 from rlher.runs import lookup
-from rlher.tuning import fork_server
-from rlher.tuning.launchers import Launcher, Task, Worker, make_launcher, stop_all, wait_for_any
+from rlher.tuning.launchers import Launcher, Task, Worker, make_launcher, start_imports, stop_all, wait_for_any
 from rlher.tuning.live_table import LiveTable
 from rlher.tuning.sweep_progress import SweepProgress
 from rlher.tuning.sweep_run import State, SweepRun, train_run
@@ -42,8 +41,7 @@ def train_sweep(named: Sequence[tuple[str, WorkersConfig]]) -> tuple[list[SweepR
         print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
     if not waiting:
         return runs, 0
-    if config.launcher == "local":
-        fork_server.start(fork_server.RUN_MODULES)
+    start_imports(config)
     launch = make_launcher(config)
     print(
         f"{len(waiting)} runs, {config.workers} at a time; their output is in {waiting[0].log.parent}", file=sys.stderr

@@ -41,7 +41,7 @@ class WorkerHere:
 def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Run `rlher train -m` with workers in this process."""
     monkeypatch.setattr(sweep, "make_launcher", lambda config: WorkerHere)
-    monkeypatch.setattr(sweep.fork_server, "start", lambda modules: None)
+    monkeypatch.setattr(sweep, "start_imports", lambda config: None)
     monkeypatch.setenv(COMMAND, "")  # restored after the test
     return lambda *words: rlher("train", "-m", *SMALL, *words)
 

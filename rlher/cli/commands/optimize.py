@@ -8,10 +8,9 @@ def run(config: OptimizeConfig) -> int:
 
     :return: exit code: 0, or 130 after Ctrl-C.
     """
-    from rlher.tuning import fork_server
+    from rlher.tuning.launchers import start_imports
 
-    if config.launcher == "local":  # first, so that its imports run beside those of this process
-        fork_server.start(fork_server.TRIAL_MODULES)
+    start_imports(config)  # before the next line, which imports torch as well
     from rlher.tuning.search import optimize
 
     return optimize(config)
