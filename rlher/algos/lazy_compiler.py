@@ -4,7 +4,7 @@
 ``torch._dynamo``, even in a program that compiles nothing. Measured: two seconds of every start (docs/update_step.md).
 
 If this module is removed, results stay the same and every uncompiled run starts two seconds later; the test is
-``test_a_run_without_compilation_does_not_import_the_compiler``. If a later torch renames the attribute, the same
+``test_a_run_imports_only_what_it_needs``. If a later torch renames the attribute, the same
 happens: the wrapper ignores an attribute it does not know.
 """
 

@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs
 
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
+from rlher.envs.fork_server import start_fork_server
 from rlher.envs.worker_process import (
     BUILD_SECONDS,
     Timeout,
@@ -20,7 +21,6 @@ from rlher.envs.worker_process import (
     close_workers,
     end_process,
     exit_reason,
-    start_fork_server,
     start_worker,
 )
 from rlher.her.choices import LOST

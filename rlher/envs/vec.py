@@ -14,6 +14,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
 from rlher.envs.fault_guard import FAULT_KEY, FailedEnv, FaultMessage, FaultReporter, fault_message
+from rlher.envs.fork_server import uses_processes
 from rlher.envs.make import make_env
 from rlher.envs.subproc import RestartingSubprocVecEnv
 from rlher.envs.worker_process import ignore_run_signals, step_seconds
@@ -45,11 +46,6 @@ def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str 
     goal_envs = GoalVecEnv(envs)
     goal_envs.seed(seed)
     return goal_envs
-
-
-def uses_processes(n_envs: int, vec_env: str) -> bool:
-    """Return whether environments run in worker processes, which can be ended and replaced."""
-    return n_envs > 1 if vec_env == "auto" else vec_env == "subproc"
 
 
 class GoalVecEnv(VecEnvWrapper):

@@ -17,7 +17,6 @@ from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper
 from stable_baselines3.common.vec_env.subproc_vec_env import _worker
 
 from rlher.config.environment import EnvConfig
-from rlher.core import fork_server
 from rlher.core.fork_server import RUN_SIGNALS, context
 
 GRACE_SECONDS = 0.5
@@ -28,9 +27,6 @@ POLL_SECONDS = 1.0
 
 CLOSE_SECONDS = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
-
-PRELOADED = ["stable_baselines3.common.vec_env.subproc_vec_env", "rlher.evaluation.worker_process"]
-"""Modules that the fork server imports."""
 
 STEP_SECONDS = 300.0
 """Default of ``env.step_timeout``: far longer than a step of any working simulator."""
@@ -70,11 +66,6 @@ class Timeout:
         arrived = bool(remote.poll(seconds))
         self.left -= min(time.monotonic() - started, seconds)  # a longer wait includes a suspension
         return arrived
-
-
-def start_fork_server() -> None:
-    """Start the server from which worker processes are forked."""
-    fork_server.start(PRELOADED)
 
 
 def start_worker(builder: Callable[[], gym.Env]) -> tuple[Any, Any]:

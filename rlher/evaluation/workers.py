@@ -14,17 +14,17 @@ from typing import Any, Protocol
 from rlher.config.training import TrainConfig
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
+from rlher.core.fork_server import context
 from rlher.core.signals import StopRequest
+from rlher.envs.fork_server import start_fork_server
 from rlher.envs.worker_process import (
     BUILD_SECONDS,
     CLOSE_SECONDS,
     GRACE_SECONDS,
     Timeout,
     WorkerLost,
-    context,
     end_process,
     exit_reason,
-    start_fork_server,
     step_seconds,
 )
 from rlher.evaluation.player import EpisodePlayer

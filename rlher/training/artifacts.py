@@ -11,7 +11,6 @@ from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.player import EpisodePlayer
 from rlher.evaluation.rollout import play_episodes
-from rlher.evaluation.video.recorder import record_video
 from rlher.runs.run_folder import Run
 
 CLIP_EPISODES = 2
@@ -42,6 +41,8 @@ class ArtifactWriter:
 
     def _record(self, path: Path, model: bytes) -> None:
         """Record a clip in an environment of its own; if it cannot be rendered, warn and record no more clips."""
+        from rlher.evaluation.video.recorder import record_video  # few runs record clips
+
         config = self._run.config
         try:
             with (

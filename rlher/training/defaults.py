@@ -6,7 +6,7 @@ from dataclasses import replace
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.threads import choose_threads
 from rlher.config.training import CheckpointConfig, TrainConfig
-from rlher.envs.vec import uses_processes
+from rlher.envs.fork_server import uses_processes
 from rlher.training.cores import available_cores
 
 DRY_RUN_STEPS = 400

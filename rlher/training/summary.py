@@ -6,7 +6,7 @@ import sys
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, warn
-from rlher.envs.vec import uses_processes
+from rlher.envs.fork_server import uses_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.result import RunResult, Status

@@ -24,6 +24,9 @@ from rlher.training.loggers.service_writer import require_installed
 from rlher.training.memory_check import require_memory
 from rlher.training.summary import model_notes
 
+CHECK_SECONDS = 0.2
+"""Time for random episodes before a run; `rlher check` takes longer."""
+
 
 @dataclass(frozen=True)
 class TrainingSetup:
@@ -91,6 +94,6 @@ def _probe(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
     :raises UserError, EnvironmentFault: it is not a goal environment, or violates its contract.
     """
     env = probe(given)
-    warnings = [finding.message for finding in validate_goal_env(env) if finding.level == "warning"]
+    warnings = [finding.message for finding in validate_goal_env(env, CHECK_SECONDS) if finding.level == "warning"]
     found = {item.name: getattr(env, item.name) for item in fields(env) if getattr(given, item.name) is None}
     return env, [*warnings, *(f"env.{name}={value}: probed" for name, value in found.items() if value is not None)]

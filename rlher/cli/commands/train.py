@@ -13,6 +13,10 @@ def run(config: WorkersConfig) -> int:
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     :raises UserError: the config cannot be trained; no run folder was created.
     """
+    from rlher.envs import fork_server
+
+    if fork_server.uses_processes(config.n_envs, config.vec_env):
+        fork_server.start_fork_server()  # its imports take as long as those of this process, which come next
     from rlher.training.summary import print_result
     from rlher.training.trainer import train
 

@@ -11,7 +11,7 @@ from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract import reward_checks
 from rlher.envs.contract.finding import Finding
 from rlher.envs.contract.probe import ends_on_success, fill_from_recording
-from rlher.envs.contract.random_rollout import MAX_STEPS, Recording, record_random_rollout
+from rlher.envs.contract.random_rollout import MAX_STEPS, SECONDS, Recording, record_random_rollout
 from rlher.envs.fault_guard import FaultGuard
 from rlher.envs.make import make_base_env, validate_goal_interface
 
@@ -37,10 +37,11 @@ class CheckResult:
         return [finding for finding in self.findings if finding.level == "error"]
 
 
-def check_goal_env(cfg: EnvConfig, seed: int = 0) -> CheckResult:
+def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> CheckResult:
     """Check an environment against the contract, including the properties that its config declares.
 
     :param seed: of the random episodes.
+    :param seconds: time for the random episodes.
     :raises UserError: the environment does not exist, or cannot be made.
     :raises EnvironmentFault: its constructor raised.
     """
@@ -50,7 +51,7 @@ def check_goal_env(cfg: EnvConfig, seed: int = 0) -> CheckResult:
         result.findings += _named("interface", _interface(cfg, env))
         if not result.errors:
             guarded = FaultGuard(env, cfg.id)
-            recording = record_random_rollout(guarded, seed)
+            recording = record_random_rollout(guarded, seed, seconds)
             result.cfg = fill_from_recording(cfg, env, recording)
             for name, check in CHECKS.items():
                 result.findings += _named(name, check(result.cfg, guarded, recording))
@@ -61,13 +62,14 @@ def check_goal_env(cfg: EnvConfig, seed: int = 0) -> CheckResult:
     return result
 
 
-def validate_goal_env(cfg: EnvConfig) -> list[Finding]:
+def validate_goal_env(cfg: EnvConfig, seconds: float = SECONDS) -> list[Finding]:
     """Return the findings of the contract check; raise the first error among them.
 
+    :param seconds: time for the random episodes.
     :raises UserError: it violates the contract.
     :raises EnvironmentFault: it failed during the random episodes.
     """
-    result = check_goal_env(cfg)
+    result = check_goal_env(cfg, seconds=seconds)
     for finding in result.errors:
         message = finding.message if cfg.id in finding.message else f"{cfg.id}: {finding.message}"
         raise (EnvironmentFault if finding.check == "fault" else UserError)(message)

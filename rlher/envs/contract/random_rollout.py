@@ -54,8 +54,8 @@ class Recording:
         return np.array([key is not None and bool(info.get(key, False)) for info in self.infos], dtype=bool)
 
 
-def record_random_rollout(env: gym.Env, seed: int = 0) -> Recording:
-    """Record random actions for half a second; up to 5 s if the time limit is unknown and not seen yet.
+def record_random_rollout(env: gym.Env, seed: int = 0, seconds: float = SECONDS) -> Recording:
+    """Record random actions for some time; up to 5 s if the time limit is unknown and not seen yet.
 
     :param seed: of the first reset and of the actions.
     """
@@ -66,8 +66,8 @@ def record_random_rollout(env: gym.Env, seed: int = 0) -> Recording:
     started = time.monotonic()
     length = 0
     for step in range(MAX_STEPS):
-        seconds = SECONDS if limit_known or any(recording.truncated) else SECONDS_WITHOUT_LIMIT
-        if step > MIN_STEPS and time.monotonic() - started > seconds:
+        limit = seconds if limit_known or any(recording.truncated) else SECONDS_WITHOUT_LIMIT
+        if step > MIN_STEPS and time.monotonic() - started > limit:
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         length += 1
