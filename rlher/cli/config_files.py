@@ -34,7 +34,7 @@ def require_readable(overrides: Sequence[str], config_dirs: Sequence[str]) -> No
     for group, _, value in (word.partition("=") for word in overrides):
         for path in (Path(folder) / group / f"{name}.yaml" for folder in config_dirs for name in value.split(",")):
             if path.is_file():
-                _read(path)
+                read_file(path)
 
 
 def select_recipe(value: str, config_dirs: Sequence[str]) -> str:
@@ -61,7 +61,7 @@ def _recipe_option(name: str, config_dirs: Sequence[str]) -> str:
 
 def _store_recipe(path: Path) -> str:
     """Register a recipe file as an option of the group ``recipe``, and return the option's name."""
-    recipe = _read(path)
+    recipe = read_file(path)
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
     integers = integer_keys()
@@ -88,7 +88,11 @@ def _integer(value: Any) -> Any:
     return int(number) if number.is_integer() and not isinstance(value, bool) else value
 
 
-def _read(path: Path) -> Any:
+def read_file(path: Path) -> Any:
+    """Return the content of a YAML file.
+
+    :raises UserError: it cannot be read.
+    """
     try:
         return read_yaml(path)
     except OSError as error:

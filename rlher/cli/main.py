@@ -67,7 +67,10 @@ def run(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.FLAGS:
         return completion.complete(argv)
-    return run_command(argv[0], argv[1:])
+    from rlher.cli import zoo_flags
+
+    command, *words = zoo_flags.to_rlher(argv)
+    return run_command(command, words)
 
 
 def run_command(name: str, argv: list[str]) -> int:

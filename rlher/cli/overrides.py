@@ -20,6 +20,9 @@ HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
 HYDRA_FLAGS = {"-c": "--cfg", "-p": "--package", "-cd": "--config-dir", "-cn": "--config-name", "-i": "--info"}
 # Hydra would take space=... for its config group conf/space; a search space may also be a path or joined by +.
 ALIASES = {"space=": "search_space=", "--space": "--search-space", "--stochastic": "--no-deterministic"}
+CLASSES = ("env.wrappers", "callbacks")
+NAMED_CLASS = re.compile(r"(\{\s*[\w.]+):(\w+\s*:)")
+"""The beginning of ``{module:Class: ...}``; Hydra's grammar needs its first colon escaped."""
 OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)")
 
 
@@ -116,6 +119,8 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
         raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "env" and value and not re.search(r"[,(\[{$']", value) and not has_option("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
+    if key in CLASSES:
+        return [NAMED_CLASS.sub(r"\1\\:\2", word)]
     if OPEN_MAPPINGS.match(key):
         return [f"++{word}"]  # Hydra's plain form only changes keys that exist
     if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and key in integer_keys() and float(value).is_integer():

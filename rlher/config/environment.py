@@ -42,6 +42,9 @@ class EnvConfig:
     actions: str | None = experiment_key(None, "kind of the action space", choices=("continuous", "discrete"))
     modules: list[str] = experiment_key([], "modules to import first, because they register environments")
     kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make")
+    wrappers: list[Any] = experiment_key(
+        [], "gymnasium wrappers around it, the first innermost: module:Class, or {module:Class: {argument: value}}"
+    )
     max_episode_steps: int | None = experiment_key(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = experiment_key(None, "key of `info` that is true on success")
     crash_key: str | None = experiment_key(None, "key of `info` that is true on a crash")

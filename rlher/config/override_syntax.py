@@ -16,6 +16,9 @@ def literal(value: Any) -> str:
     """Write a value as one would type it on the command line."""
     if isinstance(value, list):
         return f"[{','.join(literal(entry) for entry in value)}]"
+    if isinstance(value, dict):
+        escaped = {str(name).replace(":", "\\:"): literal(entry) for name, entry in value.items()}
+        return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     return quote(str(value))

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import Field, dataclass
+from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
@@ -97,7 +98,10 @@ class TrainConfig:
         ignored_by=["grouping", "recipe"],  # a resumed run keeps its config, so another recipe would have no effect
     )
     init_from: str | None = experiment_key(
-        None, "run folder whose last model is the starting point", ignored_by=["recipe"]
+        None, "run folder whose last model is the starting point, or a model file", ignored_by=["recipe"]
+    )
+    callbacks: list[Any] = experiment_key(
+        [], "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}"
     )
     resume: str | None = experiment_key(
         None, "run folder to resume with its recorded config, or latest", ignored_by=["recipe"]

@@ -20,6 +20,7 @@ from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera
 from rlher.envs.success_info import SuccessInfo
 from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
+from rlher.envs.user_classes import user_classes
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
@@ -67,9 +68,9 @@ def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
 
 
 def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
-    """Return the environment of ``gymnasium.make``, without our wrappers; it need not be a goal environment.
+    """Return the environment of ``gymnasium.make`` in ``env.wrappers``; it need not be a goal environment.
 
-    :raises UserError: unknown id, module or keyword argument, or missing extra.
+    :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
     ensure_registered(cfg.id, cfg.modules)
@@ -77,6 +78,12 @@ def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     _validate_highway_options(env, cfg)
     if render_mode is not None:
         aim_mujoco_camera(env, cfg.camera)
+    try:
+        for wrapper in user_classes("env.wrappers", cfg.wrappers):
+            env = wrapper.build(gym.Env, env)
+    except UserError:
+        env.close()
+        raise
     return env
 
 

@@ -65,6 +65,7 @@ class Trainer:
         final: bool = True,
     ) -> None:
         self.run, self.config, self.model, self.normalizer = run, run.config, setup.model, setup.normalizer
+        self.callbacks = setup.callbacks
         self.result, self.stop = RunResult(), StopRequest()
         self.best_model = BestModel(run.model("best"))
         self.artifacts = ArtifactWriter(run)
@@ -124,7 +125,7 @@ class Trainer:
             try:
                 self.model.learn(
                     self.config.total_timesteps - self.model.num_timesteps,
-                    callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), progress],
+                    callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), *self.callbacks, progress],
                     reset_num_timesteps=reset_num_timesteps,
                 )
             except Exception:

@@ -3,20 +3,23 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 import torch as th
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos.factory import build_model, validate_actions
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError
+from rlher.core.errors import MissingFile, UserError
 from rlher.envs.contract.checker import validate_goal_env
 from rlher.envs.contract.probe import probe
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.replayable import ReplayableVecEnv
+from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import make_goal_envs
 from rlher.runs import lookup, model_file
 from rlher.training.defaults import resolve_defaults
@@ -36,6 +39,7 @@ class TrainingSetup:
     :param envs: the training environments, inside the normaliser.
     :param normalizer: None with ``normalize.enabled=false``.
     :param notes: one line for each value that was resolved or probed.
+    :param callbacks: those of ``callbacks``.
     """
 
     config: TrainConfig
@@ -43,6 +47,7 @@ class TrainingSetup:
     envs: ReplayableVecEnv
     normalizer: GoalNormalize | None
     notes: list[str]
+    callbacks: list[BaseCallback]
 
 
 @contextmanager
@@ -52,6 +57,7 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
     :raises UserError: the config cannot be trained.
     """
     _validate(config)
+    callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = _probe(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     th.set_num_threads(config.threads or 1)
@@ -65,9 +71,9 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
         wrapped = normalizer or envs
         model = build_model(config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine)
         if config.init_from:
-            model_file.load_all(lookup.find(config.init_from, config.logs).model("last"), model, normalizer)
+            model_file.load_all(_starting_model(config.init_from, config.logs), model, normalizer)
         notes = [*env_notes, *notes, *model_notes(config, str(model.device)), memory_note]
-        yield TrainingSetup(config, model, envs, normalizer, notes)
+        yield TrainingSetup(config, model, envs, normalizer, notes, callbacks)
     finally:
         envs.close()
         th.set_flush_denormal(False)
@@ -81,10 +87,23 @@ def _validate(config: TrainConfig) -> None:
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
     if config.init_from:
-        lookup.find(config.init_from, config.logs)
+        _starting_model(config.init_from, config.logs)
     if config.record:
         configure_offscreen()
     require_installed(config.logger)
+
+
+def _starting_model(init_from: str, logs: str) -> Path:
+    """Return the model file that ``init_from`` names.
+
+    :raises UserError: there is no such run or file.
+    """
+    path = Path(init_from)
+    if path.suffix != ".zip" or path.is_dir():
+        return lookup.find(init_from, logs).model("last")
+    if not path.is_file():
+        raise MissingFile(path, f"init_from={init_from} does not exist; name a run folder or a model file.")
+    return path
 
 
 def _probe(given: EnvConfig) -> tuple[EnvConfig, list[str]]:

@@ -1,0 +1,244 @@
+"""RL Zoo's command line in rlher's words: the table of the command line and of docs/guide/coming_from.md.
+
+The flags are those of rl_zoo3 2.9. A new one needs a row and nothing else.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["value", "switch", "list", "pairs", "file", "run"]
+"""What follows a flag: a word; nothing; words; ``key:value`` words; a YAML file of hyperparameters; a part of a run
+folder's path (see ``RUN_PARTS``)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A flag of RL Zoo, with an example of its value, or a hyperparameter, and what rlher makes of it.
+
+    :param names: the flag's names, joined by ", "; of a hyperparameter its name, or a pattern with ``*``.
+    :param example: what follows the flag. Of a hyperparameter: what follows ``-params``.
+    :param rlher: rlher's words, in which ``{}`` stands for the value and ``{key}`` for the last part of its name;
+        ``""``: nothing is needed; None: refused with the note. Words that begin with ``--`` are a flag of rlher itself.
+    :param note: what differs, why nothing is needed, or what to do instead.
+    :param exact: the row holds only for the value of its example. Such rows come before the others.
+    :param command: the command that a switch selects.
+    """
+
+    names: str
+    example: str = ""
+    rlher: str | None = ""
+    note: str = ""
+    kind: Kind = "value"
+    exact: bool = False
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script of RL Zoo, ``python -m rl_zoo3.<name>``.
+
+    :param command: rlher's command; None: refused with the note.
+    """
+
+    name: str
+    command: str | None
+    note: str = ""
+
+
+SCRIPTS = (
+    Script("train", "train"),
+    Script("enjoy", "enjoy"),
+    Script("record_video", "enjoy", "writes a video where there is no display, or with `--video film.mp4`"),
+    Script("plots.all_plots", "plot"),
+    Script("plots.plot_train", "plot", "draws evaluations, not training episodes"),
+    Script("push_to_hub", "export"),
+    Script("plots.plot_from_file", None, "`rlher compare` and `rlher report` compute rliable's numbers of run folders"),
+    Script("record_training", None, "train with record=true, which films each new best model"),
+    Script("benchmark", None, "`rlher compare logs` prints the table of all runs"),
+    Script("load_from_hub", None, "`rlher list agents` lists the agents that come with rlher"),
+)
+
+TRAIN = (
+    Row("--algo", "her", None, "hindsight is on with every algorithm; name one, such as --algo sac", exact=True),
+    Row("--algo", "sac", "--algo {}"),
+    Row("--env", "FetchReach-v4", "--env {}"),
+    Row("-n, --n-timesteps", "10000", "total_timesteps={}"),
+    Row("--seed", "1", "--seed {}", "0 if left out; RL Zoo draws one"),
+    Row("--eval-freq", "-1", "eval.freq=1000000000", "the final evaluation remains", exact=True),
+    Row("--eval-freq", "5000", "eval.freq={}"),
+    Row("--eval-episodes", "10", "eval.episodes={}"),
+    Row("--n-eval-envs", "2", "", "rlher chooses the environments of an evaluation"),
+    Row("--save-freq", "-1", "checkpoint.every=null", "no checkpoints by steps", exact=True),
+    Row(
+        "--save-freq",
+        "50000",
+        "checkpoint.every={} eval.keep_models=true",
+        "the run can be resumed from its checkpoint; the model of every evaluation is kept",
+    ),
+    Row("--save-replay-buffer", "", "", "every checkpoint holds the replay buffer", "switch"),
+    Row("-f, --log-folder", "logs", "logs={}"),
+    Row(
+        "-i, --trained-agent",
+        "logs/sac/FetchReach-v4_1/best_model.zip",
+        "init_from={}",
+        "the model without its replay buffer; `rlher train --resume` continues with it",
+    ),
+    Row("--truncate-last-trajectory", "True", "", "`rlher train --resume` continues exactly"),
+    Row("-tb, --tensorboard-log", "runs", "tensorboard=true", "the event files are in the run folder"),
+    Row("--num-threads", "-1", "", "rlher measures the best number", exact=True),
+    Row("--num-threads", "2", "threads={}"),
+    Row("--log-interval", "4", "", "everything is logged at each evaluation"),
+    Row("--vec-env", "subproc", "--vec-env {}"),
+    Row("--device", "cpu", "--device {}"),
+    Row("--verbose", "0", "progress=false", exact=True),
+    Row("--verbose", "1", "", "each evaluation is printed"),
+    Row("-P", "", "progress=true", "the default on a terminal", "switch"),
+    Row("--gym-packages", "panda_gym", "env.modules=[{}]", kind="list"),
+    Row("--env-kwargs", "reward_type:'dense'", "env.kwargs.{key}={}", kind="pairs"),
+    Row("--eval-env-kwargs", "a:1", None, "evaluations play the environment of the training", "pairs"),
+    Row("-params, --hyperparams", "learning_rate:0.01", "algo.{key}={}", "all names: next table", "pairs"),
+    Row("-conf, --conf-file", "her.yml", "recipe=null …", "each entry of the environment, as by `-params`", "file"),
+    Row("-uuid, --uuid", "", "", "run folders are numbered, also where runs start at the same time", "switch"),
+    Row("--track", "", "logger=wandb", kind="switch"),
+    Row("--wandb-project-name", "reach", "WANDB_PROJECT={}", "an environment variable"),
+    Row("--wandb-entity", "lab", "WANDB_ENTITY={}", "an environment variable"),
+    Row("--wandb-group", "her", "WANDB_RUN_GROUP={}", "an environment variable"),
+    Row("-tags, --wandb-tags", "first", "WANDB_TAGS={}", "an environment variable", "list"),
+    Row("-optimize, --optimize-hyperparameters", "", "", "`rlher optimize`", "switch", command="optimize"),
+)
+"""Flags of `train.py`."""
+
+OPTIMIZE = (
+    *TRAIN,
+    Row("--n-trials", "20", "--n-trials {}", "of all workers together"),
+    Row("--max-total-trials", "20", "n_trials={}"),
+    Row("--n-jobs", "2", "workers={}", "processes, not threads"),
+    Row("--sampler", "auto", "sampler=tpe", exact=True),
+    Row("--sampler", "random", "--sampler {}"),
+    Row("--pruner", "halving", "pruner=hyperband", exact=True),
+    Row("--pruner", "median", "--pruner {}"),
+    Row("--n-startup-trials", "10", "", "Optuna's default"),
+    Row("--n-evaluations", "5", None, "set eval.freq to total_timesteps / evaluations"),
+    Row("--storage", "sqlite:///study.db", "--storage {}"),
+    Row("--study-name", "reach", "--study-name {}"),
+    Row("--trial-id", "3", None, "`rlher optimize` writes its best trial to best.yaml; use --recipe best.yaml"),
+    Row("--no-optim-plots", "", "", "the plots are small files in the folder of the study", "switch"),
+    Row("--optimization-log-path", "trials", "", "the folder of the study holds every trial"),
+)
+"""Flags of `train.py -optimize`."""
+
+RUN_PARTS = {
+    "algo": "-a, --algo, --algos",
+    "env": "-e, --env",
+    "folder": "-f, --folder, --exp-folder, --exp-folders",
+    "number": "--exp-id",
+}
+"""Flags that name a run folder ``<folder>/<algo>/<env>_<number>`` in parts."""
+
+ENJOY = (
+    Row(
+        "--algo, --env, -f, --folder, --exp-id",
+        "--algo dqn --env BitFlipping-v0 -f logs --exp-id 1",
+        "logs/dqn/BitFlipping-v0_1",
+        "without `--exp-id`: the newest; without such a run: the agent of this name that comes with rlher",
+        "run",
+    ),
+    Row("--no-render", "", "", "`rlher evaluate`", "switch", command="evaluate"),
+    Row("--load-best", "", "checkpoint=best", kind="switch"),
+    Row("--load-checkpoint", "40", "checkpoint={}", "a model that `eval.keep_models=true` kept"),
+    Row("--load-last-checkpoint", "", "checkpoint=last", kind="switch"),
+    Row("--deterministic", "", "--deterministic", "the default", "switch"),
+    Row("--stochastic", "", "--stochastic", kind="switch"),
+    Row("--seed", "1", "--seed {}"),
+    Row("--device", "cpu", "--device {}"),
+    Row("-n, --n-timesteps", "1000", "", "`--episodes 20` sets the number of episodes"),
+    Row("--n-envs", "1", "", "`--grid 3x2` shows episodes side by side"),
+    Row("-o, --output-folder", "videos", "video={}/enjoy.mp4", "of `record_video`"),
+    Row("--norm-reward", "", "", "rewards are not normalised", "switch"),
+    Row("--reward-log", "rewards", "", "`--json > file` writes the outcome of each episode"),
+    Row("--gym-packages", "panda_gym", "", "the run folder names its modules", "list"),
+    Row("--env-kwargs", "n_bits:8", None, "an agent plays the environment that it was trained in", "pairs"),
+    Row("--custom-objects", "", "", "nothing is unpickled from a run folder", "switch"),
+    Row("--num-threads", "2", "", "one observation at a time needs one thread"),
+    Row("--verbose", "1", "", "each episode is printed"),
+    Row("-P, --progress", "", "", "each episode is printed", "switch"),
+)
+"""Flags of `enjoy.py` and `record_video.py`."""
+
+EXPORT = (
+    *(row for row in ENJOY if row.kind == "run" or row.names.startswith("--load")),
+    Row("-orga, --organization", "me", "push={}", "or `owner/name`"),
+    Row("-name, --repo-name", "reach", None, "write --push owner/reach"),
+    Row("--commit-message", "First", "", "the commit names the run"),
+)
+"""Flags of `push_to_hub.py`."""
+
+PLOT = (
+    Row(
+        "-a, --algo, --algos, -e, --env, -f, --exp-folder, --exp-folders",
+        "-a dqn -e BitFlipping -f logs",
+        "logs/dqn/BitFlipping-v0_1",
+        "all runs of these algorithms whose name contains the environment's",
+        "run",
+    ),
+    Row("-x, --x-axis", "time", "x=wall", exact=True),
+    Row("-x, --x-axis", "episodes", None, "use -x steps or -x time", exact=True),
+    Row("-x, --x-axis", "steps", "x={}"),
+    Row("-y, --y-axis", "success", "y=success_rate", exact=True),
+    Row("-y, --y-axis", "reward", "y=mean_reward", exact=True),
+    Row("-y, --y-axis", "length", "y=mean_length", exact=True),
+    Row("-k, --key", "results", "y=mean_reward", exact=True),
+    Row("-k, --key", "successes", "y=success_rate", exact=True),
+    Row("-o", "curves", "csv={}.csv", "the drawn numbers"),
+    Row("-l, --labels", "DQN", "", "curves are named after what differs", "list"),
+    Row("-max, --max-timesteps", "1000000", "", "whole curves are drawn"),
+    Row("-min, --min-timesteps", "1000", "", "whole curves are drawn"),
+    Row("-w, --episode-window", "100", "", "evaluations need no smoothing"),
+    Row("--no-display", "", "", "`--show` opens a window", "switch"),
+    Row("--no-million", "", "", "axes show whole numbers", "switch"),
+    Row("-print, --print-n-trials", "", "", "the legend has the number of seeds", "switch"),
+    Row("-median, --median", "", "", "the interquartile mean is drawn", "switch"),
+)
+"""Flags of `plots/all_plots.py` and `plots/plot_train.py`."""
+
+FLAGS = {
+    "train": TRAIN,
+    "optimize": OPTIMIZE,
+    "enjoy": ENJOY,
+    "evaluate": ENJOY,
+    "export": EXPORT,
+    "plot": PLOT,
+}
+"""The rows of each command."""
+
+PARAMETERS = (
+    Row("n_timesteps", "n_timesteps:10000", "total_timesteps={}"),
+    Row("n_envs", "n_envs:2", "n_envs={}"),
+    Row("policy", "policy:'MultiInputPolicy'", "", "every goal environment has this one"),
+    Row("normalize", "normalize:True", "normalize.enabled={}", "observations only"),
+    Row("gradient_steps", "gradient_steps:-1", "algo.gradient_steps=null", exact=True),
+    Row("noise_std", "noise_std:0.1", "algo.action_noise={}"),
+    Row("noise_type", "noise_type:'normal'", "", "the default", exact=True),
+    Row("optimize_memory_usage", "optimize_memory_usage:True", "", "each observation is stored once in any case"),
+    Row("env_wrapper", "env_wrapper:gymnasium.wrappers.RecordEpisodeStatistics", "env.wrappers=[{}]"),
+    Row("frame_stack", "frame_stack:4", "env.wrappers=[{rlher.envs.frame_stack.FrameStack:{n_stack:{}}}]"),
+    Row("callback", "callback:rl_zoo3.callbacks.ParallelTrainCallback", "callbacks=[{}]"),
+    Row("env_kwargs.*", "env_kwargs:dict(reward_type='dense')", "env.kwargs.{key}={}"),
+    Row("replay_buffer_class", "replay_buffer_class:HerReplayBuffer", "", "rlher's replay buffer is used"),
+    Row("replay_buffer_kwargs.online_sampling", "replay_buffer_kwargs:dict(online_sampling=True)", "", "the only way"),
+    Row(
+        "replay_buffer_kwargs.max_episode_length", "replay_buffer_kwargs:dict(max_episode_length=50)", "", "not needed"
+    ),
+    Row("replay_buffer_kwargs.*", "replay_buffer_kwargs:dict(n_sampled_goal=4)", "her.{key}={}"),
+    Row("policy_kwargs.net_arch", "policy_kwargs:dict(net_arch=[64,64])", "algo.net_arch={}"),
+    Row("policy_kwargs.n_critics", "policy_kwargs:dict(n_critics=1)", "algo.n_critics={}"),
+    Row("policy_kwargs.n_quantiles", "policy_kwargs:dict(n_quantiles=25)", "algo.n_quantiles={}", "of TQC and QR-DQN"),
+    Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.ReLU)", "algo.activation=relu", exact=True),
+    Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.Tanh)", "algo.activation=tanh", exact=True),
+    Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.ELU)", "algo.activation=elu", exact=True),
+    Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.GELU)", "algo.activation=gelu", exact=True),
+    Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.SiLU)", "algo.activation=silu", exact=True),
+    Row("policy_kwargs.*", "policy_kwargs:dict(use_expln=True)", "algo.kwargs.policy_kwargs.{key}={}"),
+    Row("*", "batch_size:256", "algo.{key}={}", "every other name"),
+)
+"""Hyperparameters of ``-params`` and of RL Zoo's YAML files; the first row that fits counts."""
