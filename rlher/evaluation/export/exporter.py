@@ -4,7 +4,7 @@ import json
 import shutil
 import sys
 from contextlib import closing
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,20 @@ from rlher.core.errors import UserError
 from rlher.core.files import atomic_write, write_text
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json
-from rlher.envs import bit_flipping
 from rlher.envs.normalize import GoalNormalize
+from rlher.envs.user_classes import user_classes
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent, model_name
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.sb3_model import normalization_scales, plain_model
-from rlher.evaluation.export.script import env_file_name, is_bundled, play_script, registering_modules, require_modules
+from rlher.evaluation.export.script import (
+    bundled_modules,
+    env_file_name,
+    is_bundled,
+    play_script,
+    registering_modules,
+    require_modules,
+)
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, make_policy, play_episode
 from rlher.runs import lookup, run_folder
 from rlher.runs.model_file import NORMALIZER
@@ -85,11 +92,11 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
     if normalizer is not None:
         with atomic_write(folder / NORMALIZER) as temporary:
             np.savez(temporary, **normalization_scales(normalizer))  # type: ignore[arg-type]
-    own = Path(bit_flipping.__file__) if is_bundled(run.config.env) else None
-    for name, source in {"replay.mp4": replay, "bit_flipping.py": own}.items():
-        if source is not None:
-            with atomic_write(folder / name) as temporary:
-                shutil.copyfile(source, temporary)
+    own = [Path(str(import_module(name).__file__)) for name in bundled_modules(run.config.env)]
+    copies = {path.name: path for path in own} | ({} if replay is None else {"replay.mp4": replay})
+    for name, source in copies.items():
+        with atomic_write(folder / name) as temporary:
+            shutil.copyfile(source, temporary)
     for name, text in texts.items():
         write_text(folder / name, text)
     return notes
@@ -131,6 +138,8 @@ def _final_evaluation(run: Run, which: str, env: gym.Env, policy: Policy) -> dic
 def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
     """Return the requirements of the environment that are not in the folder, one sentence each."""
     notes = [f"`{module}` registers the environment and is not part of this folder." for module in config.modules]
+    wrappers = {each.module for each in user_classes("env.wrappers", config.wrappers)} - set(bundled_modules(config))
+    notes += [f"`{module}` wraps the environment and is not part of this folder." for module in sorted(wrappers)]
     if type(env.unwrapped).__module__.startswith("rlher.") and not is_bundled(config):
         notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher, so playing it needs rlher.")
     return notes
@@ -143,5 +152,7 @@ def _requirements(env: EnvConfig, model: type) -> str:
     needed = {"stable_baselines3", model.__module__.partition(".")[0], "torch", "gymnasium", "numpy", *modules}
     needed |= {each for module in modules for each in simulators.get(module, [])}
     distributions = metadata.packages_distributions()
+    wrappers = {each.module.partition(".")[0] for each in user_classes("env.wrappers", env.wrappers)}
+    needed |= wrappers & distributions.keys() - {"rlher"}
     names = sorted({distributions.get(module, [module])[0].replace("_", "-") for module in needed})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)

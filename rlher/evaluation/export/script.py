@@ -16,11 +16,15 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_kwargs
+from rlher.envs.user_classes import user_classes
 from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.runs.run_folder import safe_name
 
 BUNDLED_MODULE = "rlher.envs.bit_flipping"
 """Module of BitFlipping, which needs nothing else of rlher and is copied beside the script."""
+
+BUNDLED_WRAPPER = "rlher.envs.frame_stack"
+"""Module of FrameStack, which is copied in the same way."""
 
 MAX_NAME_LENGTH = 100
 """Characters of an environment's name in a file name."""
@@ -113,7 +117,7 @@ def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
     arguments = [f"{source.value(plain.policy)},", "env,", *_arguments(config, plain, source)]
     imports = ["import gymnasium as gym", "import numpy as np", *(f"import {module}" for module in modules)]
     model = source.name(type(plain.model))
-    wrappers, made = _wrap(env, f"gym.make({source.value(env.id)}, {source.keywords(options)})")
+    wrappers, made = _wrap(env, f"gym.make({source.value(env.id)}, {source.keywords(options)})", source)
     return SCRIPT.substitute(
         name=env_file_name(env),
         imports="\n".join([*sorted(imports), *source.imports()]),
@@ -129,9 +133,12 @@ def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
     )
 
 
-def _wrap(env: EnvConfig, made: str) -> tuple[str, str]:
+def _wrap(env: EnvConfig, made: str, source: "SourceWriter") -> tuple[str, str]:
     """Return the classes that show an environment as it was in training, and the expression that builds it."""
     classes = ""
+    for wrapper in user_classes("env.wrappers", env.wrappers):
+        name = source.imported(wrapper.module.removeprefix("rlher.envs."), wrapper.name)
+        made = f"{name}({', '.join(filter(None, [made, source.keywords(wrapper.kwargs)]))})"
     if env.action_repeat > 1:
         classes, made = ACTION_REPEAT.substitute(times=env.action_repeat), f"ActionRepeat({made})"
     if env.relay.enabled:
@@ -145,16 +152,20 @@ class SourceWriter:
     """Writes values as Python source and collects the imports they need."""
 
     def __init__(self) -> None:
-        self._classes: set[type] = set()
+        self._imports: set[str] = set()
 
     def imports(self) -> list[str]:
         """Return the import statements of the classes written so far."""
-        return sorted(f"from {_import_module(each)} import {each.__name__}" for each in self._classes)
+        return sorted(self._imports)
+
+    def imported(self, module: str, name: str) -> str:
+        """Return a name of a module as source."""
+        self._imports.add(f"from {module} import {name}")
+        return name
 
     def name(self, kind: type) -> str:
         """Return a class as source."""
-        self._classes.add(kind)
-        return kind.__name__
+        return self.imported(_import_module(kind), kind.__name__)
 
     def value(self, value: Any) -> str:
         """Return plain data, a class or a schedule as source."""
@@ -207,6 +218,12 @@ def _arguments(config: TrainConfig, plain: PlainModel, source: SourceWriter) -> 
 def env_file_name(env: EnvConfig) -> str:
     """Return an environment's name for use in file names and source."""
     return safe_name(env.name or env.id)[:MAX_NAME_LENGTH]
+
+
+def bundled_modules(env: EnvConfig) -> list[str]:
+    """Return the modules of rlher that are copied beside the script."""
+    modules = [_entry_module(env), *(each.module for each in user_classes("env.wrappers", env.wrappers))]
+    return [module for module in (BUNDLED_MODULE, BUNDLED_WRAPPER) if module in modules]
 
 
 def is_bundled(env: EnvConfig) -> bool:
