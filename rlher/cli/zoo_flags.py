@@ -241,7 +241,7 @@ def _value(node: ast.AST) -> Any:
         return [_value(each) for each in node.elts]
     if isinstance(node, ast.Name | ast.Attribute):
         return re.sub(r"^(torch|th)\.nn\.", "nn.", ast.unparse(node))
-    return ast.literal_eval(node)  # type: ignore[arg-type]
+    return ast.literal_eval(node)
 
 
 # ------------------------------------------------------------------------------------------------ run folders

@@ -40,3 +40,11 @@ class ExportConfig(ModelConfig):
     """Config keys of `rlher export`."""
 
     output: str | None = output_key(None, "folder to write; null: <run>/export")
+    format: str = output_key(
+        "sb3",
+        "sb3: Stable-Baselines3 model with script and card; onnx: the policy as an ONNX file as well",
+        choices=("sb3", "onnx"),
+    )
+    push: str | None = output_key(
+        None, "repository owner/name of the Hugging Face Hub to upload to; without a name: <algo>-<env>"
+    )

@@ -11,8 +11,9 @@ class FrameStack(gym.Wrapper):
     """Show the last ``n_stack`` values of ``observation``, joined along the first axis, the newest first.
 
     The goals stay those of the newest step, because hindsight compares and replaces them one by one. (Gymnasium's
-    ``FrameStackObservation`` stacks every key, so ``compute_reward`` would get stacks of goals.) Before ``n_stack`` steps
-    the first observation is repeated. As the newest comes first, indices into ``observation`` keep their meaning.
+    ``FrameStackObservation`` stacks every key, so ``compute_reward`` would get stacks of goals.) Before
+    ``n_stack`` steps the first observation is repeated. As the newest comes first, indices into ``observation`` keep
+    their meaning.
 
     :raises ValueError: ``observation`` is not a Box.
     """

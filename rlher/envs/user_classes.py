@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlher.core.errors import UserError, first_line
-from rlher.envs.registration import import_module
 
 
 @dataclass(frozen=True)
@@ -23,19 +22,20 @@ class UserClass:
     def build(self, kind: type, *arguments: Any) -> Any:
         """Import the class and call it with the arguments and its keyword arguments.
 
-        :raises UserError: it cannot be imported, raises, or returns something other than a ``kind``.
+        :param kind: its base class.
+        :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
         """
+        from rlher.envs.registration import import_module  # imports gymnasium
+
         found = getattr(import_module(self.module, self.key), self.name, None)
-        if not callable(found):
-            raise UserError(f"{self.key}: the module {self.module} has no class {self.name!r}; check the spelling.")
+        if not isinstance(found, type) or not issubclass(found, kind):  # a function could be os.system
+            what = f"is not a subclass of {kind.__name__}" if found is not None else "does not exist"
+            raise UserError(f"{self.key}: {self.module}:{self.name} {what}; check the spelling.")
         try:
-            built = found(*arguments, **self.kwargs)
+            return found(*arguments, **self.kwargs)
         except Exception as error:
             reason = f"{type(error).__name__}: {first_line(error)}"
             raise UserError(f"{self.key}: {self.module}:{self.name} cannot be built ({reason}).") from error
-        if not isinstance(built, kind):
-            raise UserError(f"{self.key}: {self.module}:{self.name} is not a {kind.__module__}.{kind.__name__}.")
-        return built
 
 
 def user_classes(key: str, entries: Sequence[Any]) -> list[UserClass]:
@@ -51,5 +51,7 @@ def _parse(key: str, entry: Any) -> UserClass:
     module, _, name = str(path).rpartition(":" if ":" in str(path) else ".")
     is_path = isinstance(path, str) and all(part.isidentifier() for part in (*module.split("."), name))
     if not is_path or not isinstance(kwargs, dict | None):
-        raise UserError(f"{key}={entry!r} does not name a class; write module:Class or {{module:Class: {{key: value}}}}.")
+        raise UserError(
+            f"{key}={entry!r} does not name a class; write module:Class or {{module:Class: {{key: value}}}}."
+        )
     return UserClass(key, module, name, kwargs or {})

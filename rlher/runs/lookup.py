@@ -33,7 +33,7 @@ def find(run: str | None, logs: str) -> Run:
         raise MissingFile(
             folder / config_file.NAME, f"{folder} has no {config_file.NAME}, so it is not a run folder{hint}."
         ) from None
-    refuse_modules_in_folder(config.env, folder)
+    refuse_modules_in_folder(config, folder)
     return Run(folder, config)
 
 

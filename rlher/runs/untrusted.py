@@ -5,27 +5,38 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.safe_read import links_outside
+from rlher.envs.user_classes import user_classes
 
 WRITTEN_FOLDERS = ("checkpoints", "models", "clips")
 """Subfolders of a run that rlher writes to. Others, such as ``wandb``, may contain links to the home folder."""
 
 
-def refuse_modules_in_folder(env: EnvConfig, folder: Path) -> None:
-    """Raise UserError if the code of an environment lies in the run folder: opening a run must not run it.
+def named_modules(config: TrainConfig) -> list[tuple[str, str]]:
+    """Return the keys of a config that name modules, with each module.
+
+    :raises UserError: an entry of ``env.wrappers`` or ``callbacks`` does not name a class.
+    """
+    env = config.env
+    classes = [*user_classes("env.wrappers", env.wrappers), *user_classes("callbacks", config.callbacks)]
+    found = [("env.modules", module) for module in env.modules] + [(each.key, each.module) for each in classes]
+    return [*found, *([("env.id", env.id.rpartition(":")[0])] if ":" in env.id else [])]
+
+
+def refuse_modules_in_folder(config: TrainConfig, folder: Path) -> None:
+    """Raise UserError if code that a config names lies in the run folder: opening a run must not run it.
 
     Code that is installed or lies in the current folder is used.
     """
-    modules = [*env.modules, *([env.id.rpartition(":")[0]] if ":" in env.id else [])]
-    for module in modules:
+    for key, module in named_modules(config):
         for root in (*sys.path, os.getcwd()):
             path = Path(root, *module.split("."))
             exists = path.is_dir() or any(path.with_name(path.name + end).exists() for end in (".py", ".pyc", ".so"))
             if exists and not links_outside(path, folder):
                 raise UserError(
-                    f"env.modules names {module!r}, which lies in {folder}, and code in a run folder is not executed; "
+                    f"{key} names {module!r}, which lies in {folder}, and code in a run folder is not executed; "
                     "if you trust it, move it out of the folder and import it by another name."
                 )
 

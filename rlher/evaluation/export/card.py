@@ -36,7 +36,7 @@ python play.py
 
 `play.py` builds the model by its constructor, loads the weights from `{file}` and plays an episode{scaled}. The zip \
 is a plain {library} model: `{algo}.load("{file}")` reads it too, but that unpickles the file.
-{notes}
+{onnx}{notes}
 ## Training
 
 {command}
@@ -46,14 +46,35 @@ with {versions}. The settings, defaults written out:
 {settings}
 """
 
+ONNX = """
+`{file}` is the policy for [ONNX Runtime](https://onnxruntime.ai), normalisation included. Its inputs are the arrays \
+of a batch of observations as the environment of `play.py` returns them, its output is `action`:
 
-def model_card(run: Run, plain: PlainModel, measured: dict[str, Any], file: str, notes: list[str], replay: bool) -> str:
+```python
+import onnxruntime
+
+session = onnxruntime.InferenceSession("{file}")
+action = session.run(["action"], {{key: value[None] for key, value in observation.items()}})[0][0]
+```
+"""
+
+
+def model_card(
+    run: Run,
+    plain: PlainModel,
+    measured: dict[str, Any],
+    file: str,
+    notes: list[str],
+    replay: bool,
+    onnx: str | None = None,
+) -> str:
     """Return the model card.
 
     :param measured: summary of an evaluation, with ``timesteps`` of training and the ``seed`` of its first episode.
     :param file: name of the model's zip.
     :param notes: notes on the files, one sentence each.
     :param replay: whether there is a ``replay.mp4``.
+    :param onnx: name of the ONNX file.
     """
     config = run.config
     command, versions = _origin(run)
@@ -73,6 +94,7 @@ def model_card(run: Run, plain: PlainModel, measured: dict[str, Any], file: str,
         file=file,
         scaled=", its observations scaled with `normalizer.npz`" if config.normalize.enabled else "",
         library=_library(plain),
+        onnx=ONNX.format(file=onnx) if onnx else "",
         notes="".join(f"\n* {note}" for note in notes) + "\n" if notes else "",
         command=_fenced("sh", command),
         versions=_without_markup(versions),

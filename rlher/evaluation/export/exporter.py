@@ -23,6 +23,8 @@ from rlher.envs.user_classes import user_classes
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent, model_name
 from rlher.evaluation.export.card import model_card
+from rlher.evaluation.export.hub import push_folder, require_pushable
+from rlher.evaluation.export.onnx_policy import GoalPolicy, OnnxPolicy, require_onnx, write_onnx
 from rlher.evaluation.export.sb3_model import normalization_scales, plain_model
 from rlher.evaluation.export.script import (
     bundled_modules,
@@ -47,17 +49,31 @@ def export(config: ExportConfig) -> int:
     which = run.choose_model(config.checkpoint)
     folder = Path(config.output) if config.output else _default_folder(run)
     require_modules(run.config.env.modules)
+    if config.format == "onnx":
+        require_onnx()
+    if config.push is not None:
+        require_pushable(config.push)
     print(f"{run.folder}, {model_name(run, which)}", file=sys.stderr)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        notes = _write(run, which, folder)
+        files, notes = _write(run, which, folder, config.format == "onnx")
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error}.") from error
     for note in notes:
         print(f"  {note}", file=sys.stderr)
-    print(json.dumps({"run": str(run.folder), "checkpoint": which, "folder": str(folder)}) if config.json else folder)
+    result = {"run": str(run.folder), "checkpoint": which, "folder": str(folder)}
+    if config.push:
+        repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
+        message = f"Export {model_name(run, which)} of {run.folder.name} with rlher"
+        result["url"] = push_folder(folder, files, repository, message)
+        print(f"pushed to {result['url']}", file=sys.stderr)
+    print(json.dumps(result) if config.json else folder)
     print(f"play it: python {folder / 'play.py'}", file=sys.stderr)
     return 0
+
+
+def _base_name(run: Run) -> str:
+    return f"{run.config.algo.name}-{env_file_name(run.config.env)}"
 
 
 def _default_folder(run: Run) -> Path:
@@ -68,8 +84,8 @@ def _default_folder(run: Run) -> Path:
     return folder
 
 
-def _write(run: Run, which: str, folder: Path) -> list[str]:
-    """Write every file of the folder, and return notes on them, one sentence each."""
+def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> tuple[list[str], list[str]]:
+    """Write every file of the folder; return their names and notes on them, one sentence each."""
     agent = load_agent(run, which, "cpu", deterministic=True, render_mode=None)
     with closing(agent.env) as env:
         venv = DummyVecEnv([lambda: env])
@@ -80,10 +96,15 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
         _require_same_actions(env, agent.policy, policy)
         measured = _final_evaluation(run, which, env, policy) | {"timesteps": plain.model.num_timesteps}
         notes = [*plain.caveats, *_env_notes(run.config.env, env)]
-    file = f"{run.config.algo.name}-{env_file_name(run.config.env)}.zip"
+        onnx = f"{_base_name(run)}.onnx" if with_onnx else None
+        if onnx is not None:
+            with atomic_write(folder / onnx) as temporary:
+                write_onnx(temporary, GoalPolicy(plain.model.policy, normalizer), env.reset(seed=0)[0])
+                _require_same_actions(env, agent.policy, OnnxPolicy(temporary))
+    file = f"{_base_name(run)}.zip"
     replay = _replay(run, plain.model.num_timesteps)
     texts = {
-        "README.md": model_card(run, plain, measured, file, notes, replay is not None),
+        "README.md": model_card(run, plain, measured, file, notes, replay is not None, onnx),
         "play.py": play_script(run.config, plain, file),
         "requirements.txt": _requirements(run.config.env, type(plain.model)),
     }
@@ -99,7 +120,8 @@ def _write(run: Run, which: str, folder: Path) -> list[str]:
             shutil.copyfile(source, temporary)
     for name, text in texts.items():
         write_text(folder / name, text)
-    return notes
+    written = [file, onnx, NORMALIZER if normalizer else None, *copies, *texts]
+    return [name for name in written if name is not None], notes
 
 
 def _replay(run: Run, steps: int) -> Path | None:
@@ -139,7 +161,8 @@ def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
     """Return the requirements of the environment that are not in the folder, one sentence each."""
     notes = [f"`{module}` registers the environment and is not part of this folder." for module in config.modules]
     wrappers = {each.module for each in user_classes("env.wrappers", config.wrappers)} - set(bundled_modules(config))
-    notes += [f"`{module}` wraps the environment and is not part of this folder." for module in sorted(wrappers)]
+    unknown = {module for module in wrappers if module.partition(".")[0] not in metadata.packages_distributions()}
+    notes += [f"`{module}` wraps the environment and is not part of this folder." for module in sorted(unknown)]
     if type(env.unwrapped).__module__.startswith("rlher.") and not is_bundled(config):
         notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher, so playing it needs rlher.")
     return notes

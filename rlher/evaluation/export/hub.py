@@ -1,0 +1,40 @@
+"""Upload of an export folder to a repository of the Hugging Face Hub, or of a server with its interface."""
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+from rlher.core.errors import UserError, first_line
+
+
+def require_pushable(push: str) -> None:
+    """Raise UserError unless ``push`` can name a repository and huggingface_hub is installed."""
+    if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", push):
+        raise UserError(f"push={push} does not name a repository; write owner/name.")
+    if find_spec("huggingface_hub") is None:
+        raise UserError(
+            "push=... needs the package huggingface_hub, which is not installed; run pip install 'rlher[hub]' "
+            "(in a checkout: '.[hub]')."
+        )
+
+
+def push_folder(folder: Path, files: list[str], repository: str, message: str) -> str:
+    """Create a model repository where there is none, commit files of a folder to it, and return its address.
+
+    The server is the one of ``HF_ENDPOINT``; the login that of ``hf auth login`` or ``HF_TOKEN``.
+
+    :raises UserError: the server cannot be reached or refuses.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=os.environ.get("HF_TOKEN"))
+    try:
+        address = str(api.create_repo(repository, exist_ok=True))
+        api.upload_folder(repo_id=repository, folder_path=folder, allow_patterns=files, commit_message=message)
+    except Exception as error:  # of many kinds: no network, no login, refused by the server
+        raise UserError(
+            f"cannot push to {repository} ({type(error).__name__}: {first_line(error)}); the export is in {folder}. "
+            "Log in with `hf auth login` or set HF_TOKEN, and run the command again when the server can be reached."
+        ) from error
+    return address

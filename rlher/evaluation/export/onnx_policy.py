@@ -1,0 +1,96 @@
+"""A goal policy as an ONNX file: observations as the environment returns them in, actions as it takes them out."""
+
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from stable_baselines3.common.policies import BasePolicy
+
+from rlher.core.errors import UserError
+from rlher.envs.normalize import GoalNormalize
+from rlher.evaluation.export.sb3_model import normalization_scales
+
+Observation = dict[str, np.ndarray]
+
+
+class GoalPolicy(th.nn.Module):
+    """A policy with its normalisation and the scaling of its actions, as one function of tensors.
+
+    Inputs are the arrays of a batch of observations, one for each key of the observation space in its order and in its
+    dtype. The output is the batch of deterministic actions.
+
+    :param normalizer: None if observations are not normalised.
+    """
+
+    def __init__(self, policy: BasePolicy, normalizer: GoalNormalize | None) -> None:
+        super().__init__()
+        self.policy = policy.eval()
+        self.keys = list(policy.observation_space.spaces)  # type: ignore[attr-defined]
+        self.clip = normalizer.clip_obs if normalizer else 0.0
+        scales = normalization_scales(normalizer) if normalizer else {}
+        self.scales = {name: th.as_tensor(value) for name, value in scales.items()}  # float64, as the normaliser's
+
+    def forward(self, *arrays: th.Tensor) -> th.Tensor:
+        """Return the actions (batch, actions), or their indices (batch,)."""
+        observation = {key: self._normalized(key, array) for key, array in zip(self.keys, arrays, strict=True)}
+        action = self.policy._predict(observation, deterministic=True)
+        space = self.policy.action_space
+        if not isinstance(space, gym.spaces.Box):
+            return action
+        low, high = th.as_tensor(space.low), th.as_tensor(space.high)
+        if self.policy.squash_output:
+            return low + 0.5 * (action + 1.0) * (high - low)
+        return th.maximum(th.minimum(action, high), low)
+
+    def _normalized(self, key: str, array: th.Tensor) -> th.Tensor:
+        if f"{key}/mean" not in self.scales:
+            return array
+        scaled = (array - self.scales[f"{key}/mean"]) / self.scales[f"{key}/std"]
+        return scaled.clamp(-self.clip, self.clip).float()
+
+
+def require_onnx() -> None:
+    """Raise UserError if a package that the ONNX export needs is not installed."""
+    for package in ("onnx", "onnxruntime"):
+        if find_spec(package) is None:
+            raise UserError(
+                f"format=onnx needs the package {package}, which is not installed; run pip install 'rlher[onnx]' "
+                "(in a checkout: '.[onnx]')."
+            )
+
+
+def write_onnx(path: Path, policy: GoalPolicy, observation: Observation) -> None:
+    """Write a policy as an ONNX file with the observation's keys as inputs and the output ``action``.
+
+    :param observation: an observation of the environment, without a batch axis; only its shapes and types matter.
+    """
+    arrays = tuple(th.as_tensor(observation[key])[None] for key in policy.keys)
+    with warnings.catch_warnings():
+        # The exporter that uses torch.export fails on Stable-Baselines3's distributions (torch 2.13) and takes seconds.
+        warnings.simplefilter("ignore")
+        th.onnx.export(
+            policy,
+            arrays,
+            str(path),
+            input_names=policy.keys,
+            output_names=["action"],
+            dynamic_axes={name: {0: "batch"} for name in [*policy.keys, "action"]},
+            dynamo=False,
+        )
+
+
+class OnnxPolicy:
+    """An ONNX file as a function from one observation to one action."""
+
+    def __init__(self, path: Path) -> None:
+        import onnxruntime
+
+        self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def __call__(self, observation: Observation) -> np.ndarray:
+        """Return the action for an observation without a batch axis."""
+        inputs = {name: np.asarray(array)[None] for name, array in observation.items()}
+        return np.asarray(self._session.run(["action"], inputs)[0][0])

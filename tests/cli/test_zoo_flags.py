@@ -1,0 +1,259 @@
+"""Every row of RL Zoo's table is executed, and the page shows the table."""
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from zoo_table import PAGE, SECTIONS, render, translated, typed
+
+from rlher.cli import zoo_flags
+from rlher.cli.main import main
+from rlher.cli.zoo_table import ENJOY, FLAGS, PLOT, SCRIPTS, Row, Script
+from rlher.core.errors import UserError
+from tests.conftest import TINY
+
+BASE = {
+    "train": ("--algo", "tqc", "--env", "FetchReach-v4"),
+    "optimize": ("--algo", "sac", "--env", "FetchReach-v4"),
+    "export": ("--algo", "dqn", "--env", "BitFlipping-v0"),
+}
+COMPOSED = [
+    (command, row) for name in ("train", "optimize", "export", "parameters") for command, row in [SECTIONS[name]]
+]
+COMPOSED = [(command, row) for command, rows in COMPOSED for row in rows]
+HER_YML = """
+FetchPush-v1: &her-defaults
+  n_timesteps: !!float 1e6
+  policy: 'MultiInputPolicy'
+  buffer_size: 100000
+  learning_rate: !!float 1e-3
+  replay_buffer_class: HerReplayBuffer
+  replay_buffer_kwargs: "dict(
+    goal_selection_strategy='episode',
+    n_sampled_goal=8,
+  )"
+  policy_kwargs: "dict(net_arch=[512, 512, 512], n_critics=2)"
+
+FetchReach-v4:
+  <<: *her-defaults
+  normalize: True
+"""
+
+
+def name_of(value: object) -> str:
+    return typed(value) if isinstance(value, Row) else str(getattr(value, "name", value))
+
+
+@pytest.fixture
+def zoo(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run command lines in a folder with RL Zoo's her.yml and a run; forget the variables that they set."""
+    for variable in ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_RUN_GROUP", "WANDB_TAGS"):
+        monkeypatch.setenv(variable, "")
+    (tmp_path / "her.yml").write_text(HER_YML)
+    return rlher
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of 80 steps on four bits."""
+    logs = tmp_path_factory.mktemp("zoo") / "logs"
+    words = (
+        "--algo",
+        "dqn",
+        "--env",
+        "BitFlipping-v0",
+        "env.n_bits=4",
+        "-n",
+        "80",
+        "--eval-freq",
+        "40",
+        "-f",
+        str(logs),
+    )
+    assert main([*words, "recipe=null", *TINY, "eval.keep_models=true"]) == 0
+    return logs
+
+
+@pytest.fixture
+def with_run(zoo, logs: Path, tmp_path: Path):
+    """``zoo`` with a folder ``logs`` that has a run."""
+    (tmp_path / "logs").symlink_to(logs)
+    return zoo
+
+
+# ------------------------------------------------------------------------------------------- the table, row by row
+
+
+@pytest.mark.parametrize(("command", "row"), COMPOSED, ids=name_of)
+def test_row_composes(with_run, command: str, row: Row) -> None:
+    line = [command, *BASE[command], *shlex.split(typed(row))]
+    done = with_run(*line, "--cfg", "job")
+    if row.rlher is None:
+        assert done.code == 2
+        assert row.note in done.err
+        return
+    assert done.code == 0, done.err
+    for variable in zoo_flags.translate(command, line[1:]).variables:
+        assert f"{variable}={os.environ[variable]}" in translated(command, row)
+    if not row.rlher:
+        assert row.note in done.err
+    elif row.kind not in ("file", "run"):
+        assert translated(command, row) in f"{done.err} {shlex.join(line)}"
+
+
+@pytest.mark.parametrize("row", ENJOY, ids=name_of)
+def test_row_of_enjoy_plays(with_run, row: Row) -> None:
+    base = () if row.kind == "run" else ("--algo", "dqn", "--env", "BitFlipping-v0")
+    silent = () if row.kind == "run" or "video" in (row.rlher or "") else ("--no-render",)
+    done = with_run("enjoy", *base, *shlex.split(typed(row)), *silent, "--episodes", "1")
+    if row.rlher is None:
+        assert done.code == 2
+        assert row.note in done.err
+        return
+    assert done.code == 0, done.err
+    assert "logs/dqn/BitFlipping-v0_1" in done.err
+    assert translated("enjoy", row) in done.err or not row.rlher
+    assert Path("videos/enjoy.mp4").exists() == ("video" in (row.rlher or ""))
+
+
+@pytest.mark.parametrize("row", PLOT, ids=name_of)
+def test_row_of_plot_composes(with_run, row: Row) -> None:
+    base = () if row.kind == "run" else ("-a", "DQN", "-e", "BitFlipping", "-f", "logs")
+    done = with_run("plot", *base, *shlex.split(typed(row)), "--cfg", "job")
+    if row.rlher is None:
+        assert done.code == 2
+        assert row.note in done.err
+        return
+    assert done.code == 0, done.err
+    config = yaml.safe_load(done.out)
+    assert config["runs"] == ["logs/dqn/BitFlipping-v0_1"]
+    if row.rlher and row.kind != "run":
+        key, _, value = translated("plot", row).partition("=")
+        assert config[key] == value
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=name_of)
+def test_script(script: Script) -> None:
+    stem = script.name.rpartition(".")[2]
+    for line in (
+        f"python -m rl_zoo3.{script.name}",
+        f"python3 {stem}.py",
+        f"python scripts/{stem}.py",
+        f"rl_zoo3 {stem}",
+    ):
+        if script.command is None:
+            with pytest.raises(UserError, match="rlher"):
+                zoo_flags.split_command(line.split())
+        else:
+            assert zoo_flags.split_command([*line.split(), "-n", "1"]) == (script.command, ["-n", "1"])
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_all_names_of_a_flag_are_translated_alike(command: str) -> None:
+    for row in FLAGS[command]:
+        first, *others = row.names.split(", ")
+        if row.kind in ("run", "file", "pairs") or row.rlher is None or row.rlher.startswith("--"):
+            continue
+        for name in others:
+            assert zoo_flags.translate(command, [name, row.example]).words == (
+                zoo_flags.translate(command, [first, row.example]).words
+            )
+
+
+def test_the_page_shows_the_table() -> None:
+    assert render(PAGE.read_text()) == PAGE.read_text(), "run python scripts/zoo_table.py"
+
+
+# --------------------------------------------------------------------------------------------------- whole lines
+
+
+def test_a_line_of_rl_zoo_trains_and_the_agent_is_found(zoo) -> None:
+    words = ("--algo", "dqn", "--env", "BitFlipping-v0", "-n", "60", "--eval-freq=30", "-P", "--env-kwargs", "n_bits:3")
+    params = ("-params", "batch_size:16", "policy_kwargs:dict(net_arch=[16])", "learning_starts:30")
+    assert zoo(*words, *params, "--seed", "3", "recipe=null", *TINY).code == 0
+    config = yaml.safe_load(Path("logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
+    assert config["total_timesteps"] == 60
+    assert config["eval"]["freq"] == 30
+    assert config["env"]["kwargs"] == {"n_bits": 3}
+    assert config["algo"]["net_arch"] == [16]
+    assert config["seed"] == 3
+    agent = ("-i", "logs/dqn/BitFlipping-v0_1/best_model.zip")
+    assert zoo(*words, *params, *agent, "recipe=null", *TINY).code == 0
+    assert zoo("enjoy", "--algo", "dqn", "--env", "BitFlipping-v0", "--no-render").err.count("BitFlipping-v0_2") >= 2
+    second = zoo("enjoy", "--algo", "dqn", "--env", "BitFlipping-v0", "--no-render", "--exp-id", "1")
+    assert "BitFlipping-v0_1" in second.err
+    assert zoo("enjoy", "--algo", "dqn", "--env", "BitFlipping-v0", "--exp-id", "7").code == 2
+
+
+def test_a_yaml_file_of_rl_zoo_is_read(zoo) -> None:
+    line = ("python", "-m", "rl_zoo3.train", "--algo", "sac", "--env", "FetchReach-v4", "-conf", "her.yml")
+    config = yaml.safe_load(zoo(*line, "-params", "batch_size:64", "--cfg", "job").out)
+    assert config["total_timesteps"] == 1_000_000
+    assert config["algo"]["net_arch"] == [512, 512, 512]
+    assert config["algo"]["batch_size"] == 64
+    assert config["her"]["n_sampled_goal"] == 8
+    assert config["her"]["goal_selection_strategy"] == "episode"
+    assert zoo(*line[:-1], "missing.yml").code == 2
+    assert zoo(*line[:-3], "--env", "parking-v0", "-conf", "her.yml").code == 2
+
+
+def test_agents_that_come_with_rlher_take_the_place_of_rl_trained_agents() -> None:
+    words = ["--algo", "ddpg", "--env", "FetchPush-v4", "-f", "rl-trained-agents", "--no-render"]
+    assert zoo_flags.to_rlher(["enjoy", *words]) == ["evaluate", "agent=ddpg-FetchPush-v4"]
+
+
+def test_a_model_of_rl_zoo_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "logs/tqc/FetchReach-v4_2"
+    folder.mkdir(parents=True)
+    (folder / "FetchReach-v4.zip").touch()
+    (folder / "best_model.zip").touch()
+    words = ["enjoy", "--algo", "tqc", "--env", "FetchReach-v4"]
+    assert zoo_flags.to_rlher(words) == ["enjoy", "logs/tqc/FetchReach-v4_2/FetchReach-v4.zip", "env=FetchReach-v4"]
+    assert "logs/tqc/FetchReach-v4_2/best_model.zip" in zoo_flags.to_rlher([*words, "--load-best"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train algo=sac env=FetchReach-v4 seed=0,1 -m",
+        "train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500",
+        "train -i defaults",
+        "train --progress=false",
+        "evaluate model.zip --env FetchReach-v4 --trust-pickle",
+        "enjoy --checkpoint best --episodes 3 logs/x --no-deterministic",
+        "optimize --n-trials 3 --sampler random --pruner none algo=sac",
+        "plot logs/a logs/b --x wall --output a.png",
+        "list envs",
+        "enjoy --help",
+    ],
+)
+def test_rlhers_own_lines_stay_as_they_are(line: str, capsys: pytest.CaptureFixture) -> None:
+    assert zoo_flags.to_rlher(line.split()) == line.split()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("line", ["--seed 1", "--hlep", "algo", "-n 5"])
+def test_a_line_without_command_needs_an_algorithm_or_environment(zoo, line: str) -> None:
+    assert zoo(*line.split()).code == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--algo sac -n", "--algo sac -params", "--algo sac -params policy_kwargs:3", "--algo sac -params noise_type:'x'"],
+)
+def test_an_invalid_value_is_the_users_mistake(zoo, line: str) -> None:
+    assert zoo(*line.split()).code == 2
+
+
+def test_python_values_are_read_without_running_them() -> None:
+    assert zoo_flags.read_python("dict(a=[1, -2.5], b={'c': None}, d=th.nn.ReLU)") == {
+        "a": [1, -2.5],
+        "b": {"c": None},
+        "d": "nn.ReLU",
+    }
+    assert zoo_flags.read_python("__import__('os').system('false')") == "__import__('os').system('false')"
+    assert zoo_flags.read_python("lin_7.3e-4") == "lin_7.3e-4"
+    assert zoo_flags.read_python("auto_0.1") == "auto_0.1"

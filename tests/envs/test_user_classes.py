@@ -1,0 +1,160 @@
+"""Classes named in ``env.wrappers`` and ``callbacks``: forms, mistakes, and what they do in a run."""
+
+import json
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rlher.config.environment import EnvConfig
+from rlher.core.errors import UserError
+from rlher.envs.make import make_env
+from rlher.envs.user_classes import user_classes
+from tests.conftest import TINY
+
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=80")
+MODULE = """
+import gymnasium as gym
+from stable_baselines3.common.callbacks import BaseCallback
+
+class Doubled(gym.ObservationWrapper):
+    def __init__(self, env, factor=2.0):
+        super().__init__(env)
+        self.factor = factor
+
+    def observation(self, observation):
+        return {**observation, "observation": self.factor * observation["observation"]}
+
+class Stop(BaseCallback):
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def _on_step(self):
+        return self.num_timesteps < self.after
+
+def raises(*_):
+    raise AssertionError("called")
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """A module with a wrapper and a callback in the current folder."""
+    name = f"classes_of_{abs(hash(request.node.name))}"  # a module is imported once
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+def test_both_forms_and_the_one_of_rl_zoo() -> None:
+    entries = ["a.b:C", {"a.b:C": {"x": 1}}, "a.b.C", {"a:C": None}]
+    found = [(each.module, each.name, each.kwargs) for each in user_classes("key", entries)]
+    assert found == [("a.b", "C", {}), ("a.b", "C", {"x": 1}), ("a.b", "C", {}), ("a", "C", {})]
+
+
+@pytest.mark.parametrize(
+    "entry", ["C", "a:", ":C", "a b:C", 3, {"a:C": 1}, {"a:C": {}, "b:C": {}}, ["a:C"], "a:b.c", None]
+)
+def test_another_form_is_refused(entry: object) -> None:
+    with pytest.raises(UserError, match="key="):
+        user_classes("key", [entry])
+
+
+def test_wrappers_are_applied_from_the_inside(module: str) -> None:
+    inner, outer = {f"{module}:Doubled": {"factor": 3.0}}, "gymnasium.wrappers:RecordEpisodeStatistics"
+    env = make_env(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4}, wrappers=[inner, outer]))
+    values = {float(value) for seed in range(5) for value in env.reset(seed=seed)[0]["observation"]}
+    assert values == {0.0, 3.0}
+    wrapped, names = env, []
+    while isinstance(wrapped, gym.Wrapper):
+        names.append(type(wrapped).__name__)
+        wrapped = wrapped.env
+    assert names.index("RecordEpisodeStatistics") < names.index("Doubled")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "no_such_module:C",
+        "gymnasium.wrappers:NoSuchClass",
+        "os:system",
+        "MODULE:raises",
+        "MODULE:Stop",
+        {"MODULE:Doubled": {"fctor": 3}},
+    ],
+)
+def test_a_wrong_class_is_a_user_error_that_names_the_key(module: str, entry: object) -> None:
+    written = json.loads(json.dumps(entry).replace("MODULE", module))
+    with pytest.raises(UserError, match=r"env\.wrappers"):
+        make_env(EnvConfig(id="BitFlipping-v0", wrappers=[written]))
+
+
+def test_wrappers_and_callbacks_are_typed_as_documented(rlher, module: str) -> None:
+    wrappers = f"env.wrappers=[{{{module}:Doubled: {{factor: 3}}}}, gymnasium.wrappers:RecordEpisodeStatistics]"
+    done = rlher("train", *BITS, wrappers, f"callbacks=[{{{module}:Stop: {{after: 60}}}}]", "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert result["status"] == "finished"
+    assert result["timesteps"] == 60
+    assert rlher("evaluate", "--episodes", "2").code == 0
+
+
+@pytest.mark.parametrize("entry", ["no_such_module:C", "MODULE:Doubled", "MODULE:Stop", "MODULE"])
+def test_a_wrong_callback_is_refused_before_the_run(rlher, module: str, entry: str) -> None:
+    done = rlher("train", *BITS, f"callbacks=[{entry.replace('MODULE', module)}]")
+    assert done.code == 2
+    assert "callbacks" in done.err
+    assert not Path("logs").exists()
+
+
+@pytest.mark.parametrize("key", ["env.wrappers", "callbacks"])
+def test_a_run_folder_cannot_name_a_class_in_itself(rlher, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    assert rlher("train", *BITS).code == 0
+    run = Path("logs/dqn/BitFlipping-v0_1")
+    Path(run, "evil_classes.py").write_text("from pathlib import Path\nPath('hacked').touch()")
+    old = {"env.wrappers": "  wrappers: []", "callbacks": "callbacks: []"}[key]
+    config = (run / "config.yaml").read_text()
+    assert old in config
+    (run / "config.yaml").write_text(config.replace(old, old.replace("[]", "['evil_classes:C']")))
+    monkeypatch.chdir(run)
+    done = rlher("evaluate", ".")
+    assert done.code == 2
+    assert not Path("hacked").exists()
+
+
+# ------------------------------------------------------------------------------------------------ frame stack
+
+
+def test_frame_stack_joins_the_last_observations_the_newest_first() -> None:
+    plain = make_env(EnvConfig(id="FetchReach-v4", max_episode_steps=5))
+    stacked = make_env(
+        EnvConfig(
+            id="FetchReach-v4", max_episode_steps=5, wrappers=[{"rlher.envs.frame_stack:FrameStack": {"n_stack": 3}}]
+        )
+    )
+    seen = [plain.reset(seed=1)[0]]
+    first = stacked.reset(seed=1)[0]
+    assert first["observation"].shape == stacked.observation_space["observation"].shape == (30,)
+    np.testing.assert_array_equal(first["observation"], np.concatenate([seen[0]["observation"]] * 3))
+    for step in range(4):
+        action = plain.action_space.sample()
+        seen.append(plain.step(action)[0])
+        found, reward, _, _, info = stacked.step(action)
+        expected = [*reversed(seen[-3:]), *[seen[0]] * max(0, 1 - step)]
+        np.testing.assert_array_equal(found["observation"], np.concatenate([each["observation"] for each in expected]))
+        for goal in ("achieved_goal", "desired_goal"):
+            np.testing.assert_array_equal(found[goal], seen[-1][goal])
+        compute_reward = stacked.get_wrapper_attr("compute_reward")
+        assert reward == compute_reward(found["achieved_goal"], found["desired_goal"], info)
+    assert stacked.observation_space.contains(found)
+    stacked.reset(seed=2)
+    np.testing.assert_array_equal(stacked.reset(seed=1)[0]["observation"], first["observation"])
+
+
+def test_an_environment_with_stacked_frames_fulfils_the_contract(rlher) -> None:
+    stack = "env.wrappers=[rlher.envs.frame_stack:FrameStack]"
+    assert rlher("check", "env=BitFlipping-v0", "env.n_bits=4", stack).code == 0
+    gymnasiums = "env.wrappers=[{gymnasium.wrappers:FrameStackObservation: {stack_size: 4}}]"
+    assert rlher("check", "env=FetchReach-v4", gymnasiums).code != 0, "then FrameStack is not needed"

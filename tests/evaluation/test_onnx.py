@@ -1,0 +1,96 @@
+"""ONNX files select the actions that torch selects, from the environment's own observations."""
+
+import json
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import onnx
+import pytest
+import torch as th
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlher.algos import ALGORITHMS
+from rlher.algos.factory import build_inference_model
+from rlher.config.environment import EnvConfig
+from rlher.core.errors import UserError
+from rlher.envs.make import make_env
+from rlher.envs.normalize import GoalNormalize
+from rlher.evaluation.export import onnx_policy
+from rlher.evaluation.export.onnx_policy import GoalPolicy, OnnxPolicy, write_onnx
+from rlher.evaluation.rollout import make_policy
+from tests.conftest import TINY
+
+BITS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5})
+CONTINUOUS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5, "continuous": True})
+REACH = EnvConfig(id="FetchReach-v4")
+CASES = [(algo, CONTINUOUS if each.actions == "continuous" else BITS) for algo, each in ALGORITHMS.items()]
+
+
+def statistics(normalizer: GoalNormalize, generator: np.random.Generator) -> None:
+    """Give a normaliser means and standard deviations that matter, two of them small."""
+    for rms in normalizer.obs_rms.values():
+        rms.mean = generator.normal(size=rms.mean.shape)
+        rms.var = generator.uniform(0, 2, size=rms.var.shape)
+        rms.var[:2] = 1e-6
+
+
+@pytest.mark.parametrize("normalized", [True, False], ids=["normalised", "plain"])
+@pytest.mark.parametrize(
+    ("algo", "cfg"), [*CASES, ("sac", REACH), ("td3", REACH)], ids=lambda value: getattr(value, "id", value)
+)
+def test_actions_are_those_of_torch(algo: str, cfg: EnvConfig, normalized: bool, tmp_path: Path) -> None:
+    generator, env = np.random.default_rng(0), make_env(cfg)
+    venv = DummyVecEnv([lambda: env])
+    normalizer = GoalNormalize(venv, clip=4.0, training=False) if normalized else None
+    if normalizer is not None:
+        statistics(normalizer, generator)
+    model = build_inference_model(ALGORITHMS[algo].config(name=algo), normalizer or venv, "cpu")
+    with th.no_grad():
+        for weights in model.policy.parameters():
+            weights.mul_(1.5)  # so that the actions of random observations differ
+    write_onnx(tmp_path / "policy.onnx", GoalPolicy(model.policy, normalizer), env.reset(seed=0)[0])
+    torch_policy, policy = make_policy(model, normalizer), OnnxPolicy(tmp_path / "policy.onnx")
+
+    rows = [env.reset(seed=0)[0], *(random_row(env, generator) for _ in range(50))]
+    expected = np.stack([torch_policy(row) for row in rows])
+    np.testing.assert_allclose([policy(row) for row in rows], expected, atol=1e-5, rtol=0)
+    assert len(np.unique(expected)) > 2, "a constant policy would prove nothing"
+
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"))
+    assert [each.name for each in session.get_inputs()] == list(env.observation_space.spaces)
+    batch = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
+    (actions,) = session.run(["action"], batch)
+    np.testing.assert_allclose(actions, expected, atol=1e-5, rtol=0)
+    env.close()
+
+
+def random_row(env: gym.Env, generator: np.random.Generator) -> dict[str, np.ndarray]:
+    spaces = env.observation_space.spaces
+    return {key: generator.normal(size=space.shape).astype(space.dtype) for key, space in spaces.items()}
+
+
+def test_an_export_has_an_onnx_file_that_plays_its_environment(rlher) -> None:
+    stack = "env.wrappers=[{rlher.envs.frame_stack:FrameStack: {n_stack: 2}}]"
+    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", stack, "recipe=null", *TINY, "total_timesteps=80")
+    assert rlher("train", *words).code == 0
+    done = rlher("export", "--format", "onnx", "--output", "exported", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["folder"] == "exported"
+    file = Path("exported/dqn-BitFlipping-v0.onnx")
+    onnx.checker.check_model(str(file))
+    shapes = {each.name: each.type.tensor_type.shape.dim[1].dim_value for each in onnx.load(file).graph.input}
+    assert shapes == {"observation": 8, "achieved_goal": 4, "desired_goal": 4}
+    assert file.name in Path("exported/README.md").read_text()
+    assert Path("exported/frame_stack.py").exists()
+    assert "FrameStack(" in Path("exported/play.py").read_text()
+    assert rlher("export", "--output", "plain").code == 0
+    assert not list(Path("plain").glob("*.onnx"))
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_policy, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"rlher\[onnx\]"):
+        onnx_policy.require_onnx()
