@@ -67,7 +67,7 @@ TRAIN = (
     Row("--eval-freq", "-1", "eval.freq=1000000000", "the final evaluation remains", exact=True),
     Row("--eval-freq", "5000", "eval.freq={}"),
     Row("--eval-episodes", "10", "eval.episodes={}"),
-    Row("--n-eval-envs", "2", "", "rlher chooses the environments of an evaluation"),
+    Row("--n-eval-envs", "2", "eval.workers={}", "processes that evaluate while training continues"),
     Row("--save-freq", "-1", "checkpoint.every=null", "no checkpoints by steps", exact=True),
     Row(
         "--save-freq",

@@ -35,7 +35,7 @@ def test_the_buffer_example_is_in_the_readme() -> None:
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make the files that the commands of the documentation name."""
-    (description,) = blocks("docs/guide/environments.md", "yaml")
+    description, *_ = blocks("docs/guide/environments.md", "yaml")
     (tmp_path / "my_conf/env").mkdir(parents=True)
     (tmp_path / "my_conf/env/mine.yaml").write_text(description)
     shutil.copy(ROOT / "hyperparams/sac-FetchReach-v4.yaml", tmp_path / "my_recipe.yaml")
