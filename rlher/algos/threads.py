@@ -9,6 +9,8 @@ from torch import nn
 AVAILABLE = th.get_num_threads()
 """Threads that torch starts with; an earlier run in this process may have set another number since."""
 
+CPU = th.device("cpu")
+
 MAX_TIME_RATIO = 0.65
 """All threads must need at most this share of one thread's time: on a busy machine, threads that wait for each other
 cost far more than they gain on an idle one, and the rest of a step can use the other cores."""
@@ -31,20 +33,32 @@ def choose_threads(batch_size: int, net_arch: list[int]) -> tuple[int, str]:
 
 
 def _time(threads: int, batch_size: int, net_arch: list[int]) -> float:
+    th.set_num_threads(threads)
+    return time_network(batch_size, net_arch)
+
+
+def time_network(batch_size: int, net_arch: list[int], device: th.device = CPU, bf16: bool = False) -> float:
     """Return the median seconds of a forward and a backward pass.
 
     The minimum would ignore other load on the machine.
+
+    :param bf16: compute in bf16, as the losses with ``precision="bf16"``.
     """
-    th.set_num_threads(threads)
     widths = [net_arch[0] if net_arch else 1, *net_arch]
-    weights = [th.full((out, into), 0.01, requires_grad=True) for into, out in zip(widths, net_arch, strict=False)]
+    weights = [
+        th.full((out, into), 0.01, requires_grad=True, device=device)
+        for into, out in zip(widths, net_arch, strict=False)
+    ]
     seconds = []
     for _ in range(21):
         started = time.perf_counter()
-        x = th.ones(batch_size, widths[0])
-        for weight in weights:
-            x = nn.functional.relu(nn.functional.linear(x, weight))
+        x = th.ones(batch_size, widths[0], device=device)
+        with th.autocast(device.type, th.bfloat16, enabled=bf16, cache_enabled=False):
+            for weight in weights:
+                x = nn.functional.relu(nn.functional.linear(x, weight))
         if weights:
-            th.autograd.grad(x.sum(), weights)
+            th.autograd.grad(x.float().sum(), weights)
+        if device.type == "cuda":
+            th.cuda.synchronize(device)
         seconds.append(time.perf_counter() - started)
     return median(seconds)

@@ -18,7 +18,9 @@ class EngineConfig:
     name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"))
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = experiment_key(
-        "float32", "precision of the losses; weights stay float32", choices=("float32", "bf16")
+        "float32",
+        "precision of the losses, weights stay float32; auto: the faster one, if the batch is large",
+        choices=("float32", "bf16", "auto"),
     )
 
 

@@ -3,8 +3,14 @@
 import multiprocessing
 from dataclasses import replace
 
+import torch as th
+from stable_baselines3.common.utils import get_device
+
 from rlher.algos.compilation import choose_compilation
+from rlher.algos.fast_update import FastUpdate
+from rlher.algos.precision import choose_precision
 from rlher.algos.threads import choose_threads
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.envs.fork_server import uses_processes
 from rlher.training.cores import available_cores
@@ -29,14 +35,15 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     gradient_steps, steps_note = _gradient_steps(config)
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
     threads, threads_note = _threads(config)
+    precision, precision_note = _precision(config, threads)
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
-    notes += [starts_note, steps_note, compile_note, threads_note, workers_note, checkpoint_note]
+    notes += [starts_note, steps_note, compile_note, threads_note, precision_note, workers_note, checkpoint_note]
     resolved = replace(
         config,
         algo=replace(config.algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
         eval=replace(config.eval, freq=config.eval.freq or max(config.total_timesteps // 20, 1), workers=workers),
-        engine=replace(config.engine, compile=compiled),
+        engine=replace(config.engine, compile=compiled, precision=precision),
         checkpoint=checkpoint,
         threads=threads,
     )
@@ -85,6 +92,18 @@ def _threads(config: TrainConfig) -> tuple[int, str]:
     if config.threads is not None:
         return config.threads, ""
     return choose_threads(config.algo.batch_size, config.algo.net_arch)
+
+
+def _precision(config: TrainConfig, threads: int) -> tuple[str, str]:
+    mode = config.engine.precision
+    if mode == "auto" and not issubclass(ALGORITHMS[config.algo.name].load(config.engine.name), FastUpdate):
+        return "float32", ""
+    before = th.get_num_threads()
+    th.set_num_threads(threads)
+    try:
+        return choose_precision(mode, get_device(config.device), config.algo.batch_size, config.algo.net_arch)
+    finally:
+        th.set_num_threads(before)
 
 
 def _eval_workers(config: TrainConfig) -> tuple[int, str]:
