@@ -16,7 +16,7 @@ def choose_precision(mode: str, device: th.device, batch_size: int, net_arch: li
 
     It draws no random numbers. Measure with the number of threads of the run.
 
-    :param mode: ``float32``, ``bf16``, or ``auto``: the faster one, if the batch is large and the device has bf16 units.
+    :param mode: ``float32``, ``bf16``, or ``auto``: the faster one, for a large batch on a device with bf16 units.
     """
     if mode != "auto":
         return mode, ""
