@@ -22,6 +22,10 @@ def main() -> None:
     points, intervals = library.get_interval_estimates(
         {"iqm": better, "improvement": (better, worse)}, lambda *x: np.array([statistic(*x)]), reps=20_000
     )
+    gap, gap_interval = library.get_interval_estimates(
+        {"gap": better}, lambda x: np.array([metrics.aggregate_optimality_gap(x)]), reps=20_000
+    )
+    points, intervals = points | gap, intervals | gap_interval
     profiles, _ = library.create_performance_profile({"better": better}, list(TAUS), reps=10)
     reference = {
         "better": better.tolist(),

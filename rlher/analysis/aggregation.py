@@ -9,9 +9,13 @@ from numpy.typing import NDArray
 from rlher.analysis.grouping import Group
 from rlher.core import stats
 from rlher.core.errors import UserError, did_you_mean
+from rlher.evaluation.metrics import METRICS
 
 MIN_SEEDS = 3
 """Fewest runs of a group for an interval, a probability of improvement or a performance profile."""
+
+EVALUATION_RATES = {metric.name for metric in METRICS if metric.is_rate}
+"""Columns that are shares of evaluation episodes."""
 
 MAX_POINTS = 500
 """Maximum number of points of a drawn line; more would not be visible."""
@@ -24,9 +28,11 @@ class GroupCurve:
     :param seeds: x and y of each run with numbers in both columns.
     :param x: (points,) all x at which a run was evaluated, within the range that all runs cover.
     :param iqm: (points,) interquartile mean over runs.
-    :param low: (points,) lower end of its 95 % bootstrap interval, NaN with fewer than :data:`MIN_SEEDS` runs.
+    :param low: (points,) lower end of its 95 % bootstrap interval, for evaluation rates at least as wide as Wilson's
+        over all episodes; NaN with fewer than :data:`MIN_SEEDS` runs.
     :param high: (points,) upper end.
     :param window: number of evaluations of the longest run that one point is the mean of.
+    :param is_wilson: whether the interval is at least as wide as Wilson's.
     """
 
     group: Group
@@ -36,6 +42,7 @@ class GroupCurve:
     low: NDArray
     high: NDArray
     window: int
+    is_wilson: bool = False
 
     @property
     def has_band(self) -> bool:
@@ -54,16 +61,16 @@ def seeds_label(group: Group, count: int) -> str:
 
 
 def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
-    """Return the curve of each group that has numbers in two columns of ``evaluations.csv``.
+    """Return the curve of each group that has numbers in two columns.
 
     :param x: column of the horizontal axis.
-    :param y: column of the vertical axis.
+    :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
     :raises UserError: no run has the columns, or numbers in both.
     """
-    known = {str(column) for group in groups for run in group.runs for column in run.evaluations}
+    known = {column for group in groups for run in group.runs for column in run.columns}
     for column in (x, y):
         if column not in known:
-            near, columns = did_you_mean(column, known), ", ".join(sorted(known))
+            near, columns = did_you_mean(column, known), ", ".join(sorted(name for name in known if "/" not in name))
             raise UserError(f"no run has a column {column!r}{near}; available: {columns}.")
     curves = [curve for group in groups if (curve := aggregate(group, x, y)).seeds]
     if not curves:
@@ -71,22 +78,37 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
     return curves
 
 
-def aggregate(group: Group, x: str, y: str) -> GroupCurve:
+def aggregate(group: Group, x: str, y: str, max_points: int = MAX_POINTS) -> GroupCurve:
     """Return the learning curve of a group; without seeds if no run has numbers in both columns.
 
     :param x: column of the horizontal axis.
-    :param y: column of the vertical axis.
+    :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
+    :param max_points: maximum number of points of the curve, and of each run's line.
     """
-    tables = [run.evaluations.dropna(subset=[x, y]) for run in group.runs if {x, y} <= set(run.evaluations)]
-    seeds = [_downsample(rows[x].to_numpy(float), rows[y].to_numpy(float)) for rows in tables if len(rows)]
-    window = max((_window(len(rows)) for rows in tables), default=1)
-    grid, values = common_grid(seeds)
+    found = [(run, points) for run in group.runs if len((points := run.points(x, y))[0])]
+    seeds = [_downsample(*points, max_points) for _, points in found]
+    window = max((_window(len(steps), max_points) for _, (steps, _) in found), default=1)
+    grid, values = common_grid(seeds, max_points)
     if not len(grid):
         return GroupCurve(group, seeds, grid, grid, grid, grid, window)
     iqm = stats.iqm(values)
     interval = stats.bootstrap_interval([values]) if len(seeds) >= MIN_SEEDS else None
     low, high = interval or (iqm * np.nan, iqm * np.nan)
-    return GroupCurve(group, seeds, grid, iqm, low, high, window)
+    is_wilson = len(seeds) >= MIN_SEEDS and y in EVALUATION_RATES
+    if is_wilson:
+        low, high = _widen_to_wilson(low, high, values, window * sum(run.episodes for run, _ in found))
+    return GroupCurve(group, seeds, grid, iqm, low, high, window, is_wilson)
+
+
+def _widen_to_wilson(low: NDArray, high: NDArray, rates: NDArray, episodes: int) -> tuple[NDArray, NDArray]:
+    """Return an interval of a rate that is at least Wilson's: three seeds at 100 % do not prove 100 %.
+
+    :param rates: (runs, points).
+    :param episodes: episodes behind a point, all runs together.
+    """
+    successes = (rates.mean(axis=0) * episodes).round().astype(int).tolist()
+    wilson_low, wilson_high = np.transpose([stats.wilson(count, episodes) for count in successes])
+    return np.minimum(low, wilson_low), np.maximum(high, wilson_high)
 
 
 def downsampling_notes(curves: Iterable[GroupCurve]) -> list[str]:
@@ -98,21 +120,21 @@ def downsampling_notes(curves: Iterable[GroupCurve]) -> list[str]:
     ]
 
 
-def _window(evaluations: int) -> int:
-    return -(-evaluations // MAX_POINTS) or 1
+def _window(evaluations: int, max_points: int) -> int:
+    return -(-evaluations // max_points) or 1
 
 
-def _downsample(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-    """Return means over windows of successive points, at most :data:`MAX_POINTS`."""
-    starts = np.arange(0, len(x), _window(len(x)))
+def _downsample(x: NDArray, y: NDArray, max_points: int) -> tuple[NDArray, NDArray]:
+    """Return means over windows of successive points, at most ``max_points``."""
+    starts = np.arange(0, len(x), _window(len(x), max_points))
     counts = np.diff(starts, append=len(x))
     return np.add.reduceat(x, starts) / counts, np.add.reduceat(y, starts) / counts
 
 
-def common_grid(seeds: Sequence[tuple[NDArray, NDArray]]) -> tuple[NDArray, NDArray]:
+def common_grid(seeds: Sequence[tuple[NDArray, NDArray]], max_points: int = MAX_POINTS) -> tuple[NDArray, NDArray]:
     """Return all x at which a run was evaluated, within the range that all runs cover, and each run's y there.
 
-    Values between two evaluations are interpolated linearly. At most :data:`MAX_POINTS` of the x are kept.
+    Values between two evaluations are interpolated linearly. At most ``max_points`` of the x are kept.
 
     :param seeds: x and y of each run.
     :return: (points,) x, and (runs, points) y; no points if the runs have no range in common.
@@ -122,6 +144,6 @@ def common_grid(seeds: Sequence[tuple[NDArray, NDArray]]) -> tuple[NDArray, NDAr
     low, high = max(x.min() for x, _ in seeds), min(x.max() for x, _ in seeds)
     grid = np.unique(np.concatenate([x for x, _ in seeds]))
     grid = grid[(grid >= low) & (grid <= high)]
-    if len(grid) > MAX_POINTS:
-        grid = grid[np.linspace(0, len(grid) - 1, MAX_POINTS).round().astype(int)]
+    if len(grid) > max_points:
+        grid = grid[np.linspace(0, len(grid) - 1, max_points).round().astype(int)]
     return grid, np.array([np.interp(grid, x, y) for x, y in seeds]).reshape(len(seeds), len(grid))

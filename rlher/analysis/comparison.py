@@ -1,6 +1,7 @@
 """Numbers that compare groups of runs, following Agarwal et al. 2021 (arXiv:2108.13264).
 
-Final success with its interval, steps to a success rate, probability of improvement and performance profiles.
+Final success with its interval, steps to a success rate, success over several environments, probability of improvement
+and performance profiles.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +41,7 @@ def summary(groups: Iterable[Group]) -> pd.DataFrame:
 
 def _summary_row(group: Group) -> dict[str, object]:
     finals = final_success_rates(group)
-    low, high = _success_interval(group, finals) if len(finals) >= MIN_SEEDS else (np.nan, np.nan)
+    low, high = _success_interval([group])
     crashes = np.array([run.final("crash_rate") for run in group.runs])
     steps = {level: np.array([run.steps_to(level / 100) for run in group.runs]) for level in STEPS_TO}
     return {
@@ -58,11 +59,56 @@ def _summary_row(group: Group) -> dict[str, object]:
     }
 
 
-def _success_interval(group: Group, finals: np.ndarray) -> tuple[float, float]:
-    low, high = stats.bootstrap_interval([finals]) or (finals[0], finals[0])
-    episodes = np.array([run.final_episodes for run in group.runs])
-    wilson_low, wilson_high = stats.wilson(round(float(finals @ episodes)), int(episodes.sum()))
+def _success_interval(groups: Sequence[Group]) -> tuple[float, float]:
+    """Return the interval of the interquartile mean of the final success rates of groups, NaN with too few seeds."""
+    if min(len(group.runs) for group in groups) < MIN_SEEDS:
+        return np.nan, np.nan
+    low, high = stats.bootstrap_interval([final_success_rates(group) for group in groups]) or (0, 1)
+    wilson_low, wilson_high = _wilson(groups)
     return min(wilson_low, float(low)), max(wilson_high, float(high))
+
+
+def _wilson(groups: Sequence[Group]) -> tuple[float, float]:
+    """Return the Wilson interval over all final episodes of some groups."""
+    runs = [run for group in groups for run in group.runs]
+    successes = sum(run.final("success_rate") * run.final_episodes for run in runs)
+    return stats.wilson(round(successes), sum(run.final_episodes for run in runs))
+
+
+def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
+    """Return one row per agent with runs on several environments: its success over all of them.
+
+    As rliable does, ``iqm`` is the interquartile mean and ``gap`` the optimality gap (1 minus the mean) of the final
+    success rates of all runs. ``low``, ``high``, ``gap_low`` and ``gap_high`` are their 95 % intervals of a bootstrap
+    stratified by environment, widened to the Wilson interval of all episodes; NaN if an environment has too few seeds.
+    """
+    rows = []
+    for agent in dict.fromkeys(group.label for group in groups):
+        tasks = [group for group in groups if group.label == agent]
+        if len(tasks) > 1:
+            rows.append(_over_environments_row(agent, tasks))
+    return pd.DataFrame(rows)
+
+
+def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, object]:
+    finals = [final_success_rates(group) for group in tasks]
+    low, high = _success_interval(tasks)
+    gap_low = gap_high = np.nan
+    if np.isfinite(low):
+        gap_low, gap_high = map(float, stats.bootstrap_interval(finals, stats.optimality_gap) or (0, 1))
+        wilson_low, wilson_high = _wilson(tasks)
+        gap_low, gap_high = min(gap_low, 1 - wilson_high), max(gap_high, 1 - wilson_low)
+    return {
+        "agent": agent,
+        "environments": ", ".join(group.env for group in tasks),
+        "runs": sum(map(len, finals)),
+        "iqm": float(stats.iqm(*finals)),
+        "low": low,
+        "high": high,
+        "gap": float(stats.optimality_gap(*finals)),
+        "gap_low": gap_low,
+        "gap_high": gap_high,
+    }
 
 
 def improvements(groups: Sequence[Group]) -> pd.DataFrame:

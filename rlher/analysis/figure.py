@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from rlher.analysis import style
 from rlher.analysis.aggregation import GroupCurve
-from rlher.evaluation.metrics import axis_label, is_rate
+from rlher.analysis.columns import describe
 
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
@@ -31,12 +31,12 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], x: str, y: str) -> None:
     envs = list(dict.fromkeys(curve.group.env for curve in curves))
     panels = _panels(figure, [[curve for curve in curves if curve.group.env == env] for env in envs])
     scale, unit = _time_unit(curves) if x == "wall_seconds" else (1, "")
-    xlabel = f"wall-clock time, {unit}" if unit else axis_label(x)
+    xlabel = f"wall-clock time, {unit}" if unit else describe(x).axis
     for panel, env in zip(panels, envs, strict=True):
         for index, curve in enumerate([curve for curve in curves if curve.group.env == env]):
             _draw_curve(panel, curve, scale, index)
         title = _escape(_shorten(env, LABEL_WIDTH))
-        panel.set(title=title, xlabel=_escape(xlabel), ylabel=_escape(axis_label(y)))
+        panel.set(title=title, xlabel=_escape(xlabel), ylabel=_escape(describe(y).axis))
         _format_axes(panel, x, y)
     width = figure.get_figwidth() * 16  # characters of the small font per inch
     figure.supxlabel(textwrap.fill(style.caption(curves), int(width)), fontsize="small", color="#555555")
@@ -70,7 +70,7 @@ def _draw_curve(panel: Axes, curve: GroupCurve, scale: float, index: int) -> Non
 
 
 def _format_axes(panel: Axes, x: str, y: str) -> None:
-    if is_rate(y):
+    if describe(y).is_rate:
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:.0f}%")
     if x != "wall_seconds":

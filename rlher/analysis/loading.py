@@ -9,12 +9,15 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from rlher.analysis.columns import STEPS_PER_SECOND, short_name
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.errors import MissingFile, UserError, first_line
@@ -23,6 +26,9 @@ from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 
 KEY_ALIASES = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """Short names of the keys that runs are grouped by most often."""
+
+LOGGED_TIMESTEPS = "time/total_timesteps"
+"""Column of ``progress.csv`` with the environment steps so far."""
 
 MAX_STEPS = 1e15
 """Limit of ``timesteps``. Larger values are treated as corrupt."""
@@ -33,7 +39,7 @@ class LoadedRun:
     """A run as far as it has been trained.
 
     :param config: its ``config.yaml`` with dotted keys; keys missing in older versions have their defaults.
-    :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``.
+    :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``, with ``steps_per_second``.
     :param result: its ``result.json``; empty while it is running.
     """
 
@@ -51,6 +57,35 @@ class LoadedRun:
     def value(self, key: str) -> Any:
         """Return the value of a config key or alias, None if the run has no such key."""
         return self.env if key == "env" else self.config.get(KEY_ALIASES.get(key, key))
+
+    @cached_property
+    def log(self) -> pd.DataFrame:
+        """The training log ``progress.csv`` by ``timesteps``; empty if there is none.
+
+        Its ``wall_seconds`` and ``updates`` are those of the evaluations, interpolated; NaN after the last evaluation.
+        """
+        return _read_log(self.folder / "progress.csv", self.evaluations)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names by which :meth:`points` finds a column."""
+        logged = [str(name) for name in self.log]
+        return list(dict.fromkeys([*map(str, self.evaluations), *map(short_name, logged), *logged]))
+
+    def points(self, x: str, y: str) -> tuple[NDArray, NDArray]:
+        """Return two columns where both have numbers; no points if the run lacks one.
+
+        :param x: ``timesteps``, ``wall_seconds`` or ``updates``.
+        :param y: column of the evaluations or of the log, of the latter also without its section: ``object_moved``.
+        """
+        table = self.evaluations
+        if y not in table:
+            table = self.log
+            y = next((str(name) for name in table if y in (name, short_name(str(name)))), y)
+        if not {x, y} <= set(table):
+            return np.empty(0), np.empty(0)
+        rows = table[[x, y]].dropna()
+        return rows[x].to_numpy(float), rows[y].to_numpy(float)
 
     def final(self, column: str) -> float:
         """Return a column of the final evaluation, or of the last evaluation if there is no final one; NaN if neither
@@ -72,8 +107,13 @@ class LoadedRun:
     @property
     def final_episodes(self) -> int:
         """Number of episodes behind :meth:`final`, at least one."""
-        found = finite_float(self.result.get("episodes")) or finite_float(self.config.get("eval.episodes"))
-        return max(int(found or EvalConfig.episodes), 1)
+        found = finite_float(self.result.get("episodes"))
+        return max(int(found or self.episodes), 1)
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes of one evaluation, at least one."""
+        return max(int(finite_float(self.config.get("eval.episodes")) or EvalConfig.episodes), 1)
 
 
 def read_runs(paths: Sequence[str], logs: str) -> tuple[list[LoadedRun], list[str]]:
@@ -192,4 +232,30 @@ def _read_evaluations(folder: Path) -> pd.DataFrame:
         raise ValueError(f"{name} has success rates outside [0, 1]")
     if rows["success_rate"].isna().all():
         raise ValueError(f"{name} has no evaluation yet")
-    return rows
+    return rows.assign(**{STEPS_PER_SECOND: _steps_per_second(rows)}) if "wall_seconds" in rows else rows
+
+
+def _steps_per_second(evaluations: pd.DataFrame) -> pd.Series:
+    """Return the speed since the previous evaluation, for the first one since the start; NaN if no time has passed."""
+    steps, seconds = (
+        evaluations[name].diff().fillna(evaluations[name].head(1)) for name in ("timesteps", "wall_seconds")
+    )
+    return steps / seconds.where(seconds > 0)
+
+
+def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
+    """Return a ``progress.csv`` as :attr:`LoadedRun.log`."""
+    try:
+        rows = read_table(path).apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan)
+    except (OSError, ValueError, OverflowError):
+        return pd.DataFrame()
+    if LOGGED_TIMESTEPS not in rows:
+        return pd.DataFrame()
+    rows = rows[rows[LOGGED_TIMESTEPS].between(0, MAX_STEPS)].rename(columns={LOGGED_TIMESTEPS: "timesteps"})
+    rows = rows.drop(columns=[name for name in rows if name.startswith(("eval/", "time/"))])
+    log = rows.groupby("timesteps", as_index=False).last()  # the last number of each column
+    for name in ("wall_seconds", "updates"):
+        if name in evaluations:
+            known = evaluations.dropna(subset=name)
+            log[name] = np.interp(log["timesteps"], [0, *known["timesteps"]], [0, *known[name]], right=np.nan)
+    return log

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rlher.analysis.aggregation import GroupCurve, aggregate_all, downsampling_notes
+from rlher.analysis.columns import short_name
 from rlher.analysis.figure import draw
 from rlher.analysis.grouping import group_runs
 from rlher.analysis.loading import read_runs
@@ -18,7 +19,7 @@ from rlher.envs.rendering import has_display
 
 SUFFIXES = (".png", ".pdf", ".svg")
 X_COLUMNS = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
-"""Columns of ``evaluations.csv`` by the values of ``--x``."""
+"""Columns by the values of ``--x``."""
 
 
 def plot(config: PlotConfig) -> int:
@@ -35,7 +36,7 @@ def plot(config: PlotConfig) -> int:
     draw(figure, curves, x, y)
     for note in [*skipped, *notes, *downsampling_notes(curves)]:
         warn(note)
-    for name in config.output or [str(Path(config.logs) / f"{y}{suffix}") for suffix in (".png", ".pdf")]:
+    for name in config.output or [str(Path(config.logs) / f"{short_name(y)}{suffix}") for suffix in SUFFIXES[:2]]:
         with output_file(Path(name)) as temporary:
             figure.savefig(temporary, dpi=150)
         print(name)

@@ -28,5 +28,13 @@ def caption(curves: Sequence[GroupCurve]) -> str:
         return "Each line is a single run."
     single = " (a single run if there is one seed)" if 1 in seeds else ""
     iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
-    band = f" Band: 95 % bootstrap interval ({MIN_SEEDS} or more seeds)." if max(seeds) >= MIN_SEEDS else ""
-    return f"Thick line: {iqm}{single}. Thin lines: seeds.{band}"
+    return f"Thick line: {iqm}{single}. Thin lines: seeds. {_band(curves)}"
+
+
+def _band(curves: Sequence[GroupCurve]) -> str:
+    """Return a sentence about the bands."""
+    if not any(curve.has_band for curve in curves):
+        return f"No band: an interval needs {MIN_SEEDS} seeds."
+    wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
+    fewer = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
+    return f"Band: 95 % interval, bootstrap over seeds{wilson}{fewer}."

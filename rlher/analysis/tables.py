@@ -72,11 +72,12 @@ class Table:
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
-    """Return the summary of some groups and, of those with enough seeds, probabilities of improvement and performance
-    profiles."""
+    """Return the summary of some groups, agents over several environments and, of groups with enough seeds,
+    probabilities of improvement and performance profiles."""
     groups = [replace(group, env=escape_control(group.env), label=escape_control(group.label)) for group in groups]
     found = [
         Table("", comparison.summary(groups), SUMMARY),
+        Table("Final success rate over several environments", comparison.over_environments(groups), OVER_ENVIRONMENTS),
         Table(
             "Probability that a run of A has a higher final success rate than a run of B",
             comparison.improvements(groups),
@@ -96,9 +97,14 @@ def percent(rate: float) -> str:
     return "–" if np.isnan(rate) else SUCCESS_RATE.format(rate)
 
 
-def _success(row: Any) -> str:
-    interval = "" if np.isnan(row["low"]) else f" [{percent(row['low'])}, {percent(row['high'])}]"
-    return percent(row["success_rate"]) + interval
+def _with_interval(name: str, low: str = "low", high: str = "high") -> Callable[[Any], str]:
+    """Return a function that formats a rate with its interval, if it has one."""
+
+    def cell(row: Any) -> str:
+        interval = "" if np.isnan(row[low]) else f" [{percent(row[low])}, {percent(row[high])}]"
+        return percent(row[name]) + interval
+
+    return cell
 
 
 def _steps(level: int) -> Callable[[Any], str]:
@@ -118,11 +124,18 @@ SUMMARY: Columns = {
     "env": itemgetter("env"),
     "agent": itemgetter("agent"),
     "seeds": lambda row: str(row["seeds"]),
-    "final success": _success,
+    "final success": _with_interval("success_rate"),
     "per seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
     BY_NAME["crash_rate"].axis: lambda row: percent(row["crash_rate"]),
     **{f"steps to {level}%": _steps(level) for level in STEPS_TO},
     "steps": lambda row: f"{row['timesteps']:,}",
+}
+OVER_ENVIRONMENTS: Columns = {
+    "agent": itemgetter("agent"),
+    "environments": itemgetter("environments"),
+    "runs": lambda row: str(row["runs"]),
+    "interquartile mean": _with_interval("iqm"),
+    "optimality gap": _with_interval("gap", "gap_low", "gap_high"),
 }
 IMPROVEMENTS: Columns = {
     "env": itemgetter("env"),

@@ -21,7 +21,9 @@ class PlotConfig(CurvesConfig):
     """Config keys of `rlher plot`."""
 
     x: str = output_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
-    y: str = output_key("success_rate", "column of evaluations.csv to draw")
+    y: str = output_key(
+        "success_rate", "column of evaluations.csv or progress.csv to draw, such as mean_reward or object_moved"
+    )
     output: list[str] = output_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>.png and .pdf")
     csv: str | None = output_key(None, "CSV file to write the drawn numbers to")
     show: bool = output_key(False, "open a window as well")

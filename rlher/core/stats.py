@@ -37,6 +37,14 @@ def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:
     return scipy.stats.trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
 
 
+def optimality_gap(*tasks: NDArray, axis: int = 0) -> NDArray:
+    """Return how far the scores of the runs of all tasks are below 1 on average; scores above 1 count as 1.
+
+    :param tasks: one array per task, runs along ``axis``.
+    """
+    return 1 - np.minimum(np.concatenate(tasks, axis=axis), 1).mean(axis=axis)
+
+
 def probability_of_improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
     """Return the probability that a run of X beats a run of Y on the same task, ties counting half.
 

@@ -72,24 +72,11 @@ SUCCESS_LOW, SUCCESS_HIGH = "success_rate_low", "success_rate_high"
 STEPS_TO = (50, SOLVED)
 """Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
 
-PROGRESS = {"timesteps": "environment steps", "wall_seconds": "wall-clock time, s", "updates": "gradient updates"}
-"""Axis labels of the columns that give the time of an evaluation within training."""
-
 COLUMNS = ("timesteps", *BY_NAME, "episodes", "updates", "wall_seconds")
 """Columns of ``evaluations.csv``."""
 
 REQUIRED = {*(metric.name for metric in METRICS if not metric.optional), SUCCESS_LOW, SUCCESS_HIGH, "episodes"}
 """Keys that every summary has with a number."""
-
-
-def axis_label(column: str) -> str:
-    """Return the axis label of a column of ``evaluations.csv``, its name if it is unknown."""
-    return BY_NAME[column].axis if column in BY_NAME else PROGRESS.get(column, column)
-
-
-def is_rate(column: str) -> bool:
-    """Return whether a column of ``evaluations.csv`` lies in [0, 1]."""
-    return column in BY_NAME and BY_NAME[column].is_rate
 
 
 def summarize(episodes: Sequence["Episode"]) -> Summary:

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rlher.analysis.grouping import Group
@@ -23,6 +24,15 @@ def two_agents(make_run: Make) -> list[str]:
         make_run(f"good/{seed}", seed, 0.1)
         make_run(f"bad/{seed}", seed, 0.04 + 0.01 * seed, her={"n_sampled_goal": 2})
     return ["logs/good", "logs/bad"]
+
+
+def write_log(folder: Path, object_moved: float = 0.5, rows: int = 20) -> None:
+    """Write the ``progress.csv`` of a run of 1,000 steps; the rows of evaluations have no ``rollout`` columns."""
+    steps = 50 * np.arange(1, rows + 1)
+    log = pd.DataFrame({"time/total_timesteps": steps, "rollout/object_moved": object_moved})
+    log["train/critic_loss"], log["rollout/success_rate"], log["time/fps"] = 100 / steps, 0.25, 9
+    evaluations = pd.DataFrame({"time/total_timesteps": steps[1::2], "eval/success_rate": 0.1})
+    pd.concat([log, evaluations]).to_csv(folder / "progress.csv", index=False)
 
 
 def load_group(folder: Path, label: str = "") -> Group:

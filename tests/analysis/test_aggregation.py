@@ -7,6 +7,7 @@ import pytest
 
 from rlher.analysis import aggregation
 from rlher.analysis.loading import read_runs
+from rlher.core import stats
 from rlher.core.errors import UserError
 from tests.analysis.conftest import load_group
 from tests.conftest import Make
@@ -48,3 +49,22 @@ def test_an_empty_column_is_an_error(make_run: Make) -> None:
     with pytest.raises(UserError) as error:
         aggregation.aggregate_all([group], "timesteps", "crash_rate")
     assert "timesteps and crash_rate" in str(error.value)
+
+
+@pytest.mark.parametrize(("y", "widened"), [("success_rate", True), ("mean_reward", False)])
+def test_equal_seeds_still_have_a_band_if_it_is_a_rate(make_run: Make, tmp_path: Path, y: str, widened: bool) -> None:
+    """Three seeds with all 60 episodes successful do not prove a success rate of 100 %."""
+    for seed in range(3):
+        make_run(f"run{seed}", seed, 0.5, rows=3)
+    curve = aggregation.aggregate(load_group(tmp_path / "logs"), "timesteps", y)
+    assert curve.is_wilson == widened
+    assert (curve.high - curve.low > 0.01).all() == widened
+    if widened:
+        assert (curve.low[-1], curve.high[-1]) == pytest.approx(stats.wilson(60, 60))
+        assert (curve.low[0], curve.high[0]) == pytest.approx(stats.wilson(30, 60))
+
+
+def test_points_are_limited(make_run: Make) -> None:
+    curve = aggregation.aggregate(load_group(make_run("a", rows=100)), "timesteps", "success_rate", max_points=30)
+    assert len(curve.x) == len(curve.seeds[0][0]) == 25
+    assert curve.window == 4

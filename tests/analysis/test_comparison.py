@@ -8,6 +8,8 @@ import pytest
 import scipy
 
 from rlher.analysis import comparison
+from rlher.analysis.grouping import load_groups
+from rlher.core import stats
 from tests.analysis.conftest import notes_about
 from tests.conftest import Make
 
@@ -61,6 +63,35 @@ def test_the_score_interval_solves_its_equation(probability: float, m: int, n: i
             assert abs(probability - end) / np.sqrt(variance) == pytest.approx(scipy.stats.norm.ppf(0.975))
     mirrored = comparison.improvement_interval(1 - probability, m, n)
     assert mirrored == pytest.approx((1 - high, 1 - low))
+
+
+@pytest.fixture
+def two_environments(make_run: Make) -> list[str]:
+    """Agent `both` on two environments, final success rates .9, 1, 1 and .4, .5, .6; agent `one` on one of them."""
+    for seed in range(3):
+        make_run(f"both/a{seed}", seed, 0.09 + 0.01 * seed)
+        make_run(f"both/b{seed}", seed, 0.04 + 0.01 * seed, env={"id": "Other-v0"})
+        make_run(f"one/{seed}", seed, 0.1)
+    return ["logs/both", "logs/one"]
+
+
+def test_success_over_environments(rlher, two_environments: list[str]) -> None:
+    (row,) = comparison.over_environments(load_groups(two_environments, "logs", [])[0]).to_dict("records")
+    assert (row["agent"], row["environments"], row["runs"]) == ("both", "Some-v0, Other-v0", 6)
+    assert row["iqm"] == pytest.approx(np.mean([0.5, 0.6, 0.9, 1.0])), "of the middle half of six runs"
+    assert row["gap"] == pytest.approx(1 - np.mean([0.9, 1, 1, 0.4, 0.5, 0.6]))
+    assert row["low"] < row["iqm"] < row["high"]
+    low, high = stats.wilson(440, 600)
+    assert row["gap_low"] <= 1 - high < row["gap"] < 1 - low <= row["gap_high"]
+    assert f"{row['gap']:.1%} [" in rlher("compare", *two_environments).out
+
+
+def test_one_environment_or_few_seeds_over_environments(make_run: Make, rlher, two_agents: list[str]) -> None:
+    assert len(comparison.over_environments(load_groups(two_agents, "logs", [])[0])) == 0
+    make_run("good/other", 0, env={"id": "Other-v0"})
+    (row,) = comparison.over_environments(load_groups(two_agents, "logs", [])[0]).to_dict("records")
+    assert np.isnan([row[name] for name in ("low", "high", "gap_low", "gap_high")]).all()
+    assert (row["iqm"], row["gap"]) == (1, 0)
 
 
 def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:

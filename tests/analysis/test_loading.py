@@ -8,7 +8,7 @@ import pytest
 from rlher.analysis import loading
 from rlher.analysis.comparison import final_success_rates
 from rlher.core.errors import MissingFile, UserError
-from tests.analysis.conftest import load_group, notes_about
+from tests.analysis.conftest import load_group, notes_about, write_log
 from tests.conftest import Make
 
 
@@ -114,3 +114,45 @@ def test_damaged_runs_are_skipped_with_one_message_each(rlher, make_run: Make, t
             assert file in note
     assert set(pd.read_csv("a.csv").seeds) == {3}
     assert "sac, future (3 seeds)" in Path("a.html").read_text()
+
+
+def test_the_training_log_has_the_axes_of_the_evaluations(make_run: Make) -> None:
+    folder = make_run("a")
+    write_log(folder)
+    run = loading.read_run(folder)
+    steps, moved = run.points("timesteps", "object_moved")
+    assert steps.tolist() == list(range(50, 1001, 50))
+    assert set(moved) == {0.5}
+    assert run.points("timesteps", "rollout/object_moved")[0].tolist() == steps.tolist()
+    seconds, losses = run.points("wall_seconds", "critic_loss")
+    assert seconds == pytest.approx(steps / 50)
+    assert losses == pytest.approx(100 / steps)
+    assert run.points("updates", "critic_loss")[0] == pytest.approx(2 * steps)
+    assert run.points("timesteps", "success_rate")[1][0] == pytest.approx(0.1), "of the evaluations"
+    assert set(run.points("timesteps", "rollout/success_rate")[1]) == {0.25}, "of training"
+    assert len(run.points("timesteps", "actor_loss")[0]) == 0
+
+
+def test_steps_of_a_resumed_run_count_once(make_run: Make) -> None:
+    folder = make_run("a")
+    rows = [(50, 0.1), (100, 0.2), (100, 0.4), (50, ""), ("", 0.9), ("x", 0.9), (1e300, 0.9)]
+    text = "\n".join(f"{steps},{moved}" for steps, moved in rows)
+    (folder / "progress.csv").write_text(f"time/total_timesteps,rollout/object_moved\n{text}\n")
+    steps, moved = loading.read_run(folder).points("timesteps", "object_moved")
+    assert (steps.tolist(), moved.tolist()) == ([50, 100], [0.1, 0.4])
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "time/total_timesteps\n", "\x00", '"'])
+def test_a_damaged_log_is_ignored(make_run: Make, text: str) -> None:
+    folder = make_run("a")
+    (folder / "progress.csv").write_text(text)
+    assert len(loading.read_run(folder).points("timesteps", "object_moved")[0]) == 0
+
+
+def test_speed_is_that_since_the_previous_evaluation(make_run: Make) -> None:
+    folder = make_run("a", rows=3)
+    table = pd.read_csv(folder / "evaluations.csv")
+    table["wall_seconds"] = [4, 5, 5]
+    table.to_csv(folder / "evaluations.csv", index=False)
+    steps, speed = loading.read_run(folder).points("timesteps", "steps_per_second")
+    assert (steps.tolist(), speed.tolist()) == ([100, 200], [25, 100]), "no time between the last two"

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from rlher.analysis import aggregation, figure, plotting, style
 from rlher.analysis.grouping import group_runs
 from rlher.analysis.loading import read_runs
+from tests.analysis.conftest import write_log
 from tests.conftest import Make
 
 
@@ -48,7 +49,29 @@ def test_the_caption_names_a_band_only_if_there_is_one(make_run: Make, tmp_path:
         make_run(f"run{seed}", seed)
         captions.append(style.caption(curves_of(tmp_path)))
     assert ["Band" in caption for caption in captions] == [False, False, True]
+    assert ["No band" in caption for caption in captions] == [False, True, False]
     assert len(set(captions)) == 3
+    make_run("other", 0, algo={"name": "tqc"})
+    assert "fewer than 3 seeds" in style.caption(curves_of(tmp_path))
+
+
+def test_the_picture_has_the_caption(make_run: Make, three_seeds, tmp_path: Path) -> None:
+    picture, curves = Figure(), curves_of(tmp_path)
+    figure.draw(picture, curves, "timesteps", "success_rate")
+    assert picture.get_supxlabel().replace("\n", " ") == style.caption(curves)
+
+
+@pytest.mark.parametrize("y", ["object_moved", "rollout/object_moved", "critic_loss", "steps_per_second"])
+def test_columns_of_the_training_log(rlher, three_seeds: list[Path], y: str) -> None:
+    for folder in three_seeds[:2]:
+        write_log(folder)
+    done = rlher("plot", "--y", y, "--csv", "a.csv")
+    assert done.code == 0, done.err
+    assert Path(f"logs/{y.rpartition('/')[2]}.png").exists()
+    drawn = pd.read_csv("a.csv")
+    assert set(drawn.seeds) == ({3} if y == "steps_per_second" else {2})
+    expected = {"critic_loss": 100 / drawn.x, "steps_per_second": 50}.get(y, 0.5)
+    assert np.allclose(drawn.iqm, expected)
 
 
 @pytest.mark.parametrize("x", ["steps", "wall", "updates"])

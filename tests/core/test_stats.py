@@ -17,6 +17,11 @@ def test_iqm_is_rliables() -> None:
     assert stats.iqm(*BETTER) == pytest.approx(REFERENCE["points"]["iqm"])
 
 
+def test_optimality_gap_is_rliables() -> None:
+    assert stats.optimality_gap(*BETTER) == pytest.approx(REFERENCE["points"]["gap"])
+    assert stats.optimality_gap(np.array([0.5, 3.0])) == 0.25, "scores above 1 count as 1"
+
+
 def test_probability_of_improvement_is_rliables() -> None:
     assert stats.probability_of_improvement(*PAIRS) == pytest.approx(REFERENCE["points"]["improvement"])
 
@@ -27,7 +32,11 @@ def test_profile_is_rliables() -> None:
 
 @pytest.mark.parametrize(
     ("name", "samples", "statistic"),
-    [("iqm", BETTER, stats.iqm), ("improvement", PAIRS, stats.probability_of_improvement)],
+    [
+        ("iqm", BETTER, stats.iqm),
+        ("gap", BETTER, stats.optimality_gap),
+        ("improvement", PAIRS, stats.probability_of_improvement),
+    ],
 )
 def test_intervals_are_rliables(name: str, samples: list[np.ndarray], statistic) -> None:
     """Another generator draws other resamples, so the ends agree to their Monte-Carlo error, a few thousandths."""

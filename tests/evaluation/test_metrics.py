@@ -32,10 +32,3 @@ def test_a_summary_as_text() -> None:
     assert cells["success"].startswith("50.0% [")
     assert cells["mean return"] == "-4.25"
     assert "crashed" not in metrics.format_summary(metrics.summarize([Episode(0)]))
-
-
-def test_axis_labels() -> None:
-    assert metrics.is_rate("crash_rate")
-    assert not metrics.is_rate("mean_reward")
-    assert metrics.axis_label("wall_seconds") == "wall-clock time, s"
-    assert metrics.axis_label("of my own") == "of my own"

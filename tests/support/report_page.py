@@ -11,6 +11,11 @@ def read(path: str | Path = "logs/report.html") -> str:
 
 
 def chart_data(page: str) -> list[dict[str, Any]]:
+    """Return the data that page.js draws, without the small charts."""
+    return [chart for chart in all_charts(page) if "legend" not in chart]
+
+
+def all_charts(page: str) -> list[dict[str, Any]]:
     """Return the data that page.js draws."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert found

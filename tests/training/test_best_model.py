@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch as th
 
-from rlher.evaluation.metrics import COLUMNS
+from rlher.evaluation.rollout import Episode
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
 STEPS = (100, 200, 300)
@@ -22,19 +22,28 @@ STEPS = (100, 200, 300)
     ],
 )
 def test_ties_go_to_the_higher_return_then_to_the_later_model(
-    monkeypatch: pytest.MonkeyPatch, success: tuple, returns: tuple, best: int
+    monkeypatch: pytest.MonkeyPatch, success: tuple[float, ...], returns: tuple[float, ...], best: int
 ) -> None:
     results = iter(zip(success, returns, strict=True))
-    saved: list[int] = []
+    found: list[int] = []
 
-    def evaluate() -> dict[str, Any]:
+    def start(model: bytes) -> Any:
         rate, total = next(results)
-        return dict.fromkeys(COLUMNS) | {"success_rate": rate, "mean_reward": total}
+        episodes = [Episode(seed, success=seed < 10 * rate, reward=total) for seed in range(10)]
+        return SimpleNamespace(episodes=lambda: episodes)
 
-    callback = EvaluationCallback(evaluate, 100, lambda: saved.append(callback.model.num_timesteps), lambda rows: None)
-    monkeypatch.setattr(callback, "_log", lambda row: None)
+    def on_result(rows: list[dict[str, Any]], model: bytes, is_best: bool) -> None:
+        if is_best:
+            found.append(rows[-1]["timesteps"])
+
+    callback = EvaluationCallback(bytes, start, 100, on_result)
+    monkeypatch.setattr(callback, "_log", lambda *args: None)
+    envs, buffer = SimpleNamespace(total_restarts=0), SimpleNamespace(nbytes=0)
     for steps in STEPS:
-        callback.model = SimpleNamespace(num_timesteps=steps, _n_updates=0, policy=th.nn.Linear(1, 1))  # type: ignore[assignment]
+        model = SimpleNamespace(num_timesteps=steps, _n_updates=0, policy=th.nn.Linear(1, 1), replay_buffer=buffer)
+        callback.model = model  # type: ignore[assignment]
+        model.get_env = lambda: envs  # type: ignore[attr-defined]
         callback.evaluate()
+        callback.record_pending()
     assert callback.best
-    assert callback.best["timesteps"] == saved[-1] == best
+    assert callback.best["timesteps"] == found[-1] == best

@@ -1,4 +1,4 @@
-"""Data of the report's charts: learning curves and performance profiles as plain numbers for page.js."""
+"""Data of the report's charts as numbers for page.js: learning curves, training curves and performance profiles."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,17 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.analysis import comparison, style
-from rlher.analysis.aggregation import GroupCurve, seeds_label
+from rlher.analysis.aggregation import GroupCurve, aggregate, seeds_label
+from rlher.analysis.columns import REPORTED, describe
 from rlher.analysis.grouping import Group
-from rlher.evaluation.metrics import axis_label
 
 Chart = dict[str, Any]
-"""``title``, ``x`` and ``y`` (axis labels), ``percent`` (axes in per cent: ``"y"`` or ``"xy"``) and ``lines``.
+"""``title``, ``x`` and ``y`` (axis labels), ``percent`` (axes in per cent: ``""``, ``"y"`` or ``"xy"``) and ``lines``.
 
-A line has ``label``, ``color``, ``dashes``, ``x``, ``y``, ``low`` and ``high`` (the band; empty without one), and
-``seeds``, [x, y] of each run."""
+A line has ``label``, ``index`` (of its group within the environment), ``color``, ``dashes``, ``x``, ``y``, ``low`` and
+``high`` (the band; empty without one), and ``seeds``, [x, y] of each run. Small charts also have ``legend``: the index
+of the chart whose legend they share."""
 
 X, Y = "timesteps", "success_rate"
+
+MAX_SMALL_POINTS = 150
+"""Maximum number of points of a line in a small chart."""
 
 
 def learning_curves(curves: Sequence[GroupCurve]) -> list[Chart]:
@@ -26,7 +30,21 @@ def learning_curves(curves: Sequence[GroupCurve]) -> list[Chart]:
     for env in dict.fromkeys(curve.group.env for curve in curves):
         members = [curve for curve in curves if curve.group.env == env]
         lines = [_curve_line(curve, index) for index, curve in enumerate(members)]
-        charts.append(_chart(env, (axis_label(X), axis_label(Y)), "y", lines))
+        charts.append(_chart(env, (describe(X).axis, describe(Y).axis), "y", lines))
+    return charts
+
+
+def training_curves(groups: Sequence[Group]) -> list[Chart]:
+    """Return a small chart per environment and column of :data:`REPORTED` in which a run has numbers."""
+    charts = []
+    for legend, env in enumerate(dict.fromkeys(group.env for group in groups)):
+        members = [group for group in groups if group.env == env]
+        for column in REPORTED:
+            curves = [aggregate(group, X, column, MAX_SMALL_POINTS) for group in members]
+            lines = [_curve_line(curve, index) for index, curve in enumerate(curves) if len(curve.x)]
+            if lines:
+                percent, axes = "y" if describe(column).is_rate else "", (describe(X).axis, describe(column).axis)
+                charts.append(_chart(column, axes, percent, lines) | {"legend": legend})
     return charts
 
 
@@ -62,7 +80,7 @@ def _curve_line(curve: GroupCurve, index: int) -> dict[str, Any]:
 
 
 def _line(label: str, index: int, x: NDArray, y: NDArray) -> dict[str, Any]:
-    appearance = {"label": label, "color": style.color(index), "dashes": style.dashes(index)}
+    appearance = {"label": label, "index": index, "color": style.color(index), "dashes": style.dashes(index)}
     return {**appearance, "x": _rounded(x), "y": _rounded(y), "low": [], "high": [], "seeds": []}
 
 

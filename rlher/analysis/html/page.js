@@ -1,8 +1,9 @@
 "use strict";
 // Interactive charts: lines with a band, and thin lines for seeds. Dragging or Ctrl + wheel zooms, a double click
-// resets the zoom, a legend button hides its line, the pointer or the arrow keys show values.
+// resets the zoom, a legend button hides its line, the pointer or the arrow keys show values. Small charts have no
+// legend: their lines are hidden with those of the chart above them.
 (() => {
-  const WIDTH = 720, HEIGHT = 340, LEFT = 56, RIGHT = 14, TOP = 10, BOTTOM = 44; // in units of the viewBox
+  const LARGE = [720, 340], SMALL = [480, 250], LEFT = 56, RIGHT = 14, TOP = 10, BOTTOM = 44; // units of the viewBox
   const MIN_DRAG = 8; // a shorter drag is a click, or along one axis only
 
   function svg(name, attributes, parent, text) {
@@ -45,16 +46,29 @@
     return ys[low] + ((ys[high] - ys[low]) * (x - xs[low])) / (xs[high] - xs[low]);
   }
 
+  // The range of the values of a chart with a margin; all of [0, 1] in per cent.
+  function rangeOfY({ lines, percent }) {
+    if (percent.includes("y")) return [-0.02, 1.02];
+    const ys = lines.flatMap((line) => [...line.y, ...line.low, ...line.high, ...line.seeds.flatMap(([, y]) => y)]);
+    const low = ys.reduce((a, b) => Math.min(a, b)), high = ys.reduce((a, b) => Math.max(a, b));
+    const margin = 0.05 * (high - low || Math.abs(high) || 1);
+    return [low - margin, high + margin];
+  }
+
   class Chart {
-    constructor(figure, data, id) {
+    // `leader`: the chart whose legend a small chart shares.
+    constructor(figure, data, id, leader) {
       this.data = data;
+      [this.width, this.height] = leader ? SMALL : LARGE;
+      this.followers = [];
+      leader?.followers.push(this);
       this.visible = data.lines.map(() => true);
       const lastX = (line) => [line.x, ...line.seeds.map(([x]) => x)].map((x) => x[x.length - 1] ?? 0);
       const xs = data.lines.flatMap(lastX);
-      this.fullView = { x: [0, 1.01 * Math.max(...xs) || 1], y: [-0.02, 1.02] };
+      this.fullView = { x: [0, 1.01 * Math.max(...xs) || 1], y: rangeOfY(data) };
       this.view = this.fullView;
-      this.addLegend(figure);
-      this.addFrame(figure, id);
+      if (!leader) this.addLegend(figure);
+      this.addFrame(figure, id, leader);
       this.addListeners();
       this.draw();
     }
@@ -68,18 +82,23 @@
         svg("path", { d: "M1 5H35", ...this.stroke(line) }, swatch);
         button.append(line.label);
         button.addEventListener("click", () => {
-          this.visible[index] = !this.visible[index];
-          button.setAttribute("aria-pressed", this.visible[index]);
-          this.draw();
+          const visible = !this.visible[index];
+          button.setAttribute("aria-pressed", visible);
+          for (const chart of [this, ...this.followers]) chart.show(line.index, visible);
         });
       });
     }
 
-    addFrame(figure, id) {
+    show(index, visible) {
+      this.visible = this.data.lines.map((line, each) => (line.index === index ? visible : this.visible[each]));
+      this.draw();
+    }
+
+    addFrame(figure, id, leader) {
       const box = html("div", { className: "plot" }, figure);
-      this.svg = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: 0, role: "img" }, box);
+      this.svg = svg("svg", { viewBox: `0 0 ${this.width} ${this.height}`, tabindex: 0, role: "img" }, box);
       svg("title", {}, this.svg, `${this.data.title}: ${this.data.y} over ${this.data.x}`);
-      const inside = { x: LEFT, y: TOP, width: WIDTH - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM };
+      const inside = { x: LEFT, y: TOP, width: this.width - LEFT - RIGHT, height: this.height - TOP - BOTTOM };
       svg("rect", inside, svg("clipPath", { id: `inside-${id}` }, this.svg));
       this.axes = svg("g", { class: "axes" }, this.svg);
       const clipped = svg("g", { "clip-path": `url(#inside-${id})` }, this.svg);
@@ -87,8 +106,9 @@
       this.layers = { band: layer(), seeds: layer(), iqm: layer() }; // bands below all lines
       svg("rect", { ...inside, class: "border" }, this.svg);
       const middle = [LEFT + inside.width / 2, TOP + inside.height / 2];
-      svg("text", { x: middle[0], y: HEIGHT - 6, class: "name" }, this.svg, this.data.x);
-      svg("text", { transform: `translate(13 ${middle[1]}) rotate(-90)`, class: "name" }, this.svg, this.data.y);
+      svg("text", { x: middle[0], y: this.height - 6, class: "name" }, this.svg, this.data.x);
+      const side = { transform: `translate(13 ${middle[1]}) rotate(-90)`, class: "name" };
+      if (!leader) svg("text", side, this.svg, this.data.y); // that of a small chart is in its caption
       this.cursor = svg("path", { class: "cursor" }, this.svg);
       this.selection = svg("rect", { class: "selection" }, this.svg);
       this.tip = html("div", { className: "tip", hidden: true }, box);
@@ -102,12 +122,12 @@
 
     // Data to viewBox coordinates, and back.
     toPx(x) { return LEFT + (x - this.view.x[0]) * this.pxPerUnit("x"); }
-    toPy(y) { return HEIGHT - BOTTOM - (y - this.view.y[0]) * this.pxPerUnit("y"); }
+    toPy(y) { return this.height - BOTTOM - (y - this.view.y[0]) * this.pxPerUnit("y"); }
     fromPx(px) { return this.view.x[0] + (px - LEFT) / this.pxPerUnit("x"); }
-    fromPy(py) { return this.view.y[0] + (HEIGHT - BOTTOM - py) / this.pxPerUnit("y"); }
+    fromPy(py) { return this.view.y[0] + (this.height - BOTTOM - py) / this.pxPerUnit("y"); }
     pxPerUnit(axis) {
       const [low, high] = this.view[axis];
-      return (axis === "x" ? WIDTH - LEFT - RIGHT : HEIGHT - TOP - BOTTOM) / (high - low);
+      return (axis === "x" ? this.width - LEFT - RIGHT : this.height - TOP - BOTTOM) / (high - low);
     }
 
     path(xs, ys) {
@@ -116,7 +136,7 @@
     }
 
     draw() {
-      const [bottom, right, { percent }] = [HEIGHT - BOTTOM, WIDTH - RIGHT, this.data];
+      const [bottom, right, { percent }] = [this.height - BOTTOM, this.width - RIGHT, this.data];
       this.axes.replaceChildren();
       for (const x of ticks(...this.view.x, 8)) {
         svg("path", { d: `M${this.toPx(x)} ${TOP}V${bottom}` }, this.axes);
@@ -164,8 +184,8 @@
     // The position of an event in viewBox coordinates, within the frame.
     position(event) {
       const box = this.svg.getBoundingClientRect();
-      const x = ((event.clientX - box.left) / box.width) * WIDTH, y = ((event.clientY - box.top) / box.height) * HEIGHT;
-      return [Math.min(Math.max(x, LEFT), WIDTH - RIGHT), Math.min(Math.max(y, TOP), HEIGHT - BOTTOM)];
+      const x = ((event.clientX - box.left) / box.width) * this.width, y = ((event.clientY - box.top) / box.height) * this.height;
+      return [Math.min(Math.max(x, LEFT), this.width - RIGHT), Math.min(Math.max(y, TOP), this.height - BOTTOM)];
     }
 
     addListeners() {
@@ -202,8 +222,8 @@
     // Upper left and lower right of a drag; a drag along one axis selects the full range of the other.
     corners([x0, y0], [x1, y1]) {
       const wide = Math.abs(x1 - x0) >= MIN_DRAG, high = Math.abs(y1 - y0) >= MIN_DRAG;
-      if (wide && !high) [y0, y1] = [TOP, HEIGHT - BOTTOM];
-      if (high && !wide) [x0, x1] = [LEFT, WIDTH - RIGHT];
+      if (wide && !high) [y0, y1] = [TOP, this.height - BOTTOM];
+      if (high && !wide) [x0, x1] = [LEFT, this.width - RIGHT];
       return [[Math.min(x0, x1), Math.min(y0, y1)], [Math.max(x0, x1), Math.max(y0, y1)]];
     }
 
@@ -238,26 +258,28 @@
       this.cursorX = hidden ? null : candidates.reduce(nearest);
       if (hidden) return;
       const px = this.toPx(this.cursorX), { percent } = this.data;
-      this.cursor.setAttribute("d", `M${px} ${TOP}V${HEIGHT - BOTTOM}`);
+      this.cursor.setAttribute("d", `M${px} ${TOP}V${this.height - BOTTOM}`);
       this.tip.replaceChildren();
       const exact = percent.includes("x") ? format(this.cursorX, true) : this.cursorX.toLocaleString("en");
       html("b", {}, this.tip, `${this.data.x}: ${exact}`);
       this.data.lines.forEach((line, index) => {
         const [y, low, high] = [line.y, line.low, line.high].map((ys) => interpolate(line.x, ys, this.cursorX));
         if (!this.visible[index] || y === null) return;
-        const short = (value) => `${(100 * value).toFixed(1)}%`;
+        const short = (value) => (percent.includes("y") ? `${(100 * value).toFixed(1)}%` : String(+value.toPrecision(4)));
         const row = html("div", {}, this.tip);
         svg("path", { d: "M0 4H28", ...this.stroke(line) }, svg("svg", { width: 28, height: 8 }, row));
         row.append(` ${line.label}: ${short(y)}${low === null ? "" : ` [${short(low)}, ${short(high)}]`}`);
       });
-      this.tip.style.left = px > WIDTH / 2 ? "auto" : `${(100 * (px + 12)) / WIDTH}%`;
-      this.tip.style.right = px > WIDTH / 2 ? `${(100 * (WIDTH - px + 12)) / WIDTH}%` : "auto";
+      this.tip.style.left = px > this.width / 2 ? "auto" : `${(100 * (px + 12)) / this.width}%`;
+      this.tip.style.right = px > this.width / 2 ? `${(100 * (this.width - px + 12)) / this.width}%` : "auto";
     }
   }
 
   const data = JSON.parse(document.getElementById("data").textContent);
+  const charts = [];
   for (const figure of document.querySelectorAll("figure[data-chart]")) {
-    new Chart(figure, data[figure.dataset.chart], figure.dataset.chart);
+    const number = figure.dataset.chart; // a chart comes before the small ones that share its legend
+    charts[number] = new Chart(figure, data[number], number, charts[data[number].legend]);
   }
 
   for (const button of document.querySelectorAll("button.copy")) {

@@ -33,6 +33,8 @@ def render(
     curves = [aggregate(group, charts.X, charts.Y) for group in groups]
     new_notes += downsampling_notes(curves)
     script, style = _read("page.js"), _read("page.css")
+    learning, profiles = charts.learning_curves(curves), charts.performance_profiles(groups)
+    training = charts.training_curves(groups)
     several_envs = len({group.env for group in groups}) > 1
     page = _template().render(
         title=title,
@@ -46,9 +48,10 @@ def render(
         runs=runs,
         groups=groups,
         names=[group.name if several_envs else group.label for group in groups],
-        charts=charts.learning_curves(curves),
+        charts=learning,
         caption=caption(curves),
-        profiles=charts.performance_profiles(groups),
+        profiles=profiles,
+        training=training,
         few_seeds=few_seeds_notes(groups),
         tables=tables(groups),
         clips=clips,

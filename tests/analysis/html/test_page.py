@@ -10,9 +10,9 @@ import pytest
 
 from rlher.analysis import plotting
 from rlher.analysis.aggregation import aggregate
-from tests.analysis.conftest import HTML_IN_NAME, STUDY, load_group, notes_about
+from tests.analysis.conftest import HTML_IN_NAME, STUDY, load_group, notes_about, write_log
 from tests.conftest import Make
-from tests.support.report_page import chart_data, read, section
+from tests.support.report_page import all_charts, chart_data, read, section
 
 
 def test_the_page_has_the_numbers_of_plot_and_compare(rlher, two_agents: list[str], tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_the_page_has_the_numbers_of_plot_and_compare(rlher, two_agents: list[st
     assert [line["label"] for line in success["lines"]] == ["good (3 seeds)", "bad (3 seeds)"]
     drawn = plotting.to_frame([aggregate(load_group(tmp_path / "logs" / "good"), "timesteps", "success_rate")])
     for name, column in (("x", "x"), ("y", "iqm"), ("low", "low"), ("high", "high")):
-        assert success["lines"][0][name] == pytest.approx(drawn[column].tolist())
+        assert success["lines"][0][name] == pytest.approx(drawn[column].tolist(), rel=1e-5)
     assert [len(x) for x, _ in success["lines"][0]["seeds"]] == [10, 10, 10]
     bad = profile["lines"][1]
     assert bad["x"] == pytest.approx([0, 0.4, 0.4, 0.5, 0.5, 0.6, 0.6, 1, 1])
@@ -71,6 +71,24 @@ def test_one_chart_per_environment(rlher, make_run: Make) -> None:
     rlher("report")
     assert [chart["title"] for chart in chart_data(read())] == ["Some-v0", "Other-v0"]
     assert '<th scope="col">Other-v0, sac, future</th>' in section(read(), "configuration")
+
+
+def test_training_curves_stand_below_the_success_rate(rlher, two_agents: list[str], make_run: Make) -> None:
+    for seed in range(3):
+        write_log(Path(f"logs/bad/{seed}"), object_moved=0.1 * seed)
+    make_run("other", env={"id": "Other-v0"})
+    assert rlher("report", *two_agents, "logs/other").code == 0
+    small = [chart for chart in all_charts(read()) if "legend" in chart]
+    titles = [[chart["title"] for chart in small if chart["legend"] == index] for index in (0, 1)]
+    both = ["mean_reward", "critic_loss", "steps_per_second", "object_moved"]
+    assert titles == [both, ["mean_reward", "steps_per_second"]]
+    assert [[line["index"] for line in chart["lines"]] for chart in small[:4]] == [[0, 1], [1], [0, 1], [1]]
+    returns, loss, speed, moved = small[:4]
+    assert returns["lines"][0]["y"] == pytest.approx(list(range(-9, 1)))
+    assert loss["lines"][0]["y"][:2] == pytest.approx([2, 1])
+    assert set(speed["lines"][0]["y"]) == {50}
+    assert [set(y) for _, y in moved["lines"][0]["seeds"]] == [{0}, {0.1}, {0.2}]
+    assert [chart["percent"] for chart in small[:4]] == ["", "", "", "y"]
 
 
 def test_text_from_files_is_escaped(rlher, make_run: Make) -> None:

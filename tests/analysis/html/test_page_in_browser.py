@@ -14,6 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
+from rlher.core import stats
 from tests.analysis.conftest import HTML_IN_NAME, STUDY, write_clip
 from tests.conftest import Make
 from tests.support.browser import browser_arguments, chromium, console_messages, is_installed, requested_urls
@@ -68,6 +69,7 @@ def test_the_page_renders_without_messages_and_requests(page: Chrome) -> None:
     assert console_messages(page) == []
     assert visible_lines(page) == [True, True]
     assert len(chart(page).find_elements(By.CSS_SELECTOR, ".seeds path")) == 6
+    assert len(page.find_elements(By.CSS_SELECTOR, ".small .plot > svg")) == 2
     assert ticks(page, "x") == ["0", "200", "400", "600", "800", "1k"]
     assert ticks(page, "y") == ["0%", "20%", "40%", "60%", "80%", "100%"]
     width = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -97,6 +99,19 @@ def test_a_button_hides_its_line(page: Chrome) -> None:
     assert visible_lines(page) == [True, True]
 
 
+def test_small_charts_have_an_axis_of_their_own_and_the_legend_above(page: Chrome) -> None:
+    returns, speed = page.find_elements(By.CSS_SELECTOR, ".small .plot > svg")
+    marks, equal = ([tick.text for tick in each.find_elements(By.CSS_SELECTOR, "text.y")] for each in (returns, speed))
+    assert marks == ["-10", "-8", "-6", "-4", "-2", "0"]
+    assert "50" in equal, "all values are 50"
+    page.find_elements(By.CSS_SELECTOR, ".legend button")[1].click()
+    assert [line.is_displayed() for line in returns.find_elements(By.CSS_SELECTOR, ".iqm path")] == [True, False]
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", returns)
+    returns.send_keys(Keys.ARROW_RIGHT)
+    steps, value = returns.find_element(By.XPATH, "..").find_element(By.CSS_SELECTOR, ".tip").text.splitlines()
+    assert value.strip().startswith(f"good (3 seeds): {int(steps[-3:]) / 100 - 10:.4g} [")
+
+
 def test_zoom(page: Chrome) -> None:
     whole = ticks(page, "x"), ticks(page, "y")
     drag(page, 200, 2)
@@ -124,8 +139,9 @@ def test_arrow_keys_show_values(page: Chrome) -> None:
     first, second, third = page.find_element(By.CSS_SELECTOR, ".tip").text.splitlines()[:3]
     assert re.fullmatch(r"environment steps: [56]00", first)
     steps = int(first[-3:])
-    assert second.strip() == f"good (3 seeds): {steps / 10:.1f}% [{steps / 10:.1f}%, {steps / 10:.1f}%]"
-    assert f"(3 seeds): {steps / 20:.1f}% [{steps / 25:.1f}%" in third
+    low, high = stats.wilson(round(60 * steps / 1000), 60)
+    assert second.strip() == f"good (3 seeds): {steps / 10:.1f}% [{low:.1%}, {high:.1%}]"
+    assert f"(3 seeds): {steps / 20:.1f}% [" in third
 
 
 def test_a_command_can_be_copied(page: Chrome) -> None:
