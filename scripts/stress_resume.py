@@ -44,6 +44,8 @@ KINDS = {
     "dqn BitFlipping": "algo=dqn env=BitFlipping-v0 her.goal_selection_strategy=mix her.n_steps=2",
     "dqn BitFlipping, td_error, 4 envs": "algo=dqn env=BitFlipping-v0 her.priority=td_error n_envs=4 vec_env=dummy",
     "qrdqn BitFlipping, sb3": "algo=qrdqn env=BitFlipping-v0 engine=sb3 normalize.enabled=false",
+    "ddpg FetchReach, demonstrations": "algo=ddpg env=FetchReach-v4 demos={demos} demos.bc_weight=1 "
+    "demos.pretrain_steps=150 n_envs=2 vec_env=dummy",
     "sac BitFlipping, linear": "algo=sac env=BitFlipping-v0 env.continuous=true algo.learning_rate_schedule=linear",
 }
 INTERRUPTIONS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGTERM twice", "SIGTERM to all", "pause", "disk full")
@@ -77,6 +79,8 @@ def main() -> int:
     imports.join()
     tally, deadline = Tally(), time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        demos = collect_demonstrations(Path(folder) / "demos")
+        kinds = {name: words.replace("{demos}", demos) for name, words in kinds.items()}
         jobs = [
             pool.submit(
                 run_kinds, Path(folder) / str(job), kinds, random.Random(seed + job), deadline, tally, options.keep
@@ -87,6 +91,14 @@ def main() -> int:
             job.result()
     print_table(tally, seed)
     return 1 if tally.differences or tally.damaged else 0
+
+
+def collect_demonstrations(folder: Path) -> str:
+    """Collect demonstrations of FetchReach and return their folder."""
+    process = start(folder, ["collect", "env=FetchReach-v4", "--episodes", "5", "--output", "reach-v0"])
+    if process.wait():
+        raise RuntimeError(process.last_output())
+    return str(folder / "reach-v0")
 
 
 def run_kinds(

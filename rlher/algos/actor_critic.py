@@ -14,6 +14,9 @@ from rlher.algos.fused_adam import FusedAdam
 Draws = tuple[th.Tensor, ...]
 """The random numbers of one update, and other inputs of its losses that are not part of the batch."""
 
+OFFLINE_WEIGHT = 2.5
+"""TD3+BC's weight of the actor's own loss (its alpha)."""
+
 
 class ActorCritic(FastUpdate):
     """Update the critics towards their targets, then the actor against the new critics, then the target networks.
@@ -25,6 +28,8 @@ class ActorCritic(FastUpdate):
     actor: Any
     critic: Any
     critic_target: Any
+    _offline = False
+    """Whether this update is one of :meth:`train_offline`."""
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
@@ -38,6 +43,10 @@ class ActorCritic(FastUpdate):
 
     def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss and another value that ``update_actor`` needs, both scalars."""
+        raise NotImplementedError
+
+    def actor_value(self, values: th.Tensor) -> th.Tensor:
+        """Return (batch, 1), the value that the actor maximises, from critics' values (critics, batch, outputs)."""
         raise NotImplementedError
 
     def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
@@ -77,11 +86,11 @@ class ActorCritic(FastUpdate):
         self._critic_optimizer.step(self.critics.split_gradients(gradients))
         return {"critic_loss": loss, **self.update_actor(batch, draws, step)}, errors
 
-    def step_actor(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Take one optimizer step of the actor, and return the two values of its loss."""
-        loss, by_product, gradients = self._actor_grad_fn(batch, draws)
+    def step_actor(self, batch: Batch, draws: Draws) -> tuple[Losses, th.Tensor]:
+        """Take one optimizer step of the actor; return its losses by name, and the second value of its loss."""
+        losses, by_product, gradients = self._actor_grad_fn(batch, draws)
         self._actor_optimizer.step(gradients)
-        return loss, by_product
+        return losses, by_product
 
     def update_target_critics(self) -> None:
         """Move the target critics towards the critics."""
@@ -92,10 +101,13 @@ class ActorCritic(FastUpdate):
             loss, errors = self.critic_loss(batch, draws)
         return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critics.stacked)
 
-    def _actor_gradients(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
+    def _actor_gradients(self, batch: Batch, draws: Draws) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
             loss, by_product = self.actor_loss(batch, draws)
-        return loss.detach(), by_product.detach(), th.autograd.grad(loss, self._actor_params)
+            losses = {"actor_loss": loss.detach()}
+            if batch.demonstrations is not None:
+                loss, losses["cloning_loss"] = self._add_cloning_loss(loss, *batch.demonstrations)
+        return losses, by_product.detach(), th.autograd.grad(loss, self._actor_params)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
@@ -117,6 +129,74 @@ class ActorCritic(FastUpdate):
     def q_values_of(self, batch: Batch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
         return self.critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True).float()
+
+    # ------------------------------------------------------------------------------------- demonstrations
+
+    def clone(self, updates: int, batch_size: int) -> float:
+        """Update the actor on demonstrations by the cloning loss alone, and return its mean.
+
+        Goals are those of the demonstrations: with virtual ones fewer cloned agents succeed (docs/guide/demonstrations.md).
+
+        :raises RuntimeError: the replay buffer has no demonstrations.
+        """
+        self._update_learning_rate([self.actor.optimizer])
+        total = th.zeros((), device=self.device)
+        for _ in range(updates):
+            samples = self._sample_demonstrations(batch_size, relabel=False)
+            with self.autocast():
+                distances, _ = self._distances(self._features(samples.observations), samples.actions)
+                loss = distances.mean()
+            # A squashed Gaussian's standard deviation is not cloned, so its gradients are zeros.
+            self._actor_optimizer.step(th.autograd.grad(loss, self._actor_params, materialize_grads=True))
+            total += loss.detach()
+        return float(total) / updates
+
+    def train_offline(self, updates: int, batch_size: int) -> None:
+        """Update actor and critics on demonstrations alone, with a cloning loss that keeps the actor near them.
+
+        :raises RuntimeError: the replay buffer has no demonstrations.
+        """
+        self._offline = True
+        try:
+            self._update_repeatedly(updates, lambda: self._sample_demonstrations(batch_size, relabel=True))
+        finally:
+            del self._offline
+
+    def _sample_demonstrations(self, batch_size: int, relabel: bool) -> Any:
+        buffer: Any = self.replay_buffer
+        return buffer.sample_demonstrations(batch_size, self._vec_normalize_env, relabel)
+
+    @property
+    def clones(self) -> bool:
+        """Whether the actor's loss contains a cloning loss."""
+        return self._offline or super().clones
+
+    def _add_cloning_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the actor's loss with that of cloning demonstrations added, and the latter.
+
+        Online it is weighted by ``options.bc_weight``, and 0 for actions that ``options.q_filter`` excludes (Nair et
+        al. 2018). Offline the actor's loss is divided by the mean absolute value of its actions instead, and multiplied
+        by :data:`OFFLINE_WEIGHT` (TD3+BC, Fujimoto & Gu 2021, arXiv:2106.06860).
+        """
+        distances, own = self._distances(obs, actions)
+        if self._offline:
+            size = self._value_of(obs, own).abs().mean().clamp_min(1e-6)
+            cloning = distances.mean() / actions.shape[1]
+            return OFFLINE_WEIGHT / size * loss + cloning, cloning.detach()
+        if self.options.q_filter:
+            distances = distances * (self._value_of(obs, actions) > self._value_of(obs, own))
+        cloning = distances.mean()
+        return loss + self.options.bc_weight * cloning, cloning.detach()
+
+    def _distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return (n, 1) squared distances of the actor's deterministic actions from others, and the former."""
+        own = self.act(obs, deterministic=True).float()
+        return ((own - actions) ** 2).sum(dim=1, keepdim=True), own
+
+    @th.no_grad()
+    def _value_of(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
+        """Return (n, 1) values of actions, without gradients."""
+        return self.actor_value(self.critics(th.cat((obs, actions), dim=1)).float())
 
     # -------------------------------------------------------------------------------------- exploration
 

@@ -18,6 +18,7 @@ from rlher.algos.layer_norm import with_layer_norm
 from rlher.algos.options import Options
 from rlher.algos.target_bounds import Bounds, clamp_outputs, resolve_target_bounds
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
+from rlher.config.demonstrations import DemosConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig
@@ -75,6 +76,7 @@ def build_model(
     seed: int,
     device: str,
     engine: EngineConfig | None = None,
+    demos: DemosConfig | None = None,
 ) -> OffPolicyAlgorithm:
     """Build the model of a training run.
 
@@ -82,20 +84,21 @@ def build_model(
     :param env: with the properties that the config leaves open filled in by probing.
     :param venv: vectorised goal environments.
     :param engine: update step, with ``compile`` resolved to on or off; None: the defaults.
+    :param demos: how demonstrations are learnt from, which the replay buffer does not hold yet; None: the defaults.
     :raises UserError: the constructor refuses a value, or a value needs our update step and ``engine`` is another.
     """
-    engine = engine or EngineConfig()
+    engine, demos = engine or EngineConfig(), demos or DemosConfig()
     algorithm = ALGORITHMS[algo.name]
     model_class = algorithm.load(engine.name)
     bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
-        replay_buffer_kwargs=_buffer_arguments(algo, her, env, seed),
+        replay_buffer_kwargs=_buffer_arguments(algo, her, env, demos, seed),
     )
     if issubclass(model_class, FastUpdate):
-        arguments["options"] = _options(algo, engine, bounds)
+        arguments["options"] = _options(algo, engine, demos, bounds)
         return _construct(model_class, algo, venv, seed, device, **arguments)
-    _validate_sb3_engine(algo, her, engine)
+    _validate_sb3_engine(algo, her, engine, demos)
     model = _construct(model_class, algo, venv, seed, device, **arguments)
     if bounds is not None and algorithm.target_network is not None:
         clamp_outputs(getattr(model, algorithm.target_network), bounds)
@@ -107,7 +110,9 @@ def build_inference_model(algo: OffPolicyConfig, venv: VecEnv, device: str) -> O
     return _construct(ALGORITHMS[algo.name].load(), algo, venv, seed=0, device=device, buffer_size=1)
 
 
-def _buffer_arguments(algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, seed: int) -> dict[str, Any]:
+def _buffer_arguments(
+    algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, demos: DemosConfig, seed: int
+) -> dict[str, Any]:
     return dict(
         n_sampled_goal=her.n_sampled_goal,
         goal_selection_strategy=her.goal_selection_strategy,
@@ -122,20 +127,30 @@ def _buffer_arguments(algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, see
         ends_on_success=env.ends_on_success,
         success_reward=env.training_success_reward,
         seed=seed,
+        demonstration_fraction=demos.fraction,
         goal_slot_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )
 
 
-def _options(algo: OffPolicyConfig, engine: EngineConfig, bounds: Bounds | None) -> Options:
+def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bounds: Bounds | None) -> Options:
     from_algo = {name: getattr(algo, name) for name in OPTION_KEYS if hasattr(algo, name)}
-    return Options(target_bounds=bounds, compile=engine.compile == "on", precision=engine.precision, **from_algo)
+    return Options(
+        target_bounds=bounds,
+        bc_weight=demos.bc_weight,
+        q_filter=demos.q_filter,
+        compile=engine.compile == "on",
+        precision=engine.precision,
+        **from_algo,
+    )
 
 
-def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig) -> None:
+def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig, demos: DemosConfig) -> None:
     """Raise UserError if a value needs our update step."""
     values = {f"algo.{name}": getattr(algo, name) for name in OPTION_KEYS if getattr(algo, name, None)}
     if her.priority == "td_error":
         values["her.priority"] = her.priority
+    if demos.bc_weight:
+        values["demos.bc_weight"] = demos.bc_weight
     if engine.precision != "float32":
         values["engine.precision"] = engine.precision
     for name, value in values.items():

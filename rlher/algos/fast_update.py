@@ -28,6 +28,7 @@ class Batch(NamedTuple):
     :param rewards: (batch, 1), of one step or several.
     :param discounts: (batch, 1) of the value of ``next_obs``; 0 where the episode ended.
     :param weights: (batch, 1) importance weights; None: all equal.
+    :param demonstrations: observations and actions of the demonstrations in it; None: nothing is cloned.
     """
 
     obs: th.Tensor
@@ -36,6 +37,7 @@ class Batch(NamedTuple):
     rewards: th.Tensor
     discounts: th.Tensor
     weights: th.Tensor | None
+    demonstrations: tuple[th.Tensor, th.Tensor] | None = None
 
     def mean(self, losses: th.Tensor) -> th.Tensor:
         """Return the mean of losses (…, batch, any), each transition weighted by its importance."""
@@ -110,10 +112,17 @@ class FastUpdate(OffPolicyAlgorithm):
         if not self._fast:
             super().train(gradient_steps, batch_size)
             return
+        self._update_repeatedly(gradient_steps, lambda: self._sample(batch_size))
+
+    def _sample(self, batch_size: int) -> Any:
+        return self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)  # type: ignore[union-attr]
+
+    def _update_repeatedly(self, gradient_steps: int, sample: Callable[[], Any]) -> None:
+        """Update on batches that a function draws, and log the mean of each loss."""
         self._update_learning_rate(self.optimizers())
         history: dict[str, list[th.Tensor]] = defaultdict(list)
         for step in range(gradient_steps):
-            samples: Any = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)  # type: ignore[union-attr]
+            samples = sample()
             self._n_updates += 1
             losses, errors = self.update(self._batch(samples), step)
             for name, loss in losses.items():
@@ -126,14 +135,21 @@ class FastUpdate(OffPolicyAlgorithm):
 
     def _batch(self, samples: Any) -> Batch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
+        obs, places = self._features(samples.observations), getattr(samples, "demonstrations", None)
         return Batch(
-            self._features(samples.observations),
+            obs,
             samples.actions,
             self._features(samples.next_observations),
             samples.rewards,
             (1 - samples.dones) * discounts,
             getattr(samples, "weights", None),
+            None if places is None or not self.clones else (obs[places], samples.actions[places]),
         )
+
+    @property
+    def clones(self) -> bool:
+        """Whether the actor's loss contains a cloning loss."""
+        return self.options.bc_weight > 0
 
     def clamp_target(self, values: th.Tensor) -> th.Tensor:
         """Return values of the target network, clamped to ``options.target_bounds``."""

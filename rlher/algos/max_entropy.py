@@ -44,8 +44,8 @@ class MaximumEntropy(ActorCritic):
 
     def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
         """Update the actor, the entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        loss, log_prob = self.step_actor(batch, draws)
-        losses = {"actor_loss": loss, "ent_coef": draws[2]}
+        losses, log_prob = self.step_actor(batch, draws)
+        losses["ent_coef"] = draws[2]
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
             # The loss is -log_ent_coef * (log_prob + target_entropy); its gradient needs no autograd.
             gradient = -(log_prob + self.target_entropy)
@@ -61,10 +61,6 @@ class MaximumEntropy(ActorCritic):
         actions, log_prob = self.action_and_log_prob(batch.obs, noise)
         value = self.actor_value(self.q_values_of(batch, actions))
         return (ent_coef * log_prob - value).mean(), log_prob.mean()
-
-    def actor_value(self, values: th.Tensor) -> th.Tensor:
-        """Return (batch, 1), the value that the actor maximises, from critics' values (critics, batch, outputs)."""
-        raise NotImplementedError
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""

@@ -18,6 +18,9 @@ class Options:
     :param random_action: probability of a uniform exploration action, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param action_l2: weight of the mean squared action in the actor's loss (same source); actions span [-1, 1].
+    :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
+        those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
+    :param q_filter: clone only actions that the critics prefer to the actor's own (same source).
     :param compile: run the losses through ``torch.compile``.
     :param precision: ``bf16`` computes the losses under autocast, weights stay float32.
     :raises ValueError: a value is out of its range.
@@ -27,6 +30,8 @@ class Options:
     target_critics: int | None = None
     random_action: float = 0.0
     action_l2: float = 0.0
+    bc_weight: float = 0.0
+    q_filter: bool = True
     compile: bool = False
     precision: str = "float32"
 
@@ -35,6 +40,8 @@ class Options:
             raise ValueError(f"random_action={self.random_action} must lie between 0 and 1.")
         if self.action_l2 < 0:
             raise ValueError(f"action_l2={self.action_l2} must be at least 0.")
+        if self.bc_weight < 0:
+            raise ValueError(f"bc_weight={self.bc_weight} must be at least 0.")
         if self.target_critics is not None and self.target_critics < 1:
             raise ValueError(f"target_critics={self.target_critics} must be at least 1.")
         if self.precision not in PRECISIONS:

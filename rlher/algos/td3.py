@@ -48,14 +48,24 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         action_penalty = self.options.action_l2 * (actions**2).mean()
         return action_penalty - self.q_values_of(batch, actions, critics).mean(), action_penalty
 
+    def actor_value(self, values: th.Tensor) -> th.Tensor:
+        """Return the first critic's value; with ``target_critics`` the mean of all critics (REDQ)."""
+        return values[0] if self.options.target_critics is None else values.mean(dim=0)
+
     def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
         """Update the actor and all target networks every ``policy_delay`` updates."""
         if self._n_updates % self.policy_delay:
             return {}
-        loss, _ = self.step_actor(batch, draws)
+        losses, _ = self.step_actor(batch, draws)
         self.update_target_critics()
         polyak_update(self._actor_params, self._actor_target_params, self.tau)
-        return {"actor_loss": loss}
+        return losses
+
+    def clone(self, updates: int, batch_size: int) -> float:
+        """Clone demonstrations, and give the target actor the same weights."""
+        loss = super().clone(updates, batch_size)
+        polyak_update(self._actor_params, self._actor_target_params, 1.0)
+        return loss
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""

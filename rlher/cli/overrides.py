@@ -23,6 +23,8 @@ ALIASES = {"space=": "search_space=", "--space": "--search-space", "--stochastic
 CLASSES = ("env.wrappers", "callbacks")
 NAMED_CLASS = re.compile(r"(\{\s*[\w.]+):(\w+\s*:)")
 """The beginning of ``{module:Class: ...}``; Hydra's grammar needs its first colon escaped."""
+SPECIAL = re.compile(r"[,(\[{$']")
+"""Characters of values that Hydra interprets, such as the commas of a sweep."""
 OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)")
 
 
@@ -117,10 +119,12 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
         return [select_recipe(value, config_dirs)]
     if key in GROUPS and value in ("", "null"):
         raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
-    if key == "env" and value and not re.search(r"[,(\[{$']", value) and not has_option("env", value, config_dirs):
+    if key == "env" and value and not re.search(SPECIAL, value) and not has_option("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
     if key in CLASSES:
         return [NAMED_CLASS.sub(r"\1\\:\2", word)]
+    if key == "demos":  # a section cannot have a value of its own
+        return [f"demos.path={value if re.search(SPECIAL, value) else quote(value)}"]
     if OPEN_MAPPINGS.match(key):
         return [f"++{word}"]  # Hydra's plain form only changes keys that exist
     if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and key in integer_keys() and float(value).is_integer():

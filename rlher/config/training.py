@@ -5,6 +5,7 @@ from dataclasses import Field, dataclass
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
+from rlher.config.demonstrations import DemosConfig
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.key import Purpose, dotted_keys, experiment_key, experiment_keys, machine_key, output_key, section
@@ -78,11 +79,16 @@ class TrainConfig:
     algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm")
     env: EnvConfig = section(EnvConfig, "environment")
     her: HerConfig = section(HerConfig, "hindsight")
+    demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update step")
     seed: int = experiment_key(0, "seed of all random numbers", low=0, ignored_by=["grouping", "recipe"])
     total_timesteps: int = experiment_key(
-        100_000, "environment steps, summed over all environments", low=1, ignored_by=["grouping", "resume"]
+        100_000,
+        "environment steps, summed over all environments; 0: learn from demonstrations alone",
+        low=0,
+        ignored_by=["grouping", "resume"],
     )
+    offline_updates: int = experiment_key(0, "updates on demonstrations alone, before the first step", low=0)
     n_envs: int = experiment_key(1, "number of environments", low=1)
     vec_env: str = machine_key(
         "auto",

@@ -45,14 +45,15 @@ class GoalNormalize(VecNormalize):
         assert isinstance(obs, dict)
         self.old_obs, self.old_reward = obs, rewards
         if self.training:
-            self._update(obs)
+            self.update(obs)
         for index in np.flatnonzero(dones):
             raw = infos[index]["terminal_observation"]
             infos[index]["raw_terminal_observation"] = raw
             infos[index]["terminal_observation"] = self.normalize_obs(raw)
         return self.normalize_obs(obs), rewards, dones, infos
 
-    def _update(self, obs: dict[str, np.ndarray]) -> None:
+    def update(self, obs: dict[str, np.ndarray]) -> None:
+        """Update the statistics with (n, …) observations by key, not normalised."""
         for name in self.obs_rms:
             self.obs_rms[name].update(obs[name])
 

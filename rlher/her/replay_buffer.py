@@ -290,15 +290,18 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             return *self.priority.draw(count, self.rng), virtual
         return self.static_episodes.draw(count, self.n_sampled_goal, lambda n: self.priority.draw(n, self.rng))
 
-    def sample_demonstrations(self, batch_size: int, env: VecNormalize | None = None) -> HerReplayBufferSamples:
-        """Draw transitions of the demonstrations alone; parameters and result are those of :meth:`sample`.
+    def sample_demonstrations(
+        self, batch_size: int, env: VecNormalize | None = None, relabel: bool = True
+    ) -> HerReplayBufferSamples:
+        """Draw transitions of the demonstrations alone; other parameters and the result are as in :meth:`sample`.
 
+        :param relabel: give the usual share of them virtual goals.
         :raises RuntimeError: there are no demonstrations.
         """
         if not self.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         rows = self.storage.draw_fixed(batch_size, self.rng)
-        n_real = batch_size - int(self.her_ratio * batch_size)
+        n_real = batch_size - int(self.her_ratio * batch_size) if relabel else batch_size
         sample = self._relabelled(rows, n_real, env)._replace(demonstrations=slice(0, batch_size))
         return sample if self.device == CPU else to_device(sample, th.device(self.device))
 

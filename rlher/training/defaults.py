@@ -53,8 +53,10 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
 def _shorten(config: TrainConfig) -> TrainConfig:
     return replace(
         config,
-        total_timesteps=DRY_RUN_STEPS,
+        total_timesteps=min(config.total_timesteps, DRY_RUN_STEPS),
         algo=replace(config.algo, learning_starts=DRY_RUN_STEPS // 4, batch_size=min(config.algo.batch_size, 32)),
+        demos=replace(config.demos, pretrain_steps=min(config.demos.pretrain_steps, DRY_RUN_STEPS)),
+        offline_updates=min(config.offline_updates, DRY_RUN_STEPS),
         eval=replace(config.eval, freq=DRY_RUN_STEPS // 2, episodes=2, final_episodes=5),
     )
 
@@ -63,6 +65,8 @@ def _learning_starts(config: TrainConfig) -> tuple[int, str]:
     """Return at least one episode per environment, because relabelling needs the goals of a finished episode."""
     episode = config.env.max_episode_steps or 0
     steps = max(config.algo.learning_starts or 0, episode * config.n_envs)
+    if config.total_timesteps == 0:
+        return 0, ""
     if steps >= config.total_timesteps:
         steps = config.total_timesteps // 2
         return steps, f"learning_starts {steps}: half of total_timesteps, to leave steps for learning"
@@ -84,7 +88,8 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
     if config.engine.name == "sb3":
         return "off", "update step of Stable-Baselines3"
     rounds = (config.total_timesteps - learning_starts) // (config.algo.train_freq * config.n_envs)
-    compiled, note = choose_compilation(config.engine.compile, rounds * gradient_steps)
+    updates = max(rounds, 0) * gradient_steps + config.offline_updates
+    compiled, note = choose_compilation(config.engine.compile, updates)
     return "on" if compiled else "off", note
 
 

@@ -34,8 +34,9 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
         refuse_links_outside(run.folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
         done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
-        _require_steps_left(run, config, done, damaged)
-        with prepare(replace(config, init_from=None if checkpoint else config.init_from)) as setup:
+        _require_steps_left(run, config, checkpoint, damaged)
+        first = replace(config, init_from=None if checkpoint else config.init_from)
+        with prepare(first, from_checkpoint=checkpoint is not None) as setup:
             run = Run(
                 run.folder,
                 replace(
@@ -73,12 +74,13 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     return None, damaged
 
 
-def _require_steps_left(run: Run, config: TrainConfig, done: int, damaged: list[str]) -> None:
+def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
     """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
 
     :param config: the new one; ``run.config`` is the one before.
-    :param done: steps of the checkpoint, 0 without one.
+    :param checkpoint: from which it is resumed, if there is one.
     """
+    done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
     before, total = run.config.total_timesteps, config.total_timesteps
     finished = RunResult.from_json(read_json(run.folder / "result.json")).status is Status.FINISHED
     if finished and total <= before:
@@ -88,7 +90,7 @@ def _require_steps_left(run: Run, config: TrainConfig, done: int, damaged: list[
         raise UserError(
             f"total_timesteps={total} is too small: {run.folder} is at {done:,} steps already; use a larger one."
         )
-    if finished and not done:
+    if finished and checkpoint is None:
         reason, advice = " ".join(damaged) or "checkpoint.every is null", f"start a new run with init_from={run.folder}"
         raise UserError(f"{run.folder} is finished and has no checkpoint ({reason}); {advice}.")
 

@@ -18,6 +18,7 @@ from rlher.runs.run_folder import Run
 from rlher.training.artifacts import ArtifactWriter
 from rlher.training.best_model import BestModel
 from rlher.training.callbacks.checkpoint import CheckpointCallback
+from rlher.training.callbacks.demonstrations import DemonstrationCallback
 from rlher.training.callbacks.diagnostics import DiagnosticsCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
 from rlher.training.callbacks.progress import ProgressCallback
@@ -85,9 +86,13 @@ class Trainer:
             self.evaluations,
             self.best_model,
             self.stop,
-            at_start=self.config.init_from is not None,
+            at_start=self.config.init_from is not None or self._learns_before_first_step,
         )
         self._started, self._on_evaluation, self._final = started, on_evaluation, final
+
+    @property
+    def _learns_before_first_step(self) -> bool:
+        return bool(self.config.demos.pretrain_steps or self.config.offline_updates)
 
     def train(self, checkpoint: Path | None = None) -> RunResult:
         """Train to the end of the run, from its beginning or from a checkpoint, and return the result.
@@ -122,10 +127,13 @@ class Trainer:
     def _learn(self, reset_num_timesteps: bool) -> None:
         with ProgressCallback(self.config.total_timesteps, self.evaluations, self.config.progress) as progress:
             self.workers.start_early()
+            callbacks = [self.checkpoints, self.evaluations, DiagnosticsCallback(), *self.callbacks, progress]
+            if reset_num_timesteps and self._learns_before_first_step:
+                callbacks.append(DemonstrationCallback(self.config, self.evaluations, progress, self.stop))
             try:
                 self.model.learn(
                     self.config.total_timesteps - self.model.num_timesteps,
-                    callback=[self.checkpoints, self.evaluations, DiagnosticsCallback(), *self.callbacks, progress],
+                    callback=callbacks,
                     reset_num_timesteps=reset_num_timesteps,
                 )
             except Exception:

@@ -23,6 +23,7 @@ from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import make_goal_envs
 from rlher.runs import lookup, model_file
 from rlher.training.defaults import resolve_defaults
+from rlher.training.demonstrations import add_demonstrations, validate_cloning, validate_demonstrations
 from rlher.training.loggers.service_writer import require_installed
 from rlher.training.memory_check import require_memory
 from rlher.training.summary import model_notes
@@ -51,9 +52,10 @@ class TrainingSetup:
 
 
 @contextmanager
-def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
+def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
+    :param from_checkpoint: a checkpoint follows, which holds the demonstrations, so that their dataset is not needed.
     :raises UserError: the config cannot be trained.
     """
     _validate(config)
@@ -69,10 +71,15 @@ def prepare(config: TrainConfig) -> Iterator[TrainingSetup]:
         memory_note = require_memory(config, envs)
         normalizer = GoalNormalize(envs, clip=config.normalize.clip) if config.normalize.enabled else None
         wrapped = normalizer or envs
-        model = build_model(config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine)
+        model = build_model(
+            config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine, config.demos
+        )
+        validate_cloning(config, model)
         if config.init_from:
             model_file.load_all(_starting_model(config.init_from, config.logs), model, normalizer)
         notes = [*env_notes, *notes, *model_notes(config, str(model.device)), memory_note]
+        if config.demos.path is not None and not from_checkpoint:
+            notes.append(add_demonstrations(config, model, normalizer, envs.observation_space))  # type: ignore[arg-type]
         yield TrainingSetup(config, model, envs, normalizer, notes, callbacks)
     finally:
         envs.close()
@@ -91,6 +98,7 @@ def _validate(config: TrainConfig) -> None:
     if config.record:
         configure_offscreen()
     require_installed(config.logger)
+    validate_demonstrations(config)
 
 
 def _starting_model(init_from: str, logs: str) -> Path:

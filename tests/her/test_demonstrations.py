@@ -128,6 +128,8 @@ def test_demonstrations_can_be_drawn_before_the_first_step(strategy) -> None:
     buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, goal_selection_strategy=strategy)
     batch = buffer.sample_demonstrations(60)
     assert is_demonstration(batch).all()
+    assert (batch.observations["desired_goal"] > 0).any()
+    assert (buffer.sample_demonstrations(60, relabel=False).observations["desired_goal"] < 0).all()
     assert batch.demonstrations == slice(0, 60)
     with pytest.raises(RuntimeError, match="empty"):
         buffer.sample(8)

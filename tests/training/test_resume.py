@@ -26,8 +26,10 @@ from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
+from tests.support.bit_demonstrations import write_bit_demonstrations
 
 RUN = (*TINY, "env=BitFlipping-v0", "env.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
+DEMOS = "demos/bits-v0"
 CASES = {
     "dqn": ("algo=dqn",),
     "dqn, td_error, wrapped": ("algo=dqn", "her.priority=td_error", "algo.buffer_size=70"),
@@ -40,11 +42,21 @@ CASES = {
     "sac, its own update": ("algo=sac", "engine=sb3", "her=mix"),
     "sac, gSDE": ("algo=sac", "algo.kwargs.use_sde=true", "engine=sb3"),
     "dqn, no hindsight": ("algo=dqn", "her.n_sampled_goal=0"),
+    "ddpg, demonstrations": ("algo=ddpg", "n_envs=2", "vec_env=dummy", f"demos={DEMOS}", "demos.bc_weight=1"),
+    "dqn, demonstrations, wrapped": (
+        "algo=dqn",
+        f"demos={DEMOS}",
+        "her.priority=td_error",
+        "algo.buffer_size=70",
+        "her.goal_selection_strategy=random",
+    ),
 }
 DISCRETE = ("dqn", "qrdqn")
 
 
 def words(case: str) -> tuple[str, ...]:
+    if "demonstrations" in case and not Path(DEMOS).exists():
+        write_bit_demonstrations(Path(DEMOS), continuous=case.split(",")[0] not in DISCRETE)
     continuous = () if case.split(",")[0] in DISCRETE else ("env.continuous=true",)
     return (*RUN, *CASES[case], *continuous)
 
@@ -87,6 +99,7 @@ def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"{steps}/{folder}", copy_function=os.link))
     done = rlher("train", *words(case))
     assert done.code == 0, done.err
+    shutil.rmtree(DEMOS, ignore_errors=True)  # a checkpoint holds them
     for steps, checkpoint in checkpoints.items():
         again = rlher("train", "--resume", f"{steps}/{folder}")
         assert again.code == 0, again.err

@@ -35,16 +35,16 @@ class ProgressCallback(BaseCallback):
         self._total, self._evaluations = total, evaluations
         self._has_bar = bar and sys.stderr.isatty()
         self._bar = Progress(
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(bar_width=None),
             TaskProgressColumn(),
-            TextColumn("{task.fields[speed]:.0f} steps/s"),
+            TextColumn("{task.fields[speed]:.0f}/s"),
             TimeRemainingColumn(),
             TextColumn("training {task.fields[training]}  eval {task.fields[evaluated]}"),
             console=Console(stderr=True),
             disable=not self._has_bar,
         )
-        self._task = self._bar.add_task("", total=total, speed=0.0, training="–", evaluated="–")
+        self._task = self._bar.add_task("", total=total, unit="steps", speed=0.0, training="–", evaluated="–")
         self._shown_evaluations = 0
         self._first_step = self._bar_step = 0
         self._started = self._bar_time = self._line_time = time.monotonic()
@@ -68,6 +68,21 @@ class ProgressCallback(BaseCallback):
             self._print_speed(now)
         self._show_new_evaluation()
         return True
+
+    def show_updates(self, name: str, done: int, total: int) -> None:
+        """Show how many updates are done before the first step.
+
+        :param name: of the updates, such as "cloning updates".
+        """
+        now = time.monotonic()
+        if self._has_bar:
+            speed = done / (now - self._started)
+            self._bar.update(self._task, completed=done, total=total, unit=name, speed=speed)
+        elif done == total or now - self._line_time > LINE_INTERVAL:
+            print(f"{done:>9,} of {total:,} {name}", file=sys.stderr, flush=True)
+            self._line_time = now
+        if done == total:
+            self._bar.update(self._task, completed=0, total=self._total, unit="steps")
 
     def _on_training_end(self) -> None:
         self._show_new_evaluation()

@@ -1,0 +1,97 @@
+"""Demonstrations of a training run: read, checked against its config, and given to its model."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gymnasium import spaces
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+from rlher.algos.actor_critic import ActorCritic
+from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError
+from rlher.demonstrations.reading import Dataset, read_dataset
+from rlher.envs.normalize import GoalNormalize
+from rlher.envs.relay import task_space, widen_goals
+from rlher.her.trajectory import Trajectory
+
+
+def validate_demonstrations(config: TrainConfig) -> None:
+    """Raise UserError for keys that need demonstrations without any, and for a run without anything to learn from."""
+    path = config.demos.path
+    for name, value in _learning(config).items():
+        if value and path is None:
+            raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
+    if not (config.total_timesteps or config.demos.pretrain_steps or config.offline_updates):
+        raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_steps or offline_updates.")
+    if path is not None and config.her.copy_info_dict:
+        raise UserError("her.copy_info_dict=true needs infos, which demonstrations lack; leave it or demos out.")
+
+
+def validate_cloning(config: TrainConfig, model: OffPolicyAlgorithm) -> None:
+    """Raise UserError if a model cannot clone, but its config asks for it."""
+    for name, value in _learning(config).items():
+        if value and not (isinstance(model, ActorCritic) and model._fast):
+            raise UserError(
+                f"{name}={value} needs rlher's own update step of sac, td3, ddpg or tqc, which this configuration of "
+                f"algo={config.algo.name} does not use; leave it out. demos alone works with every algorithm."
+            )
+
+
+def _learning(config: TrainConfig) -> dict[str, float]:
+    """Return the keys by which an actor learns from demonstrations, other than as a share of its batches."""
+    return {
+        "demos.bc_weight": config.demos.bc_weight,
+        "demos.pretrain_steps": config.demos.pretrain_steps,
+        "offline_updates": config.offline_updates,
+    }
+
+
+def add_demonstrations(
+    config: TrainConfig, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, observation_space: spaces.Dict
+) -> str:
+    """Read a run's dataset into its replay buffer and its normaliser, and return a line about it.
+
+    :param observation_space: of the training environments.
+    :raises UserError: the dataset is missing, damaged, or of another environment.
+    """
+    assert config.demos.path is not None
+    relay = config.env.relay
+    space = task_space(observation_space, relay) if relay.enabled else observation_space
+    dataset = read_dataset(config.demos.path, space, model.action_space)
+    _require_same_env(dataset, config)
+    trajectories = [_as_in_training(each, config.env) for each in dataset.trajectories]
+    buffer: Any = model.replay_buffer
+    try:
+        buffer.set_demonstrations(trajectories)
+    except ValueError as error:
+        raise UserError(f"demos={config.demos.path} cannot be used: {error}") from error
+    if normalizer is not None:
+        _normalize_with(normalizer, trajectories)
+    episodes, share = len(trajectories), config.demos.fraction
+    return f"{episodes:,} demonstrations of {dataset.n_steps:,} steps, {share:.1%} of each batch: {config.demos.path}"
+
+
+def _require_same_env(dataset: Dataset, config: TrainConfig) -> None:
+    found, wanted = dataset.env_id, config.env.id.rpartition(":")[2]
+    if found is not None and found.rpartition(":")[2] != wanted:
+        raise UserError(f"demos={config.demos.path} was collected in {found}, not in {wanted}; use one of {wanted}.")
+    if dataset.action_repeat != config.env.action_repeat:
+        raise UserError(
+            f"demos={config.demos.path} was collected with env.action_repeat={dataset.action_repeat}, but the run has "
+            f"{config.env.action_repeat}; use the same value for both."
+        )
+
+
+def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
+    """Return an episode with the rewards and goals that the training environment would have shown."""
+    observations = trajectory.observations
+    if env.relay.enabled:
+        observations = widen_goals(dict(observations), env.relay)
+    return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
+
+
+def _normalize_with(normalizer: GoalNormalize, trajectories: Sequence[Trajectory]) -> None:
+    for trajectory in trajectories:
+        normalizer.update(dict(trajectory.observations))

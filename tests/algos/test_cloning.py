@@ -1,0 +1,173 @@
+"""Learning from demonstrations: the cloning loss with its Q filter, cloning alone, and offline updates."""
+
+import numpy as np
+import pytest
+import torch as th
+
+from rlher.algos import ALGORITHMS, compilation
+from rlher.algos.actor_critic import OFFLINE_WEIGHT, ActorCritic
+from rlher.algos.options import Options
+from rlher.her import Trajectory
+from tests.support.models import ours, train, weights
+
+NAMES = [name for name, each in ALGORITHMS.items() if issubclass(each.load(), ActorCritic)]
+
+
+def demonstrations(count: int = 6) -> list[Trajectory]:
+    """Return episodes that change the bits from left to right, all with the same action."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(count):
+        goal, bits = rng.integers(0, 2, (2, 5))
+        steps = [bits.copy()]
+        actions = []
+        for bit in range(5):
+            actions.append(np.array([0.8, -0.4, -0.4, -0.4, 0.0]))
+            bits[bit] = goal[bit]
+            steps.append(bits.copy())
+        achieved = np.array(steps)
+        observations = {"observation": achieved, "achieved_goal": achieved, "desired_goal": np.array([goal] * 6)}
+        found.append(Trajectory(observations, np.array(actions), -np.ones(5)))
+    return found
+
+
+def cloning_model(name: str, **options):
+    return ours(name, options=Options(**options), buffer={"demonstrations": demonstrations()})
+
+
+def batch_of(model, size: int = 64):
+    return model._batch(model.replay_buffer.sample(size))
+
+
+def actor_loss(model, batch) -> tuple[float, float]:
+    """Return the actor's loss and its cloning loss."""
+    th.manual_seed(0)
+    losses, _, _ = model._actor_gradients(batch, model.draw(batch))
+    return float(losses["actor_loss"]), float(losses.get("cloning_loss", 0.0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name) -> None:
+    model = cloning_model(name, bc_weight=3.0)
+    samples = model.replay_buffer.sample(64)
+    batch = model._batch(samples)
+    obs, actions = batch.demonstrations
+    assert len(obs) == 8
+    assert (actions.max(dim=1).values == 0.8).all()
+    own = model.act(obs, deterministic=True).detach()
+    with th.no_grad():
+        values = [
+            model.actor_value(th.stack([net(th.cat([obs, each], 1)) for net in model.critic.q_networks]))[:, 0]
+            for each in (actions, own)
+        ]
+    kept = values[0] > values[1]
+    distances = ((own - actions) ** 2).sum(dim=1)
+    assert actor_loss(model, batch)[1] == pytest.approx(float((distances * kept).mean()), rel=1e-4)
+    free = cloning_model(name, bc_weight=3.0, q_filter=False)
+    free.policy.load_state_dict(model.policy.state_dict())
+    assert actor_loss(free, batch)[1] == pytest.approx(float(distances.mean()), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_weight_scales_its_gradient(name) -> None:
+    models = [cloning_model(name, bc_weight=weight, q_filter=False) for weight in (1e-9, 1.0, 3.0)]
+    batch = batch_of(models[0])
+    gradients = []
+    for model in models:
+        th.manual_seed(0)
+        gradients.append(model._actor_gradients(batch, model.draw(batch))[2])
+    for without, once, thrice in zip(*gradients, strict=True):
+        assert th.allclose(thrice - without, 3 * (once - without), atol=1e-4)
+    assert max(float((once - without).abs().max()) for without, once, _ in zip(*gradients, strict=True)) > 1e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_weight_demonstrations_are_a_part_of_the_batch_only(name) -> None:
+    model = cloning_model(name)
+    assert batch_of(model).demonstrations is None
+    train(model, 3)
+    assert "train/cloning_loss" not in model.logger.name_to_value
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("name", NAMES)
+def test_cloning_brings_the_actor_to_the_demonstrations(name, precision) -> None:
+    model = cloning_model(name, precision=precision)
+    critic = {key: value.clone() for key, value in model.critic.state_dict().items()}
+    log_std = {key: value.clone() for key, value in weights(model).items() if "log_std" in key}
+    losses = [model.clone(60, 64) for _ in range(6)]
+    assert losses[-1] < 0.1 * losses[0]
+    assert all(th.equal(value, critic[key]) for key, value in model.critic.state_dict().items())
+    assert all(th.equal(weights(model)[key], value) for key, value in log_std.items())
+    if hasattr(model, "actor_target"):
+        assert all(map(th.equal, model.actor.parameters(), model.actor_target.parameters()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_with_cloning_keeps_the_actor_near_the_demonstrations(name) -> None:
+    distances = []
+    for weight in (0.0, 100.0):
+        model = cloning_model(name, bc_weight=weight, q_filter=False)
+        train(model, 150, batch_size=64)
+        samples = model.replay_buffer.sample_demonstrations(200)
+        own = model.act(model._features(samples.observations), deterministic=True).detach()
+        distances.append(float(((own - samples.actions) ** 2).sum(dim=1).mean()))
+    assert model.logger.name_to_value["train/cloning_loss"] > 0
+    assert distances[1] < 0.5 * distances[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_offline_updates_learn_from_demonstrations_alone(name, monkeypatch) -> None:
+    model = cloning_model(name)
+    monkeypatch.setattr(model.replay_buffer, "sample", None)
+    before, done = [each.clone() for each in model.critic.parameters()], model._n_updates
+    model.train_offline(200, 64)
+    assert model._n_updates == done + 200
+    assert not any(map(th.equal, before, model.critic.parameters()))
+    values = model.logger.name_to_value
+    assert values["train/cloning_loss"] > 0
+    assert values["train/critic_loss"] > 0
+    assert not model.clones, "only while it is offline"
+    assert "_offline" not in vars(model)
+
+
+def test_the_offline_loss_is_that_of_td3_bc() -> None:
+    model = cloning_model("td3")
+    model._offline = True
+    batch = model._batch(model.replay_buffer.sample_demonstrations(64))
+    own = model.actor.mu(batch.obs)
+    value = model.critic.q_networks[0](th.cat([batch.obs, own], 1))
+    loss = -OFFLINE_WEIGHT * value.mean() / value.abs().mean().detach() + ((own - batch.actions) ** 2).mean()
+    expected = th.autograd.grad(loss, model._actor_params)
+    found = model._actor_gradients(batch, model.draw(batch))[2]
+    assert all(th.allclose(one, two, atol=1e-6) for one, two in zip(found, expected, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("static_distance", [None, 0.0])
+@pytest.mark.parametrize("name", ["sac", "td3"])
+def test_compiled_cloning_gives_the_same_weights(name, static_distance, capsys) -> None:
+    """Also where the number of virtual transitions, and with it the places of demonstrations, varies."""
+    models = []
+    for compiled in (False, True):
+        options = Options(bc_weight=2.0, compile=compiled)
+        buffer = {"demonstrations": demonstrations(), "static_distance": static_distance}
+        models.append(ours(name, options=options, buffer=buffer))
+        train(models[-1], 12, batch_size=64)
+        models[-1].train_offline(4, 64)
+    one, two = map(weights, models)
+    assert all(th.allclose(one[key], two[key], atol=2e-5) for key in one)
+    assert "not compiled" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_priorities_and_n_steps(name) -> None:
+    buffer = {"demonstrations": demonstrations(), "priority": "td_error", "n_steps": 3}
+    model = ours(name, options=Options(bc_weight=1.0), buffer=buffer)
+    train(model, 10)
+    assert model.logger.name_to_value["train/cloning_loss"] >= 0
+
+
+def test_a_weight_below_zero_raises() -> None:
+    with pytest.raises(ValueError, match="bc_weight"):
+        Options(bc_weight=-1)

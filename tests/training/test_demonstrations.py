@@ -1,0 +1,228 @@
+"""Training with demonstrations, from cloned or offline updates to errors about datasets that do not fit."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from same_run import differences
+
+from rlher.algos.actor_critic import ActorCritic
+from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.demonstrations.reading import read_dataset
+from rlher.envs.catalog import yaml_names
+from rlher.envs.make import make_env
+from rlher.her.trajectory import Trajectory
+from rlher.training.demonstrations import _as_in_training
+from rlher.training.training_setup import TrainingSetup
+from tests.conftest import TINY
+from tests.support.bit_demonstrations import write_bit_demonstrations
+from tests.support.minari_data import collect_with_minari
+
+BITS = ("env=BitFlipping-v0", "env.n_bits=5", "env.continuous=true", "eval.workers=0", "threads=1")
+RUN = ("train", *TINY, *BITS, "total_timesteps=120", "demos=demos/bits-v0")
+
+
+@pytest.fixture(autouse=True)
+def _dataset(tmp_path: Path) -> None:
+    write_bit_demonstrations(tmp_path / "demos/bits-v0")
+
+
+@pytest.fixture
+def setups(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSetup]:
+    """Collect the set-ups of the runs trained in this process."""
+    found: list[TrainingSetup] = []
+    init = TrainingSetup.__init__
+
+    def recording(self: TrainingSetup, *arguments, **others) -> None:
+        init(self, *arguments, **others)
+        found.append(self)
+
+    monkeypatch.setattr(TrainingSetup, "__init__", recording)
+    return found
+
+
+def rows_of(folder: str | Path) -> list[dict[str, str]]:
+    with (Path(folder) / "evaluations.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("algo=sac",),
+        ("algo=ddpg", "n_envs=2", "vec_env=dummy", "her.priority=energy"),
+        ("algo=tqc", "her.n_steps=2", "her.priority=td_error", "demos.bc_weight=2"),
+        ("algo=td3", "engine=sb3"),
+        ("algo=crossq", "demos.fraction=0.5", "normalize.enabled=false"),
+    ],
+    ids=" ".join,
+)
+def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> None:
+    done = rlher(*RUN, *words)
+    assert done.code == 0, done.err
+    assert "8 demonstrations" in done.err
+    (setup,) = setups
+    batch = setup.model.replay_buffer.sample(16)
+    share = batch.demonstrations
+    assert share.stop - share.start == (8 if "demos.fraction=0.5" in words else 2)
+    assert (batch.actions[share].max(dim=1).values == 1).all()
+    if setup.normalizer is not None:
+        seen = setup.normalizer.obs_rms["observation"].count
+        steps = sum(
+            map(len, read_dataset("demos/bits-v0", setup.envs.observation_space, setup.envs.action_space).trajectories)
+        )
+        assert seen == pytest.approx(120 + setup.envs.num_envs + steps + 8, abs=1)
+
+
+def test_discrete_actions(rlher, tmp_path) -> None:
+    write_bit_demonstrations(tmp_path / "demos/discrete-v0", continuous=False)
+    done = rlher(*RUN, "algo=dqn", "env.continuous=false", "demos=demos/discrete-v0")
+    assert done.code == 0, done.err
+
+
+def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
+    """The result counts as an evaluation at step 0; resumed, the run needs no dataset, and clones no second time."""
+    write_bit_demonstrations(tmp_path / "demos/many-v0", episodes=200)
+    clone = (*RUN, "algo=sac", "demos=demos/many-v0", "total_timesteps=0", "demos.pretrain_steps=500")
+    done = rlher(
+        *clone, "algo.net_arch=[64,64]", "algo.learning_rate=1e-2", "algo.batch_size=128", "eval.final_episodes=30"
+    )
+    assert done.code == 0, done.err
+    result = json.loads(Path("logs/sac/BitFlipping-v0_1/result.json").read_text())
+    assert (result["timesteps"], result["status"]) == (0, "finished")
+    assert result["success_rate"] > 0.6, "random actions solve a tenth of the goals"
+    assert [row["timesteps"] for row in rows_of("logs/sac/BitFlipping-v0_1")] == ["0"]
+    evaluated = rlher("evaluate", "logs/sac/BitFlipping-v0_1", "--episodes", "30", "--json")
+    assert json.loads(evaluated.out)["success_rate"] > 0.6
+    shutil.rmtree("demos")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ActorCritic, "clone", None)
+        more = rlher("train", "--resume", "logs/sac/BitFlipping-v0_1", "total_timesteps=+60")
+    assert more.code == 0, more.err
+    result = json.loads(Path("logs/sac/BitFlipping-v0_1/result.json").read_text())
+    assert result["timesteps"] == 60
+
+
+def test_offline_updates(rlher) -> None:
+    done = rlher(*RUN, "algo=td3", "total_timesteps=0", "offline_updates=250")
+    assert done.code == 0, done.err
+    assert [(row["timesteps"], row["updates"]) for row in rows_of("logs/td3/BitFlipping-v0_1")] == [("0", "250")]
+
+
+def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
+    words = (*RUN, "algo=ddpg", "demos.pretrain_steps=450", "checkpoint.every=50")
+    assert rlher(*words, "logs=reference").code == 0
+    clone, calls = ActorCritic.clone, []
+
+    def interrupting(self: ActorCritic, updates: int, size: int) -> float:
+        calls.append(updates)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return clone(self, updates, size)
+
+    monkeypatch.setattr(ActorCritic, "clone", interrupting)
+    assert rlher(*words).code == 130
+    assert calls == [100, 100, 100]
+    assert rlher("train", "--resume").code == 0
+    assert calls[3:] == [100, 100, 100, 100, 50]
+    assert differences(Path("reference/ddpg/BitFlipping-v0_1"), Path("logs/ddpg/BitFlipping-v0_1")) == []
+
+
+def test_a_checkpoint_follows_the_cloning(rlher, at_checkpoint) -> None:
+    """A run that is killed in its first steps does not clone again."""
+    words = (*RUN, "algo=ddpg", "demos.pretrain_steps=200", "checkpoint.every=100")
+    assert rlher(*words).code == 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ActorCritic, "clone", None)
+        again = rlher("train", "--resume", "killed/ddpg/BitFlipping-v0_1")
+    assert again.code == 0, again.err
+    assert differences(Path("logs/ddpg/BitFlipping-v0_1"), Path("killed/ddpg/BitFlipping-v0_1")) == []
+
+
+@pytest.fixture
+def at_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy the run folder in the step after the first checkpoint, as a kill would leave it."""
+    from rlher.training.callbacks.checkpoint import CheckpointCallback
+
+    before = CheckpointCallback._on_step
+
+    def on_step(self: CheckpointCallback) -> bool:
+        if not Path("killed").exists():
+            shutil.copytree("logs", "killed")
+        return before(self)
+
+    monkeypatch.setattr(CheckpointCallback, "_on_step", on_step)
+
+
+def test_a_dataset_of_plain_minari_on_point_maze(rlher, monkeypatch, tmp_path) -> None:
+    import gymnasium_robotics  # noqa: F401
+
+    env = gym.make("PointMaze_UMaze-v3", max_episode_steps=40)
+    collect_with_minari(monkeypatch, tmp_path / "data", env, 3, "maze-v0")
+    env.close()
+    words = ("algo=sac", "env=PointMaze_UMaze-v3", "recipe=null", "env.max_episode_steps=40", "eval.workers=0")
+    done = rlher("train", *TINY, *words, "total_timesteps=100", "demos=data/maze-v0", "threads=1")
+    assert done.code == 0, done.err
+    assert "3 demonstrations of 120 steps" in done.err
+    again = rlher("train", *TINY, *words, "total_timesteps=100", "demos=maze-v0", "threads=1", "dry_run=true")
+    assert again.code == 0, "found in Minari's folder"
+
+
+def test_rewards_and_goals_are_those_of_the_training_environment() -> None:
+    assert "FetchPush-v4" in yaml_names()
+    relay = RelayConfig(enabled=True, hand=[0, 3], object=[3, 6], origin=[1.34, 0.75, 0.5])
+    config = EnvConfig(
+        id="FetchPush-v4", success_key="is_success", success_reward=0.0, reward_range=[-1.0, 0.0], relay=relay
+    )
+    plain = make_env(EnvConfig(id="FetchPush-v4", success_key="is_success"))
+    wide = make_env(config)
+    shown, recorded = [wide.reset(seed=3)[0]], [plain.reset(seed=3)[0]]
+    for _ in range(5):
+        action = plain.action_space.sample()
+        shown.append(wide.step(action)[0])
+        recorded.append(plain.step(action)[0])
+    stacked = {key: np.stack([each[key] for each in recorded]) for key in recorded[0]}
+    config.reward_offset = -2.0
+    converted = _as_in_training(Trajectory(stacked, np.zeros((5, 4)), np.arange(5.0)), config)
+    assert (converted.rewards == np.arange(5.0) - 2).all()
+    for key, values in converted.observations.items():
+        assert np.array_equal(values, np.stack([each[key] for each in shown]))
+
+
+ERRORS = {
+    "no dataset": ("demos=nowhere",),
+    "a folder without any": ("demos=logs_of_nothing",),
+    "other shapes": ("env.n_bits=4",),
+    "cloning without demonstrations": ("demos=null", "demos.bc_weight=1"),
+    "pretraining without demonstrations": ("demos=null", "demos.pretrain_steps=5"),
+    "offline without demonstrations": ("demos=null", "offline_updates=5"),
+    "nothing to train": ("total_timesteps=0",),
+    "infos": ("her.copy_info_dict=true",),
+    "pretraining of crossq": ("algo=crossq", "demos.pretrain_steps=5"),
+    "cloning with SB3's update": ("engine=sb3", "demos.bc_weight=1"),
+    "a share of 1": ("demos.fraction=1",),
+    "other action repeat": ("env.action_repeat=2",),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_what_does_not_fit_is_refused_before_the_run(rlher, case: str) -> None:
+    done = rlher(*RUN, "algo=sac", *ERRORS[case])
+    assert done.code == 2
+    assert done.err.count("rlher:") == 1
+    assert done.err.count("\n") == 1
+    assert not Path("logs").exists()
+
+
+def test_another_environment_is_refused(rlher, tmp_path) -> None:
+    write_bit_demonstrations(tmp_path / "demos/other-v0", env="Other-v0")
+    done = rlher(*RUN, "algo=sac", "demos=demos/other-v0")
+    assert done.code == 2
+    assert "Other-v0" in done.err
+    assert not Path("logs").exists()
