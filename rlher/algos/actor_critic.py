@@ -135,7 +135,7 @@ class ActorCritic(FastUpdate):
     def clone(self, updates: int, batch_size: int) -> float:
         """Update the actor on demonstrations by the cloning loss alone, and return its mean.
 
-        Goals are those of the demonstrations: with virtual ones fewer cloned agents succeed (docs/guide/demonstrations.md).
+        Goals are those of the demonstrations; virtual ones lower the success rate of the clone.
 
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
