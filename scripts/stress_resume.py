@@ -46,6 +46,8 @@ KINDS = {
     "qrdqn BitFlipping, sb3": "algo=qrdqn env=BitFlipping-v0 engine=sb3 normalize.enabled=false",
     "ddpg FetchReach, demonstrations": "algo=ddpg env=FetchReach-v4 demos={demos} demos.bc_weight=1 "
     "demos.pretrain_steps=150 n_envs=2 vec_env=dummy",
+    "ddpg FetchReach, evaluation processes": "algo=ddpg env=FetchReach-v4 eval.workers=2 eval.episodes=8 eval.freq=100",
+    "dqn BitFlipping, evaluation processes": "algo=dqn env=BitFlipping-v0 eval.workers=1 eval.episodes=30 eval.freq=40",
     "sac BitFlipping, linear": "algo=sac env=BitFlipping-v0 env.continuous=true algo.learning_rate_schedule=linear",
 }
 INTERRUPTIONS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGTERM twice", "SIGTERM to all", "pause", "disk full")
