@@ -92,9 +92,18 @@ class ActorCritic(FastUpdate):
         self._actor_optimizer.step(gradients)
         return losses, by_product
 
-    def update_target_critics(self) -> None:
-        """Move the target critics towards the critics."""
+    def update_targets(self) -> None:
+        """Move the target networks towards the networks."""
         polyak_update(self.critics.stacked, self.critics_target.stacked, self.tau)
+
+    def update_targets_if(self, when: str) -> None:
+        """Move the target networks if ``options.target_update`` has that value."""
+        if self.options.target_update == when:
+            self.update_targets()
+
+    def end_round(self) -> None:
+        """Move the target networks if that is done once per round."""
+        self.update_targets_if("round")
 
     def _critic_gradients(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():

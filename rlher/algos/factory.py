@@ -44,6 +44,7 @@ CONVERTED_KEYS = (
     "name",
     "activation",
     "learning_rate_schedule",
+    "train_freq_unit",
     "action_noise",
     "target_q_bounds",
     "layer_norm_critics",
@@ -146,7 +147,11 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
 
 def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig, demos: DemosConfig) -> None:
     """Raise UserError if a value needs our update step."""
-    values = {f"algo.{name}": getattr(algo, name) for name in OPTION_KEYS if getattr(algo, name, None)}
+    values = {
+        f"algo.{name}": value
+        for name in OPTION_KEYS
+        if (value := getattr(algo, name, None)) not in (None, getattr(Options, name))
+    }
     if her.priority == "td_error":
         values["her.priority"] = her.priority
     if demos.bc_weight:
@@ -186,6 +191,8 @@ def constructor_arguments(algo: OffPolicyConfig, venv: VecEnv, **arguments: Any)
     for name in ("ent_coef", "target_entropy"):
         if name in own:
             own[name] = _auto_or_number(name, own[name])
+    if algo.train_freq_unit == "episode":
+        own["train_freq"] = algo.train_freq, "episode"
     if algo.learning_rate_schedule == "linear":
         own["learning_rate"] = LinearSchedule(algo.learning_rate, 0.0, 1.0)
     if getattr(algo, "action_noise", 0.0) > 0:

@@ -86,6 +86,9 @@ class FastUpdate(OffPolicyAlgorithm):
         """
         raise NotImplementedError
 
+    def end_round(self) -> None:
+        """Do what is due after the updates of a ``train`` call; by default nothing."""
+
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return actions (batch, …) for (batch, features); continuous ones in [-1, 1]."""
         raise NotImplementedError
@@ -129,6 +132,7 @@ class FastUpdate(OffPolicyAlgorithm):
                 history[name].append(loss)
             if getattr(samples, "indices", None) is not None:
                 self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))  # type: ignore[union-attr]
+        self.end_round()
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(value.item() for value in values) / len(values))

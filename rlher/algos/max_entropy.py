@@ -52,7 +52,7 @@ class MaximumEntropy(ActorCritic):
             losses["ent_coef_loss"] = self.log_ent_coef.detach() * gradient
             self._ent_coef_step.step([gradient.reshape(1)])
         if step % self.target_update_interval == 0:
-            self.update_target_critics()
+            self.update_targets_if("update")
         return losses
 
     def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from rlher.config.algorithms import TARGET_UPDATES
+
 PRECISIONS = ("float32", "bf16")
 
 
@@ -17,6 +19,8 @@ class Options:
         maximises the mean of all critics. None: all critics, as SB3. (REDQ, Chen et al. 2021, arXiv:2101.05982)
     :param random_action: probability of a uniform exploration action, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
+    :param target_update: ``update``: target networks follow each update; ``round``: only the last one of a call of
+        ``train``, by the share ``tau`` (OpenAI baselines' HER, nnabla-rl).
     :param action_l2: weight of the mean squared action in the actor's loss (same source); actions span [-1, 1].
     :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
@@ -28,6 +32,7 @@ class Options:
 
     target_bounds: tuple[float | None, float | None] | None = None
     target_critics: int | None = None
+    target_update: str = "update"
     random_action: float = 0.0
     action_l2: float = 0.0
     bc_weight: float = 0.0
@@ -38,6 +43,8 @@ class Options:
     def __post_init__(self) -> None:
         if not 0 <= self.random_action <= 1:
             raise ValueError(f"random_action={self.random_action} must lie between 0 and 1.")
+        if self.target_update not in TARGET_UPDATES:
+            raise ValueError(f"target_update={self.target_update!r} is not one of {', '.join(TARGET_UPDATES)}.")
         if self.action_l2 < 0:
             raise ValueError(f"action_l2={self.action_l2} must be at least 0.")
         if self.bc_weight < 0:

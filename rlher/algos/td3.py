@@ -57,8 +57,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         if self._n_updates % self.policy_delay:
             return {}
         losses, _ = self.step_actor(batch, draws)
-        self.update_target_critics()
-        polyak_update(self._actor_params, self._actor_target_params, self.tau)
+        self.update_targets_if("update")
         return losses
 
     def clone(self, updates: int, batch_size: int) -> float:
@@ -66,6 +65,11 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         loss = super().clone(updates, batch_size)
         polyak_update(self._actor_params, self._actor_target_params, 1.0)
         return loss
+
+    def update_targets(self) -> None:
+        """Move the target critics and the target actor towards their networks."""
+        super().update_targets()
+        polyak_update(self._actor_params, self._actor_target_params, self.tau)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""

@@ -25,6 +25,13 @@ NAMED_CLASS = re.compile(r"(\{\s*[\w.]+):(\w+\s*:)")
 """The beginning of ``{module:Class: ...}``; Hydra's grammar needs its first colon escaped."""
 SPECIAL = re.compile(r"[,(\[{$']")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
+SB3_VALUES = {
+    re.compile(r"algo\.train_freq=[\[(](\w+),\s*['\"]?(\w+)['\"]?[\])]"): r"algo.train_freq=\1 algo.train_freq_unit=\2",
+    re.compile(r"algo\.learning_rate=['\"]?lin_([\w.+-]+)['\"]?"): (
+        r"algo.learning_rate=\1 algo.learning_rate_schedule=linear"
+    ),
+}
+"""Values as Stable-Baselines3 and RL Zoo write them, each with the overrides that it stands for."""
 OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)")
 
 
@@ -117,6 +124,9 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
         raise UserError(f"{word}: this group is named recipe; use recipe=<name>, recipe=<file>.yaml or recipe=null.")
     if key == "recipe":
         return [select_recipe(value, config_dirs)]
+    for pattern, overrides in SB3_VALUES.items():
+        if found := pattern.fullmatch(word):
+            return found.expand(overrides).split()
     if key in GROUPS and value in ("", "null"):
         raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "env" and value and not re.search(SPECIAL, value) and not has_option("env", value, config_dirs):

@@ -15,6 +15,9 @@ from rlher.config.key import experiment_key as key
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+TARGET_UPDATES = ("update", "round")
+"""Values of ``algo.target_update``."""
+
 ConfigClass = TypeVar("ConfigClass", bound="type[OffPolicyConfig]")
 
 
@@ -83,8 +86,9 @@ class OffPolicyConfig:
     learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
-    train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
-    gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=0)
+    train_freq: int = key(1, "steps of the vectorised environment, or episodes, between rounds of updates", low=1)
+    train_freq_unit: str = key("step", "what train_freq counts", choices=("step", "episode"))
+    gradient_steps: int | None = key(None, "updates per round; null or -1: one per stored transition", low=-1)
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
     activation: str = key("relu", "activation function", choices=("relu", "tanh", "elu", "gelu", "silu"))
     kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class")
@@ -111,6 +115,9 @@ class EnsembleConfig(ActorCriticConfig):
     """Keys that only the project's update step has."""
 
     target_critics: int | None = key(None, "random critics whose minimum is the target; null: all critics", low=1)
+    target_update: str = key(
+        "update", "target networks follow each update, or once per round, after its updates", choices=TARGET_UPDATES
+    )
     layer_norm_critics: bool = key(False, "layer normalisation in the critics")
     random_action: float = key(0.0, "probability of a uniformly random action", low=0, high=1)
 

@@ -12,6 +12,7 @@ from rlher.algos.precision import choose_precision
 from rlher.algos.threads import choose_threads
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.training import CheckpointConfig, TrainConfig
+from rlher.core.errors import UserError
 from rlher.envs.fork_server import uses_processes
 from rlher.training.cores import available_cores
 
@@ -31,6 +32,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     if config.dry_run:
         config = _shorten(config)
         notes.append(f"dry run: {config.total_timesteps} steps")
+    config, freq_note = _train_freq(config)
     learning_starts, starts_note = _learning_starts(config)
     gradient_steps, steps_note = _gradient_steps(config)
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
@@ -38,7 +40,16 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     precision, precision_note = _precision(config, threads)
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
-    notes += [starts_note, steps_note, compile_note, threads_note, precision_note, workers_note, checkpoint_note]
+    notes += [
+        freq_note,
+        starts_note,
+        steps_note,
+        compile_note,
+        threads_note,
+        precision_note,
+        workers_note,
+        checkpoint_note,
+    ]
     resolved = replace(
         config,
         algo=replace(config.algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
@@ -76,10 +87,27 @@ def _learning_starts(config: TrainConfig) -> tuple[int, str]:
     return steps, ""
 
 
+def _train_freq(config: TrainConfig) -> tuple[TrainConfig, str]:
+    """Return the steps of rounds of episodes in several environments, which SB3 trains in rounds of steps only."""
+    algo, n_envs, limit = config.algo, config.n_envs, config.env.max_episode_steps
+    if algo.train_freq_unit == "step" or n_envs == 1:
+        return config, ""
+    if limit is None:
+        raise UserError(
+            f"algo.train_freq_unit=episode needs the length of an episode where n_envs={n_envs}; "
+            "set env.max_episode_steps, or use train_freq_unit=step."
+        )
+    steps = -(-algo.train_freq * limit // n_envs)
+    note = f"train_freq {steps} steps: {n_envs} environments play {algo.train_freq} episodes of at most {limit} steps"
+    return replace(config, algo=replace(algo, train_freq=steps, train_freq_unit="step")), note
+
+
 def _gradient_steps(config: TrainConfig) -> tuple[int, str]:
     """Return one update per transition; with SB3's default of 1, more environments mean fewer updates (SB3 #704)."""
     if config.algo.gradient_steps is not None:
         return config.algo.gradient_steps, ""
+    if config.algo.train_freq_unit == "episode":
+        return -1, "gradient_steps -1: one update per stored transition"
     steps = config.algo.train_freq * config.n_envs
     return steps, f"gradient_steps {steps}: one update per stored transition" if steps > 1 else ""
 
@@ -87,8 +115,12 @@ def _gradient_steps(config: TrainConfig) -> tuple[int, str]:
 def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> tuple[str, str]:
     if config.engine.name == "sb3":
         return "off", "update step of Stable-Baselines3"
-    rounds = (config.total_timesteps - learning_starts) // (config.algo.train_freq * config.n_envs)
-    updates = max(rounds, 0) * gradient_steps + config.offline_updates
+    steps = max(config.total_timesteps - learning_starts, 0)
+    per_round = config.algo.train_freq * config.n_envs
+    if config.algo.train_freq_unit == "episode":
+        per_round *= config.env.max_episode_steps or 1
+    updates = steps if gradient_steps == -1 else steps // per_round * gradient_steps
+    updates += config.offline_updates
     compiled, note = choose_compilation(config.engine.compile, updates)
     return "on" if compiled else "off", note
 

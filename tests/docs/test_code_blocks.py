@@ -9,6 +9,7 @@ import gymnasium as gym
 import pytest
 
 from rlher.her import HerReplayBuffer
+from tests.conftest import TINY
 from tests.support.documents import NAMES, ROOT, blocks, commands
 
 PYTHON = [name for name in NAMES if blocks(name, "python")]
@@ -80,3 +81,11 @@ def test_benchmark_table_is_what_compare_prints(rlher) -> None:
     assert done.code == 0
     assert len(agents) >= 10
     assert [row for row in rows if row not in done.out] == []
+
+
+@pytest.mark.parametrize("recipe", blocks("docs/guide/hard_tasks.md", "yaml"))
+def test_recipes_of_the_guide_train(recipe: str, workspace: Path, rlher) -> None:
+    (workspace / "my_recipe.yaml").write_text(recipe)
+    words = ("train", "algo=ddpg", "env=BitFlipping-v0", "env.continuous=true", "recipe=my_recipe.yaml")
+    done = rlher(*words, *TINY, "n_envs=1", "total_timesteps=200")
+    assert done.code == 0, done.err

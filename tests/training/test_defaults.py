@@ -1,8 +1,14 @@
 """Defaults that depend on other values of a config."""
 
+import re
+
+import pytest
+
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError
+from rlher.training import defaults
 from rlher.training.defaults import resolve_defaults
 
 
@@ -19,6 +25,40 @@ def test_open_values_are_resolved() -> None:
     for value in ("learning_starts 1500", "gradient_steps 3"):
         assert any(note.startswith(value) for note in notes)
     assert len(notes) == 5, "on compilation, threads and evaluations, too"
+
+
+@pytest.mark.parametrize(
+    ("n_envs", "gradient_steps", "expected"),
+    [
+        (1, None, (16, "episode", -1)),
+        (1, 40, (16, "episode", 40)),
+        (8, 40, (100, "step", 40)),
+        (3, None, (267, "step", 801)),
+    ],
+)
+def test_rounds_of_episodes_become_rounds_of_steps_in_several_environments(n_envs, gradient_steps, expected) -> None:
+    algo = SACConfig(name="sac", train_freq=16, train_freq_unit="episode", gradient_steps=gradient_steps)
+    config = TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), n_envs=n_envs, threads=1)
+    resolved, notes = resolve_defaults(config)
+    assert (resolved.algo.train_freq, resolved.algo.train_freq_unit, resolved.algo.gradient_steps) == expected
+    assert any(note.startswith("train_freq") for note in notes) == (n_envs > 1)
+
+
+def test_rounds_of_episodes_of_unknown_length_in_several_environments_are_refused() -> None:
+    algo = SACConfig(name="sac", train_freq=2, train_freq_unit="episode")
+    with pytest.raises(UserError, match=re.escape("env.max_episode_steps")):
+        resolve_defaults(TrainConfig(algo=algo, n_envs=2, threads=1))
+
+
+@pytest.mark.parametrize(
+    ("train_freq", "gradient_steps", "updates"), [(2, None, 20_000), (2, 40, 8_000), (16, 40, 1_000)]
+)
+def test_rounds_of_episodes_are_counted_for_the_choice_of_compilation(monkeypatch, train_freq, gradient_steps, updates):
+    counted = []
+    monkeypatch.setattr(defaults, "choose_compilation", lambda wish, count: counted.append(count) or (False, ""))
+    algo = SACConfig(learning_starts=0, train_freq=train_freq, train_freq_unit="episode", gradient_steps=gradient_steps)
+    resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
+    assert counted == [updates]
 
 
 def test_given_values_are_kept() -> None:
