@@ -40,6 +40,18 @@ COLUMNS = {
     "rollout/success_rate": Column("success rate of training episodes", is_rate=True),
 }
 
+SPOKEN = {
+    "success": "success_rate",
+    "return": "mean_reward",
+    "reward": "mean_reward",
+    "length": "mean_length",
+    "crash": "crash_rate",
+    "fps": STEPS_PER_SECOND,
+    "speed": STEPS_PER_SECOND,
+    "training": "rollout/success_rate",
+}
+"""What printed lines and other programs call a column, for suggestions."""
+
 REPORTED = ("mean_reward", *TRAINING_COLUMNS)
 """What the report draws beside the success rate."""
 

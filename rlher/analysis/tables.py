@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import rich.table
-from rich import box
-from rich.console import Console
-from rich.text import Text
 
 from rlher.analysis import comparison
 from rlher.analysis.grouping import Group
 from rlher.core.console import escape_control
+from rlher.core.text_table import text_table
 from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
+
+MISSING = "–"
 
 Columns = Mapping[str, Callable[[Any], str]]
 """Column headers, each with the function that formats its cell from a row of numbers."""
@@ -35,9 +34,10 @@ class Table:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """The table as text."""
+        """The table as text, without columns that have no value in any row."""
         rows = self.numbers.to_dict("records")
-        return pd.DataFrame([{name: cell(row) for name, cell in self.columns.items()} for row in rows])
+        table = pd.DataFrame([{name: cell(row) for name, cell in self.columns.items()} for row in rows])
+        return table.loc[:, (table != MISSING).any()]
 
     def to_csv(self) -> str:
         """Return the numbers as CSV."""
@@ -49,26 +49,20 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return the text as a Markdown table below its title."""
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in self.cells.to_numpy().tolist()]
-        header, *lines = ["| " + " | ".join(row) + " |" for row in [list(self.columns), *rows]]
+        cells = self.cells
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in cells.to_numpy().tolist()]
+        header, *lines = ["| " + " | ".join(row) + " |" for row in [cells.columns.tolist(), *rows]]
         title = [f"{self.title}:", ""] if self.title else []
-        return "\n".join([*title, header, "|" + "--|" * len(self.columns), *lines])
+        return "\n".join([*title, header, "|" + "--|" * len(cells.columns), *lines])
 
     def to_text(self, width: int) -> str:
         """Return the text with aligned columns below its title.
 
         :param width: characters per line; wider tables wrap their cells.
         """
-        table = rich.table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for name in self.columns:
-            table.add_column(name)
-        for row in self.cells.to_numpy().tolist():
-            table.add_row(*map(Text, row))
-        console = Console(width=width, color_system=None)
-        with console.capture() as capture:
-            console.print(table)
-        lines = [line.rstrip() for line in capture.get().splitlines()]
-        return "\n".join([*([f"{self.title}:", ""] if self.title else []), *lines])
+        cells = self.cells
+        table = text_table(cells.columns.tolist(), cells.to_numpy().tolist(), width)
+        return "\n".join([*([f"{self.title}:", ""] if self.title else []), table])
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
@@ -94,7 +88,7 @@ def tables(groups: Sequence[Group]) -> list[Table]:
 
 def percent(rate: float) -> str:
     """Return a rate in [0, 1] in per cent, NaN as a dash."""
-    return "–" if np.isnan(rate) else SUCCESS_RATE.format(rate)
+    return MISSING if np.isnan(rate) else SUCCESS_RATE.format(rate)
 
 
 def _with_interval(name: str, low: str = "low", high: str = "high") -> Callable[[Any], str]:
@@ -110,6 +104,8 @@ def _with_interval(name: str, low: str = "low", high: str = "high") -> Callable[
 def _steps(level: int) -> Callable[[Any], str]:
     def cell(row: Any) -> str:
         median, never = row[f"steps_to_{level}"], row[f"never_{level}"]
+        if never == row["seeds"]:
+            return "never"
         steps = "never" if np.isinf(median) else f"{median:,.0f}"
         return f"{steps} ({never} of {row['seeds']} never)" if never else steps
 

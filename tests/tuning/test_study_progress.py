@@ -81,7 +81,7 @@ def test_time_left_includes_the_reruns(capsys: pytest.CaptureFixture, monkeypatc
 
 @pytest.mark.slow
 def test_searches_on_a_terminal(tmp_path: Path) -> None:
-    for number in range(3):
+    for number in range(50):
         code, shown = run_on_terminal([*OPTIMIZE, *SMALL, *WORDS, "--study-name", f"s{number}"], tmp_path)
         assert code == 0, shown
         assert "Traceback" not in shown

@@ -1,19 +1,15 @@
 """Tabulate final success, probability of improvement and performance profiles of runs."""
 
-import shutil
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlher.config.curves import CurvesConfig
 from rlher.config.key import output_key
 from rlher.core.console import warn
+from rlher.core.text_table import output_width
 
 if TYPE_CHECKING:
     from rlher.analysis.tables import Table
-
-MAX_WIDTH = 10_000
-"""Characters per line of aligned text that is not printed to a terminal, so that no cell wraps."""
 
 
 @dataclass
@@ -43,5 +39,5 @@ def run(config: CompareConfig) -> int:
 
 def _format(table: "Table", name: str) -> str:
     if name == "text":
-        return table.to_text(shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH)
+        return table.to_text(output_width())
     return {"markdown": table.to_markdown, "latex": table.to_latex, "csv": table.to_csv}[name]()

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rlher.config.key import output_key
+from rlher.core.text_table import output_width, text_table
 
 Row = dict[str, Any]
 
@@ -71,16 +72,10 @@ def run(config: ListConfig) -> int:
     if config.json:
         print(json.dumps(lists, indent=2))
     else:
-        for rows in lists.values():
-            _print_table(rows)
+        for rows in filter(None, lists.values()):
+            print(text_table(list(rows[0]), [list(map(_cell, row.values())) for row in rows], output_width()) + "\n")
     return 0
 
 
-def _print_table(rows: list[Row]) -> None:
-    if not rows:
-        return
-    columns = list(rows[0])
-    widths = [max(len(str(row[column])) for row in [*rows, dict.fromkeys([column], column)]) for column in columns]
-    for row in [dict(zip(columns, columns, strict=True)), *rows]:
-        print("  ".join(str(row[column]).ljust(width) for column, width in zip(columns, widths, strict=True)).rstrip())
-    print()
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
