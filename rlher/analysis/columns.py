@@ -24,7 +24,7 @@ TRAINING_COLUMNS = {
     "critic_loss": Column("critic loss"),
     "actor_loss": Column("actor loss"),
     "loss": Column("loss of the Q-network"),
-    STEPS_PER_SECOND: Column("environment steps per second, evaluations included"),
+    STEPS_PER_SECOND: Column("environment steps per second"),
     "object_moved": Column("training episodes in which the achieved goal moved", is_rate=True),
     "success_at_reset": Column("training episodes at their goal from the start", is_rate=True),
     "action_saturation": Column("action entries at their bounds", is_rate=True),
