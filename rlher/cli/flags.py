@@ -5,6 +5,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from rlher.cli.commands import Command
+from rlher.cli.zoo_table import FLAGS
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, did_you_mean
 
@@ -66,7 +67,8 @@ def flag_to_override(command: Command, word: str, words: Iterator[str]) -> str:
     if flag[2:] in groups(command):
         return f"{flag[2:]}={value if equals else flag_value(flag, words)}"
     if flag not in known:
-        raise UserError(f"`rlher {command.name}` has no flag {flag}{did_you_mean(flag, known)}.")
+        zoo = [name for row in FLAGS.get(command.name, ()) for name in row.names.split(", ")]
+        raise UserError(f"`rlher {command.name}` has no flag {flag}{did_you_mean(flag, [*known, *zoo])}.")
     key, default, _ = known[flag]
     if isinstance(default, bool) and not equals:
         return f"{key}={'false' if negated else 'true'}"

@@ -77,7 +77,7 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
     if words != list(argv):
         os.environ.update(found.variables)
         variables = [f"{name}={value}" for name, value in found.variables.items()]
-        print(command_line([*variables, "rlher", *words]), file=sys.stderr)
+        print(f"read as: {command_line([*variables, 'rlher', *words])}", file=sys.stderr)
         for note in found.notes:
             print(f"  {note}", file=sys.stderr)
     return words
@@ -265,14 +265,20 @@ def _run_folder(found: Translation) -> list[str]:
     if number not in ("", "0"):
         runs = [run for run in runs if run.name.endswith(f"_{number}")]
     if runs:
-        run = runs[-1] if algo else max(runs, key=lambda run: run.stat().st_mtime)
+        run = runs[-1] if algo else max(runs, key=_modified)
         zoo = run / ("best_model.zip" if "checkpoint=best" in found.words else f"{env}.zip")
         return [str(run)] if (run / "config.yaml").exists() or not zoo.exists() else [str(zoo), f"env={env}"]
     agents = [f"{algo}-{env}"] if found.command != "export" and folder in ("", "rl-trained-agents") else []
     if agents and agents[0] in bundled_agents.names():
         return [f"agent={agents[0]}"]
-    name = f"{algo or '*'}/{env or '*'}_{number if number not in ('', '0') else '*'}"
-    raise UserError(f"there is no run {folder or 'logs'}/{name}; name a run folder, or train one with `rlher train`.")
+    name = f"{folder or 'logs'}/{algo or '*'}/{env or '*'}_{number if number not in ('', '0') else '*'}"
+    others = _numbered(Path(folder or "logs"), "")
+    hint = f"the newest run is {max(others, key=_modified)}" if others else "train one with `rlher train`"
+    raise UserError(f"there is no run {name}; {hint}.")
+
+
+def _modified(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 def _curves(parts: dict[str, list[str]]) -> list[str]:

@@ -60,6 +60,10 @@ SCRIPTS = (
 
 TRAIN = (
     Row("--algo", "her", None, "hindsight is on with every algorithm; name one, such as --algo sac", exact=True),
+    *(
+        Row("--algo", name, None, "hindsight needs a replay buffer, which on-policy algorithms lack", exact=True)
+        for name in ("ppo", "a2c", "trpo", "ppo_lstm", "ars")
+    ),
     Row("--algo", "sac", "--algo {}"),
     Row("--env", "FetchReach-v4", "--env {}"),
     Row("-n, --n-timesteps", "10000", "total_timesteps={}"),
@@ -223,6 +227,10 @@ PARAMETERS = (
     Row("env_wrapper", "env_wrapper:gymnasium.wrappers.RecordEpisodeStatistics", "env.wrappers=[{}]"),
     Row("frame_stack", "frame_stack:4", "env.wrappers=[{rlher.envs.frame_stack.FrameStack:{n_stack:{}}}]"),
     Row("callback", "callback:rl_zoo3.callbacks.ParallelTrainCallback", "callbacks=[{}]"),
+    *(
+        Row(f"env_kwargs.{key}", f"env_kwargs:dict({key}={value})", "env.{key}={}", "of BitFlipping-v0")
+        for key, value in {"n_bits": 8, "continuous": True, "fixed_goal": True}.items()
+    ),
     Row("env_kwargs.*", "env_kwargs:dict(reward_type='dense')", "env.kwargs.{key}={}"),
     Row("replay_buffer_class", "replay_buffer_class:HerReplayBuffer", "", "rlher's replay buffer is used"),
     Row("replay_buffer_kwargs.online_sampling", "replay_buffer_kwargs:dict(online_sampling=True)", "", "the only way"),

@@ -13,6 +13,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
+from rlher.envs.catalog import yaml_names
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import FaultGuard, describe_error
 from rlher.envs.registration import ensure_registered
@@ -134,6 +135,9 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
             return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.DependencyNotInstalled as error:
+        newer = [name for name in yaml_names() if name.rpartition("-v")[0] == cfg.id.rpartition("-v")[0]]
+        if newer:  # mujoco_py's versions of Fetch, which RL Zoo's recipes are for
+            raise UserError(f"{cfg.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
         raise UserError(f"{cfg.id} needs a package that is not installed: {error}") from error
     except gym.error.Error as error:
         raise UserError(f"{cfg.id} cannot be made: {error}") from error

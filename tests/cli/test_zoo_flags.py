@@ -88,7 +88,8 @@ def with_run(zoo, logs: Path, tmp_path: Path):
 
 @pytest.mark.parametrize(("command", "row"), COMPOSED, ids=name_of)
 def test_row_composes(with_run, command: str, row: Row) -> None:
-    line = [command, *BASE[command], *shlex.split(typed(row))]
+    bits = ("env=BitFlipping-v0",) if "BitFlipping" in row.note else ()
+    line = [command, *BASE[command], *bits, *shlex.split(typed(row))]
     done = with_run(*line, "--cfg", "job")
     if row.rlher is None:
         assert done.code == 2
@@ -176,7 +177,7 @@ def test_a_line_of_rl_zoo_trains_and_the_agent_is_found(zoo) -> None:
     config = yaml.safe_load(Path("logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
     assert config["total_timesteps"] == 60
     assert config["eval"]["freq"] == 30
-    assert config["env"]["kwargs"] == {"n_bits": 3}
+    assert config["env"]["n_bits"] == config["env"]["max_episode_steps"] == 3
     assert config["algo"]["net_arch"] == [16]
     assert config["seed"] == 3
     agent = ("-i", "logs/dqn/BitFlipping-v0_1/best_model.zip")
