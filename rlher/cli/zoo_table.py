@@ -220,6 +220,13 @@ PARAMETERS = (
     Row("n_envs", "n_envs:2", "n_envs={}"),
     Row("policy", "policy:'MultiInputPolicy'", "", "every goal environment has this one"),
     Row("normalize", "normalize:True", "normalize.enabled={}", "observations only"),
+    Row(
+        "train_freq",
+        "train_freq:(1,'episode')",
+        "algo.train_freq=1 algo.train_freq_unit=episode",
+        exact=True,
+    ),
+    Row("train_freq", "train_freq:(1,'step')", "algo.train_freq=1", exact=True),
     Row("gradient_steps", "gradient_steps:-1", "algo.gradient_steps=null", exact=True),
     Row("noise_std", "noise_std:0.1", "algo.action_noise={}"),
     Row("noise_type", "noise_type:'normal'", "", "the default", exact=True),
