@@ -40,8 +40,11 @@ def run(argv: Sequence[str]) -> int:
     from rlher.training.summary import print_result
 
     name, words = _take_resume(list(argv))
-    logs, words = _take_logs(words)
-    found = lookup.latest_unfinished(logs) if name == LATEST else lookup.find(name, logs)
+    logs, trust_code = _lookup_options(words)
+    if name == LATEST:
+        found = lookup.latest_unfinished(logs, trust_code)
+    else:
+        found = lookup.find(name, logs, trust_code)
     os.environ[COMMAND] = command_line(["rlher", "train", *argv])
     resumed, result = resume(found, changed_config(found, words))
     print_result(resumed, result)
@@ -63,10 +66,11 @@ def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
     return name, words
 
 
-def _take_logs(words: list[str]) -> tuple[str, list[str]]:
-    """Return the folder of runs, in which the run is looked up, and the other words."""
-    logs = [word for word in words if word.lstrip("-").startswith("logs=")]
-    return (logs[-1].partition("=")[2] if logs else "logs"), [word for word in words if word not in logs]
+def _lookup_options(words: Sequence[str]) -> tuple[str, bool]:
+    """Return the folder of runs, in which the run is looked up, and whether code that it names may be run."""
+    typed = [word for word in to_hydra("train", words) if word.startswith(("logs=", "trust_code="))]
+    options = OmegaConf.to_object(OmegaConf.merge(TrainConfig, OmegaConf.from_dotlist(typed)))
+    return options.logs, options.trust_code
 
 
 def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:

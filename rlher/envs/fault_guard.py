@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
 
 FAULT_KEY = "rlher_fault"
@@ -39,7 +40,7 @@ class FaultGuard(gym.Wrapper):
         self._steps = 0
         try:
             observation, info = self.env.reset(seed=seed, options=options)
-        except Exception as error:
+        except BaseException as error:
             raise self._fault("reset", error) from error
         self._check_observation("reset", observation)
         return observation, info
@@ -54,7 +55,7 @@ class FaultGuard(gym.Wrapper):
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
             reward = float(reward)
-        except Exception as error:
+        except BaseException as error:
             raise self._fault(f"step {self._steps}", error) from error
         self._check_observation(f"step {self._steps}", observation)
         if not abs(reward) <= FLOAT32_MAX:
@@ -69,17 +70,22 @@ class FaultGuard(gym.Wrapper):
         try:
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
             finite = _is_finite(np.asarray(reward, dtype=np.float64)).all()
-        except Exception as error:
+        except BaseException as error:
             raise self._fault("compute_reward", error) from error
         if not finite:
             raise EnvironmentFault(f"{self._name}: compute_reward returned NaN or infinity.")
         return reward
 
-    def _fault(self, call: str, error: Exception) -> Exception:
-        if isinstance(error, EnvironmentFault | UserError):
-            return error
+    def close(self) -> None:
+        """Close the environment; an error is only reported, because what was to be done in it is done."""
+        try:
+            self.env.close()
+        except BaseException as error:
+            warn(str(self._fault("close", error)))
+
+    def _fault(self, call: str, error: BaseException) -> BaseException:
         of_episode = " of an episode" if call.startswith("step") else ""
-        return EnvironmentFault(f"{self._name}: {call}{of_episode} raised {describe_error(error)}.")
+        return as_fault(error, f"{self._name}: {call}{of_episode}")
 
     def _check_observation(self, call: str, observation: Any) -> None:
         if not isinstance(observation, dict):
@@ -88,6 +94,8 @@ class FaultGuard(gym.Wrapper):
             if key not in observation:
                 raise EnvironmentFault(f"{self._name}: {call} returned an observation without {key!r}.")
             value = np.asarray(observation[key])
+            if value.dtype.kind not in "biuf":
+                raise EnvironmentFault(f"{self._name}: {call} returned {key!r} of type {value.dtype}, not numbers.")
             if value.shape != shape:
                 raise EnvironmentFault(
                     f"{self._name}: {call} returned {key!r} with shape {value.shape}; the declared shape is {shape}."
@@ -95,6 +103,17 @@ class FaultGuard(gym.Wrapper):
             if value.dtype.kind == "f" and not (finite := _is_finite(value)).all():
                 entry = int(np.flatnonzero(~finite)[0])
                 raise EnvironmentFault(f"{self._name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry}).")
+
+
+def as_fault(error: BaseException, what: str) -> BaseException:
+    """Return an exception of an environment's code as an EnvironmentFault: "<what> raised …".
+
+    The user's own interruption, and what is a message already, is returned unchanged. SystemExit is a fault: the program
+    would end with the exit code that the environment chose.
+    """
+    if isinstance(error, EnvironmentFault | UserError | KeyboardInterrupt):
+        return error
+    return EnvironmentFault(f"{what} raised {describe_error(error)}.")
 
 
 def _is_finite(value: np.ndarray) -> np.ndarray:
@@ -133,7 +152,7 @@ class FaultReporter(gym.Wrapper):
         """Reset the environment, or report its fault."""
         try:
             self._last, info = self.env.reset(seed=seed, options=options)
-        except Exception as error:
+        except BaseException as error:
             return self._last, {FAULT_KEY: fault_message(error)}
         return self._last, info
 
@@ -141,7 +160,7 @@ class FaultReporter(gym.Wrapper):
         """Step the environment, or report its fault without ending the episode: the worker would reset it then."""
         try:
             self._last, reward, terminated, truncated, info = self.env.step(action)
-        except Exception as error:
+        except BaseException as error:
             return self._last, 0.0, False, False, {FAULT_KEY: fault_message(error)}
         return self._last, float(reward), terminated, truncated, info
 
@@ -154,7 +173,7 @@ class FaultReporter(gym.Wrapper):
         def call_and_report(*args: Any, **kwargs: Any) -> Any:
             try:
                 return attribute(*args, **kwargs)
-            except Exception as error:
+            except BaseException as error:
                 return FaultMessage(fault_message(error, name))
 
         return call_and_report
@@ -175,11 +194,9 @@ class FailedEnv(gym.Env):
         return _zeros(self.observation_space), 0.0, False, False, {FAULT_KEY: self._fault}
 
 
-def fault_message(error: Exception, call: str = "") -> str:
+def fault_message(error: BaseException, call: str = "") -> str:
     """Return the message for an error that the environment's ``call`` raised."""
-    if isinstance(error, EnvironmentFault | UserError):
-        return str(error)
-    return f"the environment{f': {call}' if call else ''} raised {describe_error(error)}."
+    return str(as_fault(error, f"the environment{f': {call}' if call else ''}"))
 
 
 def _zeros(space: gym.Space) -> Any:

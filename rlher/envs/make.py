@@ -15,7 +15,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
 from rlher.envs.catalog import yaml_names
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
-from rlher.envs.fault_guard import FaultGuard, describe_error
+from rlher.envs.fault_guard import FaultGuard, as_fault
 from rlher.envs.registration import ensure_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera
@@ -147,7 +147,7 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
         # without the call that gymnasium appends to the message
         text = str(error).split(" was raised from the environment creator")[0]
         raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
-    except Exception as error:
+    except BaseException as error:
         raise _construction_error(cfg, kwargs, error) from error
 
 
@@ -180,8 +180,6 @@ def _validate_highway_options(env: gym.Env, cfg: EnvConfig) -> None:
             raise UserError(f"{cfg.id} has no option env.kwargs.config.{name}{near}.")
 
 
-def _construction_error(cfg: EnvConfig, kwargs: dict[str, Any], error: Exception) -> Exception:
-    reason = f"raised {describe_error(error)}."
-    if kwargs:
-        return UserError(f"{cfg.id} cannot be made with {kwargs}: its constructor {reason}")
-    return EnvironmentFault(f"{cfg.id}: its constructor {reason}")
+def _construction_error(cfg: EnvConfig, kwargs: dict[str, Any], error: BaseException) -> BaseException:
+    fault = as_fault(error, f"{cfg.id}{f' cannot be made with {kwargs}' if kwargs else ''}: its constructor")
+    return UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault

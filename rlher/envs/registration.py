@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from types import ModuleType
 
 import gymnasium as gym
@@ -60,13 +61,14 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
 
 
 def import_module(module: str, key: str = "env.modules") -> ModuleType:
-    """Import a module that the user named; one of the working folder is found, too.
+    """Import a module that the user named; one of the current folder is found, too.
 
     :param key: config key that names it, for messages.
     :raises UserError: it cannot be imported.
     """
-    # Console scripts do not have the working folder in their path. Absolute, because a worker process may have another.
-    if os.getcwd() not in sys.path:
+    # The current folder is searched last, and only for a module that is not installed. Absolute, because a worker
+    # process may have another one.
+    if os.getcwd() not in sys.path and not _is_found(module.partition(".")[0]):
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(module)
@@ -74,8 +76,16 @@ def import_module(module: str, key: str = "env.modules") -> ModuleType:
         if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
             raise UserError(f"{key}={module!r} cannot be imported; install it, or change to its folder.") from None
         raise UserError(f"importing {module!r} failed: {error}.") from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit of a script without a main guard
         raise UserError(f"importing {module!r} failed: {type(error).__name__}: {error}.") from error
+
+
+def _is_found(name: str) -> bool:
+    with contextlib.suppress(ValueError):  # a module without a spec, such as __main__; not a name at all
+        return find_spec(name) is not None
+    return False
 
 
 def _import_quietly(family: str) -> None:

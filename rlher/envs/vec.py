@@ -114,5 +114,5 @@ def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.
     ignore_run_signals()
     try:
         return FaultReporter(_monitored(cfg))
-    except Exception as error:
+    except BaseException as error:
         return FailedEnv(fault_message(error), observation_space, action_space)

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env.base_vec_env import CloudpickleWrapper
 from stable_baselines3.common.vec_env.subproc_vec_env import _worker
 
 from rlher.config.environment import EnvConfig
-from rlher.core.fork_server import RUN_SIGNALS, context
+from rlher.core.fork_server import RUN_SIGNALS, context, leave_server
 
 GRACE_SECONDS = 0.5
 """Extra wait at the end of a timeout, in case this process was suspended longer than the worker."""
@@ -79,14 +79,14 @@ def start_worker(builder: Callable[[], gym.Env]) -> tuple[Any, Any]:
 
 
 def ignore_run_signals() -> None:
-    """Ignore SIGINT and SIGTERM in a worker process: the main process handles them, and may need one more step.
+    """Ignore the signals of a run in a worker process: the main process handles them, and may need one more step.
 
     The handler does nothing, but is neither blocked nor ``SIG_IGN``: a simulator started from this process would
     inherit those, and the environment could not end it.
     """
     for number in RUN_SIGNALS:
         signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+    leave_server()
 
 
 def exit_reason(process: Any) -> str:

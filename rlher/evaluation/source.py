@@ -47,7 +47,8 @@ def find_source(config: ReplayConfig) -> Source:
         )
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    run = lookup.find(str(bundled_agents.folder(config.agent)) if config.agent else config.run, config.logs)
+    name = str(bundled_agents.folder(config.agent)) if config.agent else config.run
+    run = lookup.find(name, config.logs, config.trust_code)
     if config.env is not None:
         raise UserError(
             f"env={config.env.id} cannot replace the environment of {run.folder}, {run.config.env.id}; leave env= out."

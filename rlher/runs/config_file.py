@@ -15,6 +15,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import write_text
 from rlher.core.safe_read import read_yaml
+from rlher.runs import signature
 from rlher.runs.untrusted import require_no_interpolations
 
 NAME = "config.yaml"
@@ -28,8 +29,9 @@ class _NoAliases(yaml.SafeDumper):
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:
-    """Replace ``config.yaml`` in a run folder."""
-    write_text(folder / NAME, yaml.dump(asdict(config), sort_keys=False, Dumper=_NoAliases))
+    """Replace ``config.yaml`` in a run folder, and sign it as the user's own."""
+    text = yaml.dump(asdict(config), sort_keys=False, Dumper=_NoAliases)
+    write_text(folder / NAME, signature.sign(text, folder))
 
 
 def read_config(folder: Path) -> TrainConfig:

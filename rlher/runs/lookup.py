@@ -7,17 +7,19 @@ from pathlib import Path
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile
 from rlher.core.safe_read import read_json, read_text
-from rlher.runs import config_file
+from rlher.runs import config_file, signature
 from rlher.runs.run_folder import MODELS, Run, env_name
-from rlher.runs.untrusted import refuse_modules_in_folder
+from rlher.runs.untrusted import require_installed_code
 
 
-def find(run: str | None, logs: str) -> Run:
+def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
     """Open a run folder, the newest one under ``logs`` if none is named.
 
+    :param trust_code: whether the code that its config names may be run, whatever it is; that of the user's own runs
+        may.
     :raises MissingFile: there is no such run folder.
     :raises DamagedFile: its config cannot be read.
-    :raises UserError: its config names a module that lies in the folder.
+    :raises UntrustedCode: its config names code that is neither trusted nor installed.
     """
     folder = Path(run) if run else _newest(Path(logs))
     if folder is None:
@@ -33,20 +35,22 @@ def find(run: str | None, logs: str) -> Run:
         raise MissingFile(
             folder / config_file.NAME, f"{folder} has no {config_file.NAME}, so it is not a run folder{hint}."
         ) from None
-    refuse_modules_in_folder(config, folder)
+    if not trust_code and not signature.is_signed(folder, config_file.NAME):
+        require_installed_code(config, folder)
     return Run(folder, config)
 
 
-def latest_unfinished(logs: str) -> Run:
+def latest_unfinished(logs: str, trust_code: bool = False) -> Run:
     """Open the most recently started run that is not finished; the newest run if all are finished.
 
+    :param trust_code: as for :func:`find`.
     :raises MissingFile: there is no run at all.
     """
     started = sorted(Path(logs).glob(f"*/*/{config_file.NAME}"), key=_modified, reverse=True)
     for path in started:
         if not _is_dry_run(path.parent) and not is_finished(path.parent):
-            return find(str(path.parent), logs)
-    return find(None, logs)
+            return find(str(path.parent), logs, trust_code)
+    return find(None, logs, trust_code)
 
 
 def find_experiment(config: TrainConfig) -> Path | None:

@@ -1,17 +1,51 @@
-"""Checks for run folders from untrusted sources."""
+"""Checks for run folders from untrusted sources: opening one runs no code but that of installed packages."""
 
 import os
+import re
 import sys
+from importlib import metadata
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.safe_read import links_outside
-from rlher.envs.user_classes import user_classes
+from rlher.envs.user_classes import UserClass, user_classes
 
 WRITTEN_FOLDERS = ("checkpoints", "models", "clips")
 """Subfolders of a run that rlher writes to. Others, such as ``wandb``, may contain links to the home folder."""
+
+PLAIN_TEXT = re.compile(r"[\w -]*")
+"""Text that names no class, file or expression, whatever an environment does with it."""
+
+
+
+class UntrustedCode(UserError):
+    """A run folder names code that is not installed; ``key`` is the config key that names it."""
+
+    def __init__(self, folder: Path, key: str, value: Any, reason: str) -> None:
+        super().__init__(
+            f"{folder} was not trained here, and its {key}={value!r} {reason}; read the code, and add --trust-code to "
+            "run it."
+        )
+        self.key = key
+
+
+def require_installed_code(config: TrainConfig, folder: Path) -> None:
+    """Raise UntrustedCode unless a run needs only code of installed packages.
+
+    No module is searched for in the current folder any more in this process, and in those that it starts.
+    """
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != os.path.realpath("")]
+    for key, module in named_modules(config):
+        if not is_installed(module):
+            raise UntrustedCode(folder, key, module, "is no module of an installed package that requires Gymnasium")
+    arguments = [("env.kwargs", config.env.kwargs), ("algo.kwargs", config.algo.kwargs)]
+    for key, kwargs in [*arguments, *((each.key, each.kwargs) for each in _classes(config))]:
+        for text in _texts(kwargs):
+            if not PLAIN_TEXT.fullmatch(text):
+                raise UntrustedCode(folder, key, text, "may name a class or a file")
 
 
 def named_modules(config: TrainConfig) -> list[tuple[str, str]]:
@@ -19,26 +53,60 @@ def named_modules(config: TrainConfig) -> list[tuple[str, str]]:
 
     :raises UserError: an entry of ``env.wrappers`` or ``callbacks`` does not name a class.
     """
-    env = config.env
-    classes = [*user_classes("env.wrappers", env.wrappers), *user_classes("callbacks", config.callbacks)]
-    found = [("env.modules", module) for module in env.modules] + [(each.key, each.module) for each in classes]
-    return [*found, *([("env.id", env.id.rpartition(":")[0])] if ":" in env.id else [])]
+    module, colon, _ = config.env.id.rpartition(":")
+    found = [("env.modules", name) for name in config.env.modules] + [(each.key, each.module) for each in _classes(config)]
+    return [*found, *([("env.id", module)] if colon else [])]
 
 
-def refuse_modules_in_folder(config: TrainConfig, folder: Path) -> None:
-    """Raise UserError if code that a config names lies in the run folder: opening a run must not run it.
+def _classes(config: TrainConfig) -> list[UserClass]:
+    wrappers, callbacks = user_classes("env.wrappers", config.env.wrappers), user_classes("callbacks", config.callbacks)
+    return [*wrappers, *callbacks]
 
-    Code that is installed or lies in the current folder is used.
+
+def is_installed(module: str) -> bool:
+    """Return whether importing a module runs only files of installed packages that require Gymnasium.
+
+    Nothing is imported. A module of an editable install is none of its distribution's files.
     """
-    for key, module in named_modules(config):
-        for root in (*sys.path, os.getcwd()):
-            path = Path(root, *module.split("."))
-            exists = path.is_dir() or any(path.with_name(path.name + end).exists() for end in (".py", ".pyc", ".so"))
-            if exists and not links_outside(path, folder):
-                raise UserError(
-                    f"{key} names {module!r}, which lies in {folder}, and code in a run folder is not executed; "
-                    "if you trust it, move it out of the folder and import it by another name."
-                )
+    names = module.split(".")
+    if not all(map(str.isidentifier, names)) or "__main__" in names:
+        return False
+    spec, files = None, _environment_files()
+    for end in range(1, len(names) + 1):
+        spec = _find_spec(".".join(names[:end]), spec.submodule_search_locations if spec else None)
+        if spec is None or (spec.has_location and spec.origin not in files and names[0] != "rlher"):
+            return False
+        if not spec.has_location and spec.submodule_search_locations is None:  # of the standard library
+            return False
+    return spec is not None and spec.has_location  # a namespace package has no file
+
+
+def _find_spec(name: str, path: Any) -> ModuleSpec | None:
+    """Find a module as ``import`` does, without importing the package it lies in."""
+    if name in sys.modules:
+        return sys.modules[name].__spec__
+    found = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next(filter(None, found), None)
+
+
+def _environment_files() -> set[str]:
+    """Return the files of all installed packages that require Gymnasium, and of itself."""
+    needs = ((each, [each.name, *(each.requires or ())]) for each in metadata.distributions())
+    packages = (each for each, names in needs if any(map(_is_gymnasium, names)))
+    return {str(each.locate_file(file)) for each in packages for file in each.files or ()}
+
+
+def _is_gymnasium(requirement: str) -> bool:
+    return re.match(r"gymnasium(?![\w.-])(?!.*\bextra\b)", requirement, re.IGNORECASE) is not None
+
+
+def _texts(value: Any) -> list[str]:
+    """Return all texts in a value, keys of mappings included."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for each in pair for text in _texts(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in _texts(each)]
+    return [value] if isinstance(value, str) else []
 
 
 def require_no_interpolations(values: Any) -> None:
@@ -46,12 +114,9 @@ def require_no_interpolations(values: Any) -> None:
 
     A run's config is written with all interpolations resolved.
     """
-    stack = [values]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, str) and "${" in node:
-            raise ValueError(f"it contains the interpolation {node!r}")
-        stack += [*node, *node.values()] if isinstance(node, dict) else node if isinstance(node, list) else []
+    for text in _texts(values):
+        if "${" in text:
+            raise ValueError(f"it contains the interpolation {text!r}")
 
 
 def refuse_links_outside(folder: Path) -> None:

@@ -12,6 +12,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.factory import build_model, validate_actions
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import EnvConfig
+from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.envs.contract.checker import validate_goal_env
@@ -22,6 +23,7 @@ from rlher.envs.replayable import ReplayableVecEnv
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import make_goal_envs
 from rlher.runs import lookup, model_file
+from rlher.runs.run_folder import Run
 from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstrations import add_demonstrations, validate_cloning, validate_demonstrations
 from rlher.training.loggers.service_writer import require_installed
@@ -59,6 +61,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     :raises UserError: the config cannot be trained.
     """
     _validate(config)
+    initial = _initial_model(config) if config.init_from else None
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = _probe(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
@@ -75,8 +78,8 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
             config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine, config.demos
         )
         validate_cloning(config, model)
-        if config.init_from:
-            model_file.load_all(_starting_model(config.init_from, config.logs), model, normalizer)
+        if initial is not None:
+            model_file.load_all(initial, model, normalizer)
         notes = [*env_notes, *notes, *model_notes(config, str(model.device)), memory_note]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, normalizer, envs.observation_space))  # type: ignore[arg-type]
@@ -93,25 +96,37 @@ def _validate(config: TrainConfig) -> None:
     resolve_target_bounds(
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
-    if config.init_from:
-        _starting_model(config.init_from, config.logs)
     if config.record:
         configure_offscreen()
     require_installed(config.logger)
     validate_demonstrations(config)
 
 
-def _starting_model(init_from: str, logs: str) -> Path:
+def _initial_model(config: TrainConfig) -> Path:
     """Return the model file that ``init_from`` names.
 
-    :raises UserError: there is no such run or file.
+    :raises UserError: there is no such run or file, or the run has other networks.
     """
-    path = Path(init_from)
+    path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
     if path.suffix != ".zip" or path.is_dir():
-        return lookup.find(init_from, logs).model("last")
+        run = lookup.find(config.init_from, config.logs, trust_code=True)  # only its weights are used
+        _require_same_networks(run, config)
+        return run.model("last")
     if not path.is_file():
-        raise MissingFile(path, f"init_from={init_from} does not exist; name a run folder or a model file.")
+        raise MissingFile(path, f"init_from={config.init_from} does not exist; name a run folder or a model file.")
     return path
+
+
+def _require_same_networks(initial: Run, config: TrainConfig) -> None:
+    """Raise UserError if the networks of a run cannot have the weights of another."""
+    for name in ("name", "net_arch", "n_critics", "n_quantiles", "layer_norm_critics"):
+        theirs, own = (getattr(each.algo, name, None) for each in (initial.config, config))
+        if theirs != own:
+            key, value = ("algo", str(theirs)) if name == "name" else (f"algo.{name}", literal(theirs))
+            raise UserError(
+                f"init_from={initial} has other networks: it was trained with {key}={value}, not {own}; "
+                f"use {key}={value}."
+            )
 
 
 def _probe(given: EnvConfig) -> tuple[EnvConfig, list[str]]:

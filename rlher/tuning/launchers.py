@@ -75,7 +75,7 @@ class LocalWorker:
 
 def _run_process(task: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, fork_server.RUN_SIGNALS)
+    fork_server.leave_server()
     _redirect_output(task.log)
     try:
         code = task.function()

@@ -424,28 +424,6 @@ def test_links_in_the_folder_of_a_service_are_allowed(rlher, stopped: Path) -> N
     assert rlher("train", "--resume", str(stopped)).code == 0
 
 
-@pytest.mark.parametrize(
-    ("verb", "key", "value"),
-    [
-        *((verb, "modules", ["run.evil"]) for verb in ("evaluate", "enjoy", "export", "train --resume")),
-        ("evaluate", "modules", ["evil"]),
-        ("evaluate", "id", "run.evil:BitFlipping-v0"),
-    ],
-)
-def test_code_in_a_run_folder_is_not_imported(rlher, stopped: Path, monkeypatch, verb: str, key: str, value) -> None:
-    stopped.rename("run")
-    values = yaml.safe_load(Path("run/config.yaml").read_text())
-    values["env"][key] = value
-    Path("run/config.yaml").write_text(yaml.safe_dump(values))
-    Path("run/evil.py").write_text(f"import pathlib; pathlib.Path({str(Path('pwned').resolve())!r}).touch()")
-    if value == ["evil"]:
-        monkeypatch.chdir("run")
-    done = rlher(*verb.split(), str(Path("../run" if value == ["evil"] else "run")))
-    assert done.code == 2
-    assert "evil" in done.err
-    assert not list(Path().resolve().rglob("pwned"))
-
-
 def test_a_config_cannot_read_environment_variables(rlher, stopped: Path, monkeypatch) -> None:
     monkeypatch.setenv("MY_SECRET", "hunter2")
     config = stopped / "config.yaml"

@@ -8,7 +8,8 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.core.errors import EnvironmentFault
-from rlher.envs.fault_guard import describe_error
+from rlher.envs.fault_guard import as_fault
+from rlher.envs.success_info import as_flag
 
 MAX_STEPS = 1000
 SECONDS = 0.5
@@ -50,8 +51,11 @@ class Recording:
         return [length for length, truncated in steps if truncated]
 
     def info_flags(self, key: str | None) -> np.ndarray:
-        """Return ``info[key]`` of each step as bool; False where it is missing."""
-        return np.array([key is not None and bool(info.get(key, False)) for info in self.infos], dtype=bool)
+        """Return ``info[key]`` of each step as bool; False where it is missing.
+
+        :raises EnvironmentFault: a value is neither true nor false.
+        """
+        return np.array([key is not None and as_flag(info.get(key), key) for info in self.infos], dtype=bool)
 
 
 def record_random_rollout(env: gym.Env, seed: int = 0, seconds: float = SECONDS) -> Recording:
@@ -90,8 +94,8 @@ def compute_single_reward(env: gym.Env, achieved: np.ndarray, desired: np.ndarra
     """
     try:
         reward = float(np.asarray(env.get_wrapper_attr("compute_reward")(achieved, desired, info)).reshape(()))
-    except Exception as error:
-        raise EnvironmentFault(f"compute_reward of one pair of goals raised {describe_error(error)}.") from error
+    except BaseException as error:
+        raise as_fault(error, "compute_reward of one pair of goals") from error
     if not np.isfinite(reward):
         raise EnvironmentFault(f"compute_reward of one pair of goals returned {reward}.")
     return reward

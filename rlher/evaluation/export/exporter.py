@@ -45,7 +45,7 @@ def export(config: ExportConfig) -> int:
 
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
-    run = lookup.find(config.run, config.logs)
+    run = lookup.find(config.run, config.logs, config.trust_code)
     which = run.choose_model(config.checkpoint)
     folder = Path(config.output) if config.output else _default_folder(run)
     require_modules(run.config.env.modules)
