@@ -17,6 +17,7 @@ from rlher.cli.commands import command_names, load_command
 from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.signals import INTERRUPTED
+from rlher.core.streams import prepare_streams
 
 MIN_GARBAGE = 50_000
 """Objects that start a garbage collection: with Python's 700, collections take a sixth of the time of all imports."""
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
         gc.set_threshold(MIN_GARBAGE)
         argv = sys.argv[1:]
+        prepare_streams()
     try:
         code = run(list(argv))
         sys.stdout.flush()  # so that a closed pipe or a full disk raises here

@@ -15,7 +15,7 @@ from rlher.cli.overrides import to_hydra
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError, exit_as_fault, first_line
 from rlher.core.nested import flatten
 from rlher.runs import lookup
 from rlher.runs.run_folder import Run
@@ -41,12 +41,10 @@ def run(argv: Sequence[str]) -> int:
 
     name, words = _take_resume(list(argv))
     logs, trust_code = _lookup_options(words)
-    if name == LATEST:
-        found = lookup.latest_unfinished(logs, trust_code)
-    else:
-        found = lookup.find(name, logs, trust_code)
+    found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
     os.environ[COMMAND] = command_line(["rlher", "train", *argv])
-    resumed, result = resume(found, changed_config(found, words))
+    with exit_as_fault():
+        resumed, result = resume(found, changed_config(found, words))
     print_result(resumed, result)
     return result.exit_code
 
@@ -69,7 +67,7 @@ def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
 def _lookup_options(words: Sequence[str]) -> tuple[str, bool]:
     """Return the folder of runs, in which the run is looked up, and whether code that it names may be run."""
     typed = [word for word in to_hydra("train", words) if word.startswith(("logs=", "trust_code="))]
-    options = OmegaConf.to_object(OmegaConf.merge(TrainConfig, OmegaConf.from_dotlist(typed)))
+    options: Any = OmegaConf.merge(OmegaConf.structured(TrainConfig), OmegaConf.from_dotlist(typed))
     return options.logs, options.trust_code
 
 
@@ -138,7 +136,7 @@ def _require_same_experiment(run: Run, config: TrainConfig) -> None:
     ]
     if differences:
         raise UserError(
-            f"{run.folder} was trained with other values: {'; '.join(differences)}; "
+            f"{run} was trained with other values: {'; '.join(differences)}; "
             f"only {', '.join(CHANGEABLE)} may change. "
-            f"Start a new run from its weights with init_from={run.folder}."
+            f"Start a new run from its weights with init_from={run}."
         )

@@ -40,6 +40,9 @@ class OptimizeConfig(WorkersConfig):
     )
     n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1)
     sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random", "cmaes"))
+    trust_study: bool = machine_key(
+        False, "with sampler=cmaes: join a study that exists, which executes any code pickled in its storage"
+    )
     pruner: str = experiment_key(
         "median", "Optuna pruner, which stops bad trials early", choices=("median", "hyperband", "none")
     )

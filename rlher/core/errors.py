@@ -1,7 +1,8 @@
 """Exceptions whose message is for the user, and helpers to word them."""
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rlher.core.console import redact
@@ -33,6 +34,19 @@ class EnvironmentFault(Exception):
     """The environment failed: it raised, its process died, or it returned NaN. Exit code 1."""
 
     exit_code = 1
+
+
+@contextlib.contextmanager
+def exit_as_fault() -> Iterator[None]:
+    """Raise EnvironmentFault if the block ends the program.
+
+    Only an environment or a library does, and the program would end with the exit code that it chose, such as 0.
+    """
+    try:
+        yield
+    except SystemExit as stop:
+        where = f"sys.exit({stop.code if stop.code is not None else ''})"
+        raise EnvironmentFault(f"the environment, or a library that it uses, called {where}.") from stop
 
 
 def os_error_reason(error: OSError) -> str:

@@ -12,11 +12,14 @@ from typing import Any
 from rlher.core.console import warn
 from rlher.core.errors import UserError, os_error_reason
 
+UNFINISHED = ".rlher-"
+"""Part of the names of the temporary files of :func:`atomic_write`."""
+
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of ``path``; rename it to ``path`` if the block ends without an error."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}{UNFINISHED}", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -29,6 +32,23 @@ def atomic_write(path: Path) -> Iterator[Path]:
         sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Delete the temporary files that a process left in a folder when it was killed in :func:`atomic_write`.
+
+    No process may be writing in the folder.
+    """
+    for path in folder.glob(f".*{UNFINISHED}*"):
+        path.unlink(missing_ok=True)
+
+
+def relative(path: Path) -> Path:
+    """Return a path as one would type it: relative to the current folder if it lies there."""
+    try:
+        return path.relative_to(Path.cwd())
+    except (ValueError, OSError):
+        return path
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: end a run after its current step, so that its files are complete."""
+"""Ctrl-C, SIGTERM and SIGHUP: end a run after its current step, so that its files are complete."""
 
 import signal
 import sys
@@ -29,8 +29,12 @@ class StopRequest:
 
     @contextmanager
     def catch_signals(self) -> Iterator[None]:
-        """Record SIGINT and SIGTERM within the block; batch systems send SIGTERM before they kill a job."""
-        caught = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+        """Record SIGINT, SIGTERM and SIGHUP within the block.
+
+        Batch systems send SIGTERM before they kill a job, terminals SIGHUP when they are closed.
+        """
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
         before = {number: signal.signal(number, self._handle) for number in caught}
         try:
             yield

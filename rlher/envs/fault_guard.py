@@ -108,8 +108,8 @@ class FaultGuard(gym.Wrapper):
 def as_fault(error: BaseException, what: str) -> BaseException:
     """Return an exception of an environment's code as an EnvironmentFault: "<what> raised …".
 
-    The user's own interruption, and what is a message already, is returned unchanged. SystemExit is a fault: the program
-    would end with the exit code that the environment chose.
+    Ctrl-C, and what is a message already, is returned unchanged. SystemExit is a fault, because the program would end
+    with the exit code that the environment chose.
     """
     if isinstance(error, EnvironmentFault | UserError | KeyboardInterrupt):
         return error

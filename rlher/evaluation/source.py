@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlher.algos.device import validate_device
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.errors import UserError
@@ -35,13 +36,14 @@ def find_source(config: ReplayConfig) -> Source:
 
     :raises UserError: there is no such run, model or checkpoint, or an SB3 zip is not trusted.
     """
+    validate_device(config.device)
     if config.run and config.run.endswith(".zip") and not Path(config.run).is_dir():
-        path = Path(config.run)
+        path = Path(config.run).absolute()  # building the environment may change the current folder
         env = sb3_import.require_trust(path, config)
         return Source(
-            str(path),
+            config.run,
             path.parent,
-            {"model": str(path)},
+            {"model": config.run},
             env,
             lambda mode: sb3_import.load_sb3_zip(path, env, config, mode),
         )
@@ -51,13 +53,13 @@ def find_source(config: ReplayConfig) -> Source:
     run = lookup.find(name, config.logs, config.trust_code)
     if config.env is not None:
         raise UserError(
-            f"env={config.env.id} cannot replace the environment of {run.folder}, {run.config.env.id}; leave env= out."
+            f"env={config.env.id} cannot replace the environment of {run}, {run.config.env.id}; leave env= out."
         )
     which = run.choose_model(config.checkpoint)
     return Source(
-        f"{config.agent or run.folder}, {agent.model_name(run, which)}",
-        Path() if config.agent else run.folder,
-        {"agent": config.agent} if config.agent else {"run": str(run.folder), "checkpoint": which},
+        f"{config.agent or run}, {agent.model_name(run, which)}",
+        Path.cwd() if config.agent else run.folder,
+        {"agent": config.agent} if config.agent else {"run": str(run), "checkpoint": which},
         run.config.env,
         lambda mode: agent.load_agent(run, which, config.device, config.deterministic, mode),
     )

@@ -40,7 +40,8 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None
     path = parent / f"{timesteps:09d}"
     temporary = parent / f".{path.name}.new"
     try:
-        temporary.mkdir(parents=True)
+        parent.mkdir(exist_ok=True)  # not its parents: a run folder that was moved away is not made again
+        temporary.mkdir()
         fill(temporary, previous)
         sums = _checksums(temporary, previous)
         write_json(temporary / MANIFEST, {"version": VERSION, "timesteps": timesteps, "sha256": sums})

@@ -11,7 +11,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, did_you_mean, os_error_reason
-from rlher.core.files import sync, write_json, write_text
+from rlher.core.files import relative, sync, write_json, write_text
 from rlher.runs.config_file import write_config
 from rlher.runs.metadata import describe_run
 
@@ -30,10 +30,19 @@ MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder and the config of its training."""
+    """A run folder and the config of its training.
+
+    :param folder: made absolute, because an environment may change the current folder.
+    """
 
     folder: Path
     config: TrainConfig
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", self.folder.absolute())
+
+    def __str__(self) -> str:
+        return str(relative(self.folder))
 
     def model(self, which: str) -> Path:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
@@ -68,12 +77,12 @@ class Run:
         if not available:
             models = " and ".join(name for name in MODELS if self.model(name).exists()) or "no model"
             return (
-                f"{self.folder} has no models by steps, only {models}; train with eval.keep_models=true to keep one "
+                f"{self} has no models by steps, only {models}; train with eval.keep_models=true to keep one "
                 "at each evaluation."
             )
         nearest = sorted(sorted(available, key=lambda each: abs(each - steps))[:2])
         hint = " or ".join(map(str, nearest))
-        return f"{self.folder} has no model after {steps:,} steps; use {hint} (nearest of {len(available)})."
+        return f"{self} has no model after {steps:,} steps; use {hint} (nearest of {len(available)})."
 
     @property
     def checkpoints(self) -> Path:
@@ -92,15 +101,27 @@ class Run:
         write_text(self.folder / "evaluations.csv", text.getvalue())
 
 
-def create(config: TrainConfig, composed: TrainConfig | None = None) -> Run:
+class RunFolderLost(UserError):
+    """A run folder was moved, deleted or replaced by another while the run was trained in it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"{folder} was moved or deleted during the run, so training has ended and nothing more is written; if it "
+            "was moved, continue with `rlher train --resume <its new place>`."
+        )
+        self.folder = folder
+
+
+def create(config: TrainConfig, composed: TrainConfig | None = None, logs: Path | None = None) -> Run:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
     :param composed: the config before its open values were resolved, which identifies the experiment; None: the same.
+    :param logs: the folder of all runs; None: ``config.logs``.
     :raises UserError: the folder cannot be written.
     """
-    parent = Path(config.logs) / config.algo.name
+    parent = (logs or Path(config.logs)) / config.algo.name
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, env_name(config))
@@ -115,9 +136,10 @@ def create(config: TrainConfig, composed: TrainConfig | None = None) -> Run:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[Callable[[], None]]:
     """Keep other processes from training in a run folder within the block.
 
+    :return: a function that raises RunFolderLost if the folder is not at its path any more.
     :raises UserError: another process is training in it.
     """
     handle = os.open(folder, os.O_RDONLY)
@@ -127,9 +149,21 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
         raise UserError(f"{folder} is being trained by another process; wait until it ends, or stop it.") from None
     try:
-        yield
+        yield lambda: _require_at(folder, handle)
     finally:
         os.close(handle)
+
+
+def _require_at(folder: Path, handle: int) -> None:
+    """Raise RunFolderLost unless the folder at a path is the one that was opened."""
+    try:
+        is_same = os.path.samestat(os.stat(folder), os.fstat(handle))
+    except (FileNotFoundError, NotADirectoryError):
+        is_same = False
+    except OSError:  # the disk does not answer, which writing will report
+        return
+    if not is_same:
+        raise RunFolderLost(folder)
 
 
 def env_name(config: TrainConfig) -> str:

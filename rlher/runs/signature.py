@@ -44,7 +44,9 @@ def _digest(text: str, folder: Path) -> str:
     key = _key_file().read_bytes()
     if len(key) != KEY_BYTES:
         raise OSError(f"{_key_file()} is damaged")
-    return hmac.new(key, f"{os.path.realpath(folder)}\0{text}".encode(errors="surrogateescape"), hashlib.sha256).hexdigest()
+    return hmac.new(
+        key, f"{os.path.realpath(folder)}\0{text}".encode(errors="surrogateescape"), hashlib.sha256
+    ).hexdigest()
 
 
 def _key_file() -> Path:

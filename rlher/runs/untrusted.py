@@ -20,7 +20,6 @@ PLAIN_TEXT = re.compile(r"[\w -]*")
 """Text that names no class, file or expression, whatever an environment does with it."""
 
 
-
 class UntrustedCode(UserError):
     """A run folder names code that is not installed; ``key`` is the config key that names it."""
 
@@ -54,7 +53,9 @@ def named_modules(config: TrainConfig) -> list[tuple[str, str]]:
     :raises UserError: an entry of ``env.wrappers`` or ``callbacks`` does not name a class.
     """
     module, colon, _ = config.env.id.rpartition(":")
-    found = [("env.modules", name) for name in config.env.modules] + [(each.key, each.module) for each in _classes(config)]
+    found = [("env.modules", name) for name in config.env.modules] + [
+        (each.key, each.module) for each in _classes(config)
+    ]
     return [*found, *([("env.id", module)] if colon else [])]
 
 

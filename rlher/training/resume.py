@@ -11,11 +11,11 @@ from pathlib import Path
 from rlher import COMMAND
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, os_error_reason
-from rlher.core.files import write_json, write_text
+from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import checkpoint_store, config_file, run_folder
 from rlher.runs.run_folder import Run
-from rlher.runs.untrusted import refuse_links_outside
+from rlher.runs.untrusted import WRITTEN_FOLDERS, refuse_links_outside
 from rlher.training.result import RunResult, Status
 from rlher.training.summary import print_header
 from rlher.training.trainer import Trainer
@@ -30,8 +30,10 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
     :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
     """
     started = time.monotonic()
-    with run_folder.locked(run.folder):
+    with run_folder.locked(run.folder) as require_folder:
         refuse_links_outside(run.folder)
+        for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
+            remove_unfinished(folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
         done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
         _require_steps_left(run, config, checkpoint, damaged)
@@ -49,7 +51,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
                 run,
                 [where if checkpoint else "no valid checkpoint; training starts from step 0", *damaged, *setup.notes],
             )
-            return run, Trainer(run, setup, started).train(checkpoint)
+            return run, Trainer(run, setup, started, require_folder).train(checkpoint)
 
 
 def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
@@ -84,15 +86,13 @@ def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, 
     before, total = run.config.total_timesteps, config.total_timesteps
     finished = RunResult.from_json(read_json(run.folder / "result.json")).status is Status.FINISHED
     if finished and total <= before:
-        more = f"rlher train --resume {run.folder} total_timesteps=+{before}"
-        raise UserError(f"{run.folder} is finished, with {before:,} steps; to train for as many more, run `{more}`.")
+        more = f"rlher train --resume {run} total_timesteps=+{before}"
+        raise UserError(f"{run} is finished, with {before:,} steps; to train for as many more, run `{more}`.")
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
-        raise UserError(
-            f"total_timesteps={total} is too small: {run.folder} is at {done:,} steps already; use a larger one."
-        )
+        raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        reason, advice = " ".join(damaged) or "checkpoint.every is null", f"start a new run with init_from={run.folder}"
-        raise UserError(f"{run.folder} is finished and has no checkpoint ({reason}); {advice}.")
+        reason, advice = " ".join(damaged) or "checkpoint.every is null", f"start a new run with init_from={run}"
+        raise UserError(f"{run} is finished and has no checkpoint ({reason}); {advice}.")
 
 
 def _record_resume(run: Run, done: int) -> None:

@@ -39,7 +39,7 @@ def print_header(run: Run, notes: list[str]) -> None:
     config = run.config
     strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
     her = strategy if config.her.n_sampled_goal else "no hindsight"
-    title = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run.folder}"
+    title = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run}"
     recipe = f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults"
     for line in [title, *(f"  {note}" for note in [recipe, *notes])]:
         print(escape_control(line), file=sys.stderr, flush=True)
@@ -48,22 +48,22 @@ def print_header(run: Run, notes: list[str]) -> None:
 def print_result(run: Run, result: RunResult) -> None:
     """Print the result on stdout, and the error and the next command on stderr."""
     if run.config.json:
-        print(json.dumps({"run": str(run.folder), **result.to_json()}), flush=True)
+        print(json.dumps({"run": str(run), **result.to_json()}), flush=True)
     elif result.status is Status.FINISHED:
         _print_evaluations(run, result)
     if result.status is not Status.FINISHED:
         _print_reason(run, result)
     elif not run.config.dry_run:
-        print(escape_control(f"watch it: rlher enjoy {run.folder}"), file=sys.stderr)
+        print(escape_control(f"watch it: rlher enjoy {run}"), file=sys.stderr)
 
 
 def _print_reason(run: Run, result: RunResult) -> None:
     """Print why a run did not finish, where its models are, and how to resume it."""
-    models = f"the models after {result.timesteps:,} steps are in {run.folder}"
+    models = f"the models after {result.timesteps:,} steps are in {run}"
     if not any(run.model(name).exists() for name in MODELS):
-        models = f"no model was saved in {run.folder}"
+        models = f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
-        commands = f"Evaluate: `rlher evaluate {run.folder}`. Resume: `rlher train --resume {run.folder}`."
+        commands = f"Evaluate: `rlher evaluate {run}`. Resume: `rlher train --resume {run}`."
         warn(f"interrupted; {models}. {commands}")
     else:
         warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
@@ -74,4 +74,4 @@ def _print_evaluations(run: Run, result: RunResult) -> None:
     if result.best and result.best["timesteps"] != result.timesteps:
         label = f"best, at {result.best['timesteps']:,}"
         print(f"{label:<22} {format_summary(result.best)}")
-    print(escape_control(f"{result.wall_seconds:.0f} s, kept in {run.folder}"), flush=True)
+    print(escape_control(f"{result.wall_seconds:.0f} s, kept in {run}"), flush=True)

@@ -41,12 +41,12 @@ def train(
     :param final: play the final evaluation, on seeds that were not used to choose a model.
     :raises UserError: the config cannot be trained; nothing was written.
     """
-    started = time.monotonic()
+    started, logs = time.monotonic(), Path(config.logs).absolute()
     with prepare(config) as setup:
-        run = run_folder.create(setup.config, config)
+        run = run_folder.create(setup.config, config, logs)
         print_header(run, setup.notes)
-        with run_folder.locked(run.folder):
-            return run, Trainer(run, setup, started, on_evaluation, final).train()
+        with run_folder.locked(run.folder) as require_folder:
+            return run, Trainer(run, setup, started, require_folder, on_evaluation, final).train()
 
 
 class Trainer:
@@ -55,6 +55,7 @@ class Trainer:
     :param run: its folder is locked by the caller.
     :param setup: from :func:`prepare`; closed by the caller.
     :param started: monotonic time from which ``wall_seconds`` counts.
+    :param require_folder: called before anything is written; raises RunFolderLost if the folder is not there any more.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Trainer:
         run: Run,
         setup: TrainingSetup,
         started: float,
+        require_folder: Callable[[], None],
         on_evaluation: Callable[[Rows], None] | None = None,
         final: bool = True,
     ) -> None:
@@ -86,9 +88,11 @@ class Trainer:
             self.evaluations,
             self.best_model,
             self.stop,
+            require_folder,
             at_start=self.config.init_from is not None or self._learns_before_first_step,
         )
         self._started, self._on_evaluation, self._final = started, on_evaluation, final
+        self._require_folder = require_folder
 
     @property
     def _learns_before_first_step(self) -> bool:
@@ -108,7 +112,7 @@ class Trainer:
             self.checkpoints.restore(checkpoint, self.model)
             with warn_on_write_error("evaluations.csv"):
                 self.run.write_evaluations(self.evaluations.rows)
-        self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.model.num_timesteps))
+        self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows))
         with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
             try:
                 with self._record_status():
@@ -147,6 +151,7 @@ class Trainer:
         last_model, best_row = self._model_bytes(), self.evaluations.best
         last = best = self.workers.start(last_model, episodes, seed)
         timesteps = self.model.num_timesteps
+        self._require_folder()
         if best_row is None or best_row["timesteps"] >= timesteps:
             self.best_model.set(last_model)
             self.best_model.write()
@@ -176,7 +181,7 @@ class Trainer:
             result.error = str(error)
         except OSError as error:
             result.error = f"{error.filename or 'a file'}: {os_error_reason(error)}"
-        except Exception as error:
+        except BaseException as error:
             result.error = f"{type(error).__name__}: {error}"
             if all_finite(self.model):  # weights that are not finite raise errors of many kinds in torch
                 raise
@@ -186,6 +191,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------ writing
 
     def _write_evaluations(self, rows: Rows, model: bytes, is_best: bool) -> None:
+        self._require_folder()
         if is_best:
             self.best_model.set(model)
         with warn_on_write_error("the best model"):
@@ -197,6 +203,7 @@ class Trainer:
         self.artifacts.write(rows[-1], model, is_best)
 
     def _write_models(self) -> None:
+        self._require_folder()
         with self._fail_on_write_error("the best model"):
             self.best_model.write()
         if all_finite(self.model):
@@ -214,6 +221,7 @@ class Trainer:
 
         :param final_pending: a run that is killed in its final evaluation is not finished, but interrupted.
         """
+        self._require_folder()
         self.result.timesteps = self.model.num_timesteps
         self.result.wall_seconds = round(time.monotonic() - self._started, 1)
         values = self.result.to_json()

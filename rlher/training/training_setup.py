@@ -9,6 +9,7 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+from rlher.algos.device import validate_device
 from rlher.algos.factory import build_model, validate_actions
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import EnvConfig
@@ -91,8 +92,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
 
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
-    if config.device.startswith("cuda") and not th.cuda.is_available():
-        raise UserError(f"device={config.device} needs CUDA, but torch finds no CUDA device; use device=auto.")
+    validate_device(config.device)
     resolve_target_bounds(
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )

@@ -6,6 +6,7 @@
 observations after them.
 """
 
+import io
 import json
 from collections import deque
 from collections.abc import Sequence
@@ -51,7 +52,9 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     }
     if model.use_sde:
         tensors["exploration"] = random_state.exploration_noise(model)
-    th.save(tensors, folder / "weights.pt")
+    content = io.BytesIO()  # in memory, because torch hides the OSError of a full disk
+    th.save(tensors, content)
+    (folder / "weights.pt").write_bytes(content.getbuffer())
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},

@@ -15,7 +15,7 @@ from optuna.study import Study, StudyDirection
 
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.console import warn
+from rlher.core.console import redact, warn
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
 from rlher.training.training_setup import prepare
@@ -42,13 +42,19 @@ def optimize(config: OptimizeConfig) -> int:
     """
     _validate(config)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    folder = Path(config.logs).absolute() / "optuna" / (config.study_name or _default_name(config))
     space = search_space.load(config.search_space, train_config(config))
     with prepare(train_config(config)):  # raises here, before the first trial, what every trial would raise
         pass
     launch = _make_launcher(config)
-    folder = Path(config.logs) / "optuna" / (config.study_name or _default_name(config))
     storage = open_storage(config.storage, folder, config.heartbeat, requeue)
     study, created = _open_search(storage, folder.name, config, space)
+    if config.sampler == "cmaes" and not created and not config.trust_study:
+        raise UserError(
+            f"the study {folder.name!r} exists, and sampler=cmaes loads the state of its search from {_where(config)} "
+            "with pickle, which runs any code in it; add --trust-study if all who can write there are trusted, or use "
+            "sampler=tpe."
+        )
     try:
         with interrupt_on_sigterm():
             spec = _worker_spec(study, config, space, folder, created)
@@ -87,6 +93,10 @@ def _make_launcher(config: OptimizeConfig) -> Launcher:
     if config.launcher == "ray" and config.storage is None and count_machines() > 1:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     return launch
+
+
+def _where(config: OptimizeConfig) -> str:
+    return redact(config.storage) if config.storage else "its journal"
 
 
 def _default_name(config: OptimizeConfig) -> str:
@@ -136,7 +146,10 @@ def _worker_spec(
 
 def _rerun_spec(spec: WorkerSpec, reruns: Study, candidates: Mapping[int, Mapping[str, Any]]) -> WorkerSpec:
     objective = RerunObjective(spec.config, candidates, spec.folder / "reruns")
-    return replace(spec, study_name=reruns.study_name, total=len(counted_trials(reruns)), objective=objective)
+    config = replace(spec.config, sampler="random")  # every parameter is given
+    return replace(
+        spec, config=config, study_name=reruns.study_name, total=len(counted_trials(reruns)), objective=objective
+    )
 
 
 def _run(study: Study, spec: WorkerSpec, launch: Launcher, phase: str) -> None:

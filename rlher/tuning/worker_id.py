@@ -1,6 +1,7 @@
 """Ids of worker processes, by which others on the same machine see whether the worker of a trial is alive."""
 
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -15,9 +16,9 @@ def worker_id(pid: int | None = None) -> str:
 
 
 def is_dead_here(worker: str) -> bool:
-    """Return whether a worker ran on this machine and is dead."""
-    host, pid, started = worker.rsplit(":", 2)
-    return host == socket.gethostname() and _start_time(int(pid)) != started
+    """Return whether a worker ran on this machine and is dead; an id that :func:`worker_id` cannot return counts so."""
+    parts = re.fullmatch(r"(.+):([0-9]{1,9}):(\w+)", str(worker))
+    return parts is None or (parts[1] == socket.gethostname() and _start_time(int(parts[2])) != parts[3])
 
 
 def _start_time(pid: int) -> str | None:

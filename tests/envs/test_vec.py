@@ -43,6 +43,11 @@ def rollout(envs, steps: int = 30) -> list[dict]:
         ("HugeObservation", r"step 1 returned 1e\+39 in 'observation' \(entry 0\)"),
         ("NaNObservation", r"step 2 returned nan in 'achieved_goal' \(entry 0\)"),
         ("ForgetsKey", r"step 1 returned an observation without 'desired_goal'"),
+        ("ExitsInStep", r"step 4 of an episode raised SystemExit: 0 \(hostile_envs.py, line \d+\)"),
+        ("PanicsInStep", r"step 1 of an episode raised Panic: unwrap on None"),
+        ("TextObservation", r"reset returned 'observation' of type <U3"),
+        ("NaNSuccess", r"info\['is_success'\] is nan"),
+        ("TextSuccess", r"info\['is_success'\] is 'False'"),
         ("WrongShape", r"reset returned 'observation' with shape \(3,\).*\(1,\)"),
     ],
 )

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import random
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,69 @@ class Dense(Silent):
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         return -np.linalg.norm(achieved_goal - desired_goal, axis=-1)
+
+
+class ExitsInStep(LineEnv):
+    def step(self, action):
+        if self.steps == 3:
+            sys.exit(0)
+        return super().step(np.zeros(1))
+
+
+class PanicsInStep(LineEnv):
+    """Raises what is no Exception, as extensions written in Rust do."""
+
+    class Panic(BaseException):
+        pass
+
+    def step(self, action):
+        raise self.Panic("unwrap on None")
+
+
+class ExitsInInit(LineEnv):
+    def __init__(self) -> None:
+        sys.exit(0)
+
+
+class ExitsInClose(LineEnv):
+    def close(self) -> None:
+        sys.exit(0)
+
+
+class TextObservation(LineEnv):
+    def observe(self):
+        return super().observe() | {"observation": np.array(["0.5"])}
+
+
+class NaNSuccess(LineEnv):
+    def step(self, action):
+        *result, info = super().step(action)
+        return *result, info | {"is_success": float("nan")}
+
+
+class TextSuccess(LineEnv):
+    def step(self, action):
+        *result, info = super().step(action)
+        return *result, info | {"is_success": "False"}
+
+
+class PairReward(LineEnv):
+    """compute_reward returns two numbers for a pair of goals, and a matrix for a batch."""
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, -1.0, *rest
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return np.stack([super().compute_reward(achieved_goal, desired_goal, info)] * 2, axis=-1)
+
+
+class ChangesFolder(LineEnv):
+    """Works in another folder, as wrappers of simulators do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        os.chdir("/")
 
 
 class VaryingTruncation(LineEnv):

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch as th
-import yaml
 from same_run import differences
 
 from rlher.core.errors import UserError

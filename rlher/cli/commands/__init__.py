@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from rlher.core.errors import exit_as_fault
+
 
 @dataclass(frozen=True)
 class Command:
@@ -27,8 +29,12 @@ class Command:
     module: ModuleType
 
     def run(self, config: Any) -> int:
-        """Run the command and return its exit code."""
-        code: int = self.module.run(config)
+        """Run the command and return its exit code.
+
+        :raises EnvironmentFault: the environment ended the program.
+        """
+        with exit_as_fault():
+            code: int = self.module.run(config)
         return code
 
     @property

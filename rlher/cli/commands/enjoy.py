@@ -9,6 +9,7 @@ from pathlib import Path
 from rlher.config.key import output_key
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
+from rlher.core.files import relative
 
 DEFAULT_EPISODES = 6
 
@@ -48,13 +49,13 @@ def run(config: EnjoyConfig) -> int:
         require_video_suffix(Path(config.video))
     layout = tiling.parse_grid(config.grid)
     source = find_source(config)
+    path = Path(config.video).absolute() if config.video else source.folder / "enjoy.mp4"
     window = config.video is None and layout is None and has_display() and "human" in render_modes(source.env)
     if not window:
         configure_offscreen()
     agent = source.load("human" if window else "rgb_array")
     print(escape_control(source.name), file=sys.stderr)
     episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else DEFAULT_EPISODES)
-    path = Path(config.video) if config.video else source.folder / "enjoy.mp4"
     options = VideoOptions(layout, config.width, config.captions, config.fps)
     outcomes = []
     with ExitStack() as stack:
@@ -75,6 +76,6 @@ def run(config: EnjoyConfig) -> int:
     if config.json:
         print(json.dumps({**source.keys, "episodes": [asdict(each) for each in outcomes]}))
     if film and not film.failed:
-        print(f"video: {path}", file=sys.stderr)
+        print(f"video: {relative(path)}", file=sys.stderr)
         return 0
     return 1 if config.video else 0

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ExportConfig
 from rlher.core.errors import UserError
-from rlher.core.files import atomic_write, write_text
+from rlher.core.files import atomic_write, relative, write_text
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json
 from rlher.envs.normalize import GoalNormalize
@@ -47,13 +47,13 @@ def export(config: ExportConfig) -> int:
     """
     run = lookup.find(config.run, config.logs, config.trust_code)
     which = run.choose_model(config.checkpoint)
-    folder = Path(config.output) if config.output else _default_folder(run)
+    folder = Path(config.output).absolute() if config.output else _default_folder(run)
     require_modules(run.config.env.modules)
     if config.format == "onnx":
         require_onnx()
     if config.push is not None:
         require_pushable(config.push)
-    print(f"{run.folder}, {model_name(run, which)}", file=sys.stderr)
+    print(f"{run}, {model_name(run, which)}", file=sys.stderr)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files, notes = _write(run, which, folder, config.format == "onnx")
@@ -61,7 +61,8 @@ def export(config: ExportConfig) -> int:
         raise UserError(f"cannot write {folder}: {error}.") from error
     for note in notes:
         print(f"  {note}", file=sys.stderr)
-    result = {"run": str(run.folder), "checkpoint": which, "folder": str(folder)}
+    folder = relative(folder)
+    result = {"run": str(run), "checkpoint": which, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
         message = f"Export {model_name(run, which)} of {run.folder.name} with rlher"

@@ -9,7 +9,9 @@ Between barriers (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the 
 checkpoint also holds the actions since the last barrier, which are played again when the run is resumed.
 """
 
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from rlher.runs import checkpoint_store
 from rlher.training import random_state, training_state
 from rlher.training.best_model import BestModel
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
+from rlher.training.loggers.csv_tensorboard import count_rows
 
 NOT_REPEATABLE = (
     "the environment does not repeat the running episodes from seed and actions, or lost a process; "
@@ -46,6 +49,7 @@ class CheckpointCallback(BaseCallback):
 
     :param config: how often; with ``every=None`` never.
     :param evaluations: the callback whose evaluations are part of a checkpoint.
+    :param require_folder: called before writing; raises if the run folder is not there any more.
     :param at_start: write a checkpoint before the first step, because the model of ``init_from`` may change later.
     """
 
@@ -60,12 +64,16 @@ class CheckpointCallback(BaseCallback):
         evaluations: EvaluationCallback,
         best_model: BestModel,
         stop: StopRequest,
+        require_folder: Callable[[], None],
         at_start: bool = False,
     ) -> None:
         super().__init__()
         self._folder, self._every, self._minutes = folder, config.every, config.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
         self._best_model, self._stop, self._at_start = best_model, stop, at_start
+        self._require_folder = require_folder
+        self.log_rows = 0
+        """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._barrier_step = 0
         self._saved_step: int | None = None
         self._saved_time = time.monotonic()
@@ -126,6 +134,7 @@ class CheckpointCallback(BaseCallback):
 
         :param next_envs: at a barrier, the number of the environments that are built next.
         """
+        self._require_folder()
         if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
             return
 
@@ -152,6 +161,7 @@ class CheckpointCallback(BaseCallback):
             "envs": self._envs.number if next_envs is None else next_envs,
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
+            "log_rows": count_rows(self.model.logger),
         }
 
     def _raw_observations(self) -> dict[str, np.ndarray]:
@@ -175,6 +185,7 @@ class CheckpointCallback(BaseCallback):
                 state["evaluations"], evaluated.read_bytes() if evaluated.exists() else None
             )
             self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
+            self.log_rows = int(state.get("log_rows", sys.maxsize))  # of older versions: all rows
             self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
         except Exception as error:  # torch refuses a pickle with an exception of its own
             advice = "delete it to use the previous checkpoint"

@@ -12,17 +12,15 @@ from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, m
 from rlher.core.console import warn
 from rlher.core.errors import UserError, os_error_reason
 
-TIMESTEPS = "time/total_timesteps"
 
-
-def make_logger(folder: Path, tensorboard: bool, timesteps: int = 0) -> Logger:
+def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     """Return the logger of a run.
 
-    :param timesteps: steps already done, if the run is resumed.
+    :param rows: rows of ``progress.csv`` that are kept, if the run is resumed.
     :raises UserError: a file cannot be created.
     """
     try:
-        writers = [NonFatalWriter(ContinuedCSV(folder / "progress.csv", timesteps), "progress.csv")]
+        writers = [NonFatalWriter(ContinuedCSV(folder / "progress.csv", rows), "progress.csv")]
         if tensorboard:
             writers.append(NonFatalWriter(make_output_format("tensorboard", str(folder)), "the TensorBoard file"))
     except OSError as error:
@@ -32,27 +30,37 @@ def make_logger(folder: Path, tensorboard: bool, timesteps: int = 0) -> Logger:
 
 
 class ContinuedCSV(CSVOutputFormat):
-    """SB3's CSV file, which keeps the rows that are there already.
+    """SB3's CSV file, which keeps the first rows that are there already.
 
-    :param timesteps: rows of later steps are deleted, because these steps are done again.
+    :param rows: number of rows to keep; later ones belong to steps that are done again.
     """
 
-    def __init__(self, path: Path, timesteps: int) -> None:
-        header, rows = _rows_until(path, timesteps)
+    def __init__(self, path: Path, rows: int) -> None:
+        header, kept = _first_rows(path, rows)
         super().__init__(str(path))
+        self.rows = len(kept)
+        """Number of rows in the file."""
         if header:
             self.keys = header
-            csv.writer(self.file, lineterminator="\n").writerows([header, *rows])
+            csv.writer(self.file, lineterminator="\n").writerows([header, *kept])
             self.file.flush()
 
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        """Write a row."""
+        super().write(key_values, key_excluded, step)
+        self.rows += 1
 
-def _rows_until(path: Path, timesteps: int) -> tuple[list[str], list[list[str]]]:
-    """Return the header, and the rows up to a step; empty if the file is missing or damaged."""
+
+def count_rows(logger: Logger) -> int:
+    """Return the number of rows that a logger of :func:`make_logger` has in ``progress.csv``."""
+    return sum(getattr(getattr(each, "writer", None), "rows", 0) for each in logger.output_formats)
+
+
+def _first_rows(path: Path, count: int) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the first rows; empty if the file is missing or damaged."""
     try:
         header, *rows = csv.reader(io.StringIO(path.read_text()))
-        column = header.index(TIMESTEPS)
-        whole = (row for row in rows if len(row) == len(header))
-        return header, [row for row in whole if not row[column] or float(row[column]) <= timesteps]
+        return header, [row for row in rows[:count] if len(row) == len(header)]
     except (OSError, ValueError, csv.Error):
         return [], []
 
@@ -61,13 +69,13 @@ class NonFatalWriter(KVWriter):
     """A log writer that warns about its first OSError and ignores later ones."""
 
     def __init__(self, writer: KVWriter, name: str) -> None:
-        self._writer, self._name, self._warned = writer, name, False
+        self.writer, self._name, self._warned = writer, name, False
         threading.excepthook = _ignore_tensorboard_errors
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Write a row, as far as possible."""
         try:
-            self._writer.write(key_values, key_excluded, step)
+            self.writer.write(key_values, key_excluded, step)
         except OSError as error:
             if not self._warned:
                 warn(f"{self._name} cannot be written ({os_error_reason(error)}); the run continues without it.")
@@ -76,7 +84,7 @@ class NonFatalWriter(KVWriter):
     def close(self) -> None:
         """Close the file."""
         with contextlib.suppress(OSError):
-            self._writer.close()
+            self.writer.close()
 
 
 def _ignore_tensorboard_errors(failure: threading.ExceptHookArgs) -> None:

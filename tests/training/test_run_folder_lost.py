@@ -1,0 +1,110 @@
+"""A run folder that is moved, deleted or replaced during training, and environments that change the current folder."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlher.core.files import UNFINISHED
+from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.runs import run_folder
+from rlher.runs.run_folder import RunFolderLost
+from tests.conftest import TINY
+
+RUN = Path("logs/dqn/BitFlipping-v0_1")
+TRAIN = ("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "eval.workers=0")
+TRAIN = (*TRAIN, "total_timesteps=120", "eval.freq=40", "checkpoint.every=50", "threads=1")
+
+
+def move() -> None:
+    RUN.rename("moved")
+
+
+def delete() -> None:
+    shutil.rmtree(RUN)
+
+
+def delete_all() -> None:
+    shutil.rmtree("logs")
+
+
+def replace() -> None:
+    """Another run takes the freed number."""
+    move()
+    RUN.mkdir()
+    (RUN / "result.json").write_text("another run")
+
+
+@pytest.mark.parametrize("change", [move, delete, delete_all, replace])
+@pytest.mark.parametrize("at", [20, 110])
+def test_nothing_is_written_after_the_folder_is_lost(rlher, monkeypatch, change: Callable, at: int) -> None:
+    step, done = BitFlippingEnv.step, []
+
+    def stepped(self, action):
+        if RUN.exists():
+            done.append(None)
+            if len(done) == at:
+                change()
+        return step(self, action)
+
+    monkeypatch.setattr(BitFlippingEnv, "step", stepped)
+    ended = rlher(*TRAIN)
+    assert ended.code == 2
+    assert str(RUN) in ended.err
+    assert "Traceback" not in ended.err
+    if change is replace:
+        assert {path.name: path.read_text() for path in RUN.iterdir()} == {"result.json": "another run"}
+    else:
+        assert not RUN.exists()
+    if change in (move, replace):
+        assert not Path("moved/result.json").exists()
+        monkeypatch.setattr(BitFlippingEnv, "step", step)
+        assert rlher("train", "--resume", "moved").code == 0
+        assert json.loads(Path("moved/result.json").read_text())["status"] == "finished"
+
+
+def test_a_folder_is_lost_when_another_is_at_its_path(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with run_folder.locked(folder) as require_folder:
+        require_folder()
+        folder.rename(tmp_path / "moved")
+        with pytest.raises(RunFolderLost):
+            require_folder()
+        folder.mkdir()
+        with pytest.raises(RunFolderLost):
+            require_folder()
+        folder.rmdir()
+        (tmp_path / "moved").rename(folder)
+        require_folder()
+
+
+def test_files_of_killed_writes_are_deleted_when_the_run_is_resumed(rlher) -> None:
+    assert rlher(*TRAIN).code == 0
+    left = [RUN / f".best_model{UNFINISHED}abcdefgh.zip", RUN / "models" / f".40{UNFINISHED}abcdefgh.zip"]
+    kept = [RUN / ".hidden", RUN / ".cache.database.db"]
+    for path in (*left, *kept):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert rlher("train", "--resume", str(RUN), "total_timesteps=+10").code == 0
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in kept)
+
+
+def test_an_environment_that_changes_the_current_folder(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "support"))
+    words = ("env=ChangesFolder-v0", "env.modules=[hostile_envs]", "algo=sac", *TINY, "eval.workers=0", "threads=1")
+    assert rlher("train", *words, "total_timesteps=60").code == 0
+    run = "logs/sac/ChangesFolder-v0_1"
+    for verb in (("evaluate", "--episodes", "2"), ("export", "--output", "exported")):
+        os.chdir(tmp_path)
+        done = rlher(verb[0], run, *verb[1:])
+        assert done.code == 0, done.err
+    os.chdir(tmp_path)
+    assert Path(run, "result.json").exists()
+    assert Path("exported/play.py").exists()
+    assert rlher("train", "--resume", run, "total_timesteps=+10").code == 0
+    assert not Path("/logs").exists()
