@@ -33,6 +33,18 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "silu": nn.SiLU,
 }
 
+CONFIG_ERRORS = (
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AssertionError,
+    RuntimeError,
+    LookupError,
+    AttributeError,
+    MemoryError,
+)
+"""What Stable-Baselines3 and torch raise for invalid arguments."""
+
 # Config keys are arguments of the algorithm's constructor, except for these.
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Keys that are arguments of the policy."""
@@ -173,7 +185,7 @@ def _construct(
         return model_class(
             policy_class, venv, **constructor_arguments(algo, venv, seed=seed, device=device, **arguments)
         )
-    except (TypeError, ValueError, AssertionError, RuntimeError, LookupError, AttributeError, MemoryError) as error:
+    except CONFIG_ERRORS as error:
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 

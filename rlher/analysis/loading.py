@@ -33,6 +33,9 @@ LOGGED_TIMESTEPS = "time/total_timesteps"
 MAX_STEPS = 1e15
 """Limit of ``timesteps``. Larger values are treated as corrupt."""
 
+MAX_VALUE = 1e100
+"""Limit of the other columns. Larger values, which cannot be drawn, are treated as missing."""
+
 
 @dataclass(frozen=True)
 class LoadedRun:
@@ -228,6 +231,7 @@ def _read_evaluations(folder: Path) -> pd.DataFrame:
     if not rows["timesteps"].between(-MAX_STEPS, MAX_STEPS).all():
         raise ValueError(f"{name} has timesteps above {MAX_STEPS:g}")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
+    rows = rows.where(rows.abs() < MAX_VALUE)
     if not rows["success_rate"].dropna().between(0, 1).all():
         raise ValueError(f"{name} has success rates outside [0, 1]")
     if rows["success_rate"].isna().all():

@@ -1,10 +1,12 @@
 """Messages for exceptions that end a command, those of Hydra and OmegaConf reworded."""
 
+import os
 import re
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
+from rlher.config.algorithms import ALGORITHMS
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
 KINDS = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
@@ -25,6 +27,8 @@ def explain(error: Exception) -> str | None:
         return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
     if isinstance(error, HydraException | OmegaConfBaseException):
         return _composition_error(error)
+    if isinstance(error, ValueError) and "MPLBACKEND" in os.environ and str(error).startswith("Key backend"):
+        return f"MPLBACKEND={os.environ['MPLBACKEND']} is no backend of matplotlib; unset it."
     return None
 
 
@@ -50,10 +54,22 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
         from rlher.cli.config_files import recipe_file
 
         group, name = found.groups()
-        return f"{group} {recipe_file(name) or name} does not fit the config: {str(error).splitlines()[1].strip()}."
+        reason = str(error).splitlines()[1].strip()
+        return f"{group} {recipe_file(name) or name} does not fit {_misfit(reason)}."
     if first.startswith("Error merging override "):
         return _invalid_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)
     return f"{first}{': ' + cause if cause and cause != first else ''}."
+
+
+def _misfit(reason: str) -> str:
+    """Return what a recipe does not fit, and why."""
+    from rlher.cli.key_suggestions import closest_key
+
+    found = re.match(r"Key '(.+)' not in '(\w+)'", reason)
+    algo = next((name for name, each in ALGORITHMS.items() if found and each.config.__name__ == found[2]), None)
+    if found is None or algo is None:
+        return f"the config: {reason}"
+    return f"algo={algo}, which has no key 'algo.{found[1]}'{closest_key(f'algo.{found[1]}')}; use one made for {algo}"
 
 
 def _invalid_value(override: str, cause: str) -> str:

@@ -210,4 +210,5 @@ class TQCConfig(SACConfig):
 class CrossQConfig(EntropyConfig, ActorCriticConfig):
     """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
 
+    batch_size: int = key(256, "transitions per update; one has no variance to normalise by", low=2)
     policy_delay: int = key(3, "critic updates per actor update", low=1)

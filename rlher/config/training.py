@@ -96,7 +96,7 @@ class TrainConfig:
         choices=("auto", "dummy", "subproc"),
     )
     device: str = machine_key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = machine_key(None, "torch threads; null: chosen by a short measurement", low=1)
+    threads: int | None = machine_key(None, "torch threads; null: chosen by a short measurement", low=1, high=1024)
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")

@@ -6,8 +6,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
-from rlher.core.errors import EnvironmentFault, os_error_reason
+from rlher.core.errors import EnvironmentFault, UserError, first_line, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import summarize
@@ -134,16 +135,30 @@ class Trainer:
             callbacks = [self.checkpoints, self.evaluations, DiagnosticsCallback(), *self.callbacks, progress]
             if reset_num_timesteps and self._learns_before_first_step:
                 callbacks.append(DemonstrationCallback(self.config, self.evaluations, progress, self.stop))
+            updates = self.model._n_updates
             try:
                 self.model.learn(
                     self.config.total_timesteps - self.model.num_timesteps,
                     callback=callbacks,
                     reset_num_timesteps=reset_num_timesteps,
                 )
-            except Exception:
+            except Exception as error:
                 with suppress(Exception):  # the first fault is reported
                     self.evaluations.record_pending()
+                if isinstance(error, CONFIG_ERRORS) and (
+                    self.config.algo.kwargs or self.model._n_updates <= updates + 1
+                ):
+                    raise UserError(self._explain(error)) from error
                 raise
+
+    def _explain(self, error: Exception) -> str:
+        """Return the message for an error of SB3 or torch that the values of the config cause.
+
+        Constructors accept most values, so an invalid one raises in the first update, or later if it is in algo.kwargs.
+        """
+        values = f"algo.kwargs={self.config.algo.kwargs}" if self.config.algo.kwargs else "these values"
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        return f"algo={self.config.algo.name} cannot be trained with {values} ({reason}); check the keys of algo."
 
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
@@ -179,6 +194,9 @@ class Trainer:
             result.status = Status.STOPPED
         except EnvironmentFault as error:
             result.error = str(error)
+        except UserError as error:
+            result.error = str(error)
+            raise
         except OSError as error:
             result.error = f"{error.filename or 'a file'}: {os_error_reason(error)}"
         except BaseException as error:

@@ -156,3 +156,13 @@ def test_speed_is_that_since_the_previous_evaluation(make_run: Make) -> None:
     table.to_csv(folder / "evaluations.csv", index=False)
     steps, speed = loading.read_run(folder).points("timesteps", "steps_per_second")
     assert (steps.tolist(), speed.tolist()) == ([100, 200], [25, 100]), "no time between the last two"
+
+
+@pytest.mark.parametrize("value", ["1e308", "-1e308", "1e101"])
+def test_values_that_cannot_be_drawn_count_as_missing(rlher, make_run: Make, value: str) -> None:
+    folder = make_run("run")
+    rows = pd.read_csv(folder / "evaluations.csv", dtype=str)
+    rows.loc[1, "mean_reward"] = rows.loc[2, "wall_seconds"] = value
+    rows.to_csv(folder / "evaluations.csv", index=False)
+    for words in (("--y", "mean_reward"), ("--x", "wall")):
+        assert rlher("plot", *words, "--output", "a.png").code == 0

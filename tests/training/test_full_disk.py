@@ -1,7 +1,10 @@
 """Full disks and file size limits: existing files stay intact, and the error is reported without a traceback."""
 
+import contextlib
 import csv
 import json
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rlher.core.streams import LenientStream
 from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.conftest import TINY, mounted
 
@@ -126,6 +130,72 @@ def test_a_file_size_limit_below_the_size_of_a_model(tmp_path) -> None:
     assert rows(run) == [40, 80, 120, 160, 200]
     assert json.loads((run / "result.json").read_text())["status"] == "failed"
     assert not list(run.glob(".*")), "a temporary file was left behind"
+
+
+def fill_up_to(disk: Path, free: int) -> None:
+    """Leave about this many bytes of a disk free."""
+    fill(disk)
+    with (disk / "rubbish").open("ab") as file:
+        file.truncate(max(file.tell() - free, 0))
+
+
+@pytest.mark.parametrize(
+    "free", [30_000, pytest.param(60_000, marks=pytest.mark.slow), pytest.param(90_000, marks=pytest.mark.slow)]
+)
+def test_a_disk_that_fills_up_in_a_checkpoint(rlher, disk, monkeypatch, free: int) -> None:
+    """torch raises RuntimeError where a file cannot be written, and NumPy OSError."""
+    run = disk / "logs/dqn/BitFlipping-v0_1"
+    at_steps(monkeypatch, run, {20: lambda: fill_up_to(disk, free)})
+    done = rlher(*RUN, f"logs={disk / 'logs'}", "checkpoint.every=30", "algo.net_arch=[32,32]")
+    assert "Traceback" not in done.err
+    assert "no checkpoint at" in done.err
+    if done.code:
+        assert "could not be written (No space left on device)" in done.err
+        (disk / "rubbish").unlink()
+        again = rlher("train", "--resume", str(run))
+        assert again.code == 0, again.err
+    assert rows(run) == [40, 80, 120, 160, 200]
+
+
+PROGRAM = [sys.executable, "-m", "rlher"]
+
+
+def shell(tmp_path: Path, redirection: str, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run a command of rlher in a shell, with a redirection."""
+    command = f"{shlex.join([*PROGRAM, *words])} {redirection}"
+    return subprocess.run(
+        command, shell=True, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **environment}
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_a_log_that_cannot_be_written_does_not_end_a_run(tmp_path: Path, redirection: str) -> None:
+    """The lines on stderr are lost; the log of a run that fills the disk of its log file, but not that of its runs."""
+    done = shell(tmp_path, redirection, *RUN, "threads=1", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"] == "finished"
+    assert rows(tmp_path / "logs/dqn/BitFlipping-v0_1") == [40, 80, 120, 160, 200]
+
+
+def test_a_closed_stdout_is_reported(tmp_path: Path) -> None:
+    done = shell(tmp_path, ">&-", "list", "strategies")
+    assert done.returncode == 2
+    assert done.stderr == "rlher: cannot read or write the output: Bad file descriptor.\n"
+
+
+def test_characters_that_the_terminal_lacks_are_escaped(tmp_path: Path) -> None:
+    done = shell(tmp_path, "", "list", "agents", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_stream_that_cannot_be_written_drops_its_text() -> None:
+    with open("/dev/full", "w", buffering=1) as full:
+        stream = LenientStream(full)
+        print("x" * 100_000, file=stream, flush=True)
+        assert stream.fileno() == full.fileno()
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 @pytest.mark.parametrize("words", [("list", "envs"), ("train", "--help"), ("--version",)])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch as th
 from same_run import differences
@@ -209,6 +210,18 @@ def test_a_best_model_is_written_once_the_disk_has_space(rlher, uninterrupted: P
     assert done.code == 0, done.err
     assert "the best model cannot be written" in done.err
     assert differences(uninterrupted, folder_of("dqn")) == []
+
+
+def test_no_row_of_the_log_is_written_twice(rlher, at_step) -> None:
+    """At a barrier there is a row before the checkpoint, of an episode, and one after it, of an evaluation."""
+    at_step(200, lambda: shutil.copytree("logs", "killed"))
+    here = ("eval.workers=0", "eval.freq=45")  # so that rows are always in the same order
+    assert rlher("train", *words("dqn"), *here).code == 0
+    again = rlher("train", "--resume", "logs=killed")
+    assert again.code == 0, again.err
+    one, two = (pd.read_csv(Path(logs) / "dqn/BitFlipping-v0_1/progress.csv") for logs in ("logs", "killed"))
+    clock = ["time/fps", "time/time_elapsed"]
+    pd.testing.assert_frame_equal(one.drop(columns=clock), two.drop(columns=clock), check_like=True)
 
 
 def test_rows_after_the_checkpoint_are_deleted(rlher, at_step) -> None:

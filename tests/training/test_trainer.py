@@ -422,3 +422,36 @@ def test_an_unknown_strategy_in_a_mix_is_refused(rlher) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "her=mix", "her.goal_mix={fuure:1.0}")
     assert done.code == 2
     assert "fuure" in done.err
+
+
+@pytest.mark.parametrize(
+    ("algo", "value", "named"),
+    [
+        ("tqc", "algo.top_quantiles_to_drop_per_net=50", "algo=tqc"),
+        ("sac", "algo.kwargs.tau=x", "'tau': 'x'"),
+        ("dqn", "algo.kwargs.exploration_fraction=x", "'exploration_fraction': 'x'"),
+        ("dqn", "algo.kwargs.max_grad_norm=[1]", "'max_grad_norm': [1]"),
+        ("sac", "algo.kwargs.train_freq=-1", "'train_freq': -1"),
+    ],
+)
+def test_values_that_no_update_can_use_are_the_users_mistake(rlher, algo: str, value: str, named: str) -> None:
+    words = ("train", f"algo={algo}", *BITS, fitting(algo), *TINY, "total_timesteps=60", "eval.workers=0")
+    done = rlher(*words, value)
+    assert done.code == 2
+    assert named in done.err
+    assert "Traceback" not in done.err
+    assert json.loads(Path(f"logs/{algo}/BitFlipping-v0_1/result.json").read_text())["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"), [((), "algo=dqn"), (("algo=sac", "algo.net_arch=[9]"), "algo.net_arch=[16]")]
+)
+def test_weights_of_other_networks_are_refused(rlher, words: tuple[str, ...], named: str) -> None:
+    short = (*BITS, *TINY, "total_timesteps=50", "eval.workers=0")
+    first = ("algo=sac", "env.continuous=true") if words else ("algo=dqn",)
+    assert rlher("train", *first, *short).code == 0
+    run = f"logs/{first[0][5:]}/BitFlipping-v0_1"
+    done = rlher("train", *short, *first[1:], f"init_from={run}", *(words or ("algo=qrdqn",)))
+    assert done.code == 2
+    assert named in done.err
+    assert run in done.err

@@ -11,6 +11,7 @@ import pytest
 from optuna.trial import TrialState
 
 from rlher.cli import overrides
+from rlher.tuning import search
 from rlher.tuning.study import counted_trials, requeue
 from rlher.tuning.study_storage import open_storage
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
@@ -47,6 +48,22 @@ def test_cfg_shows_no_password(rlher) -> None:
     done = rlher("optimize", "--storage", "postgresql://me:s3cret@host/db", "--cfg", "job")
     assert "postgresql://***@host/db" in done.out
     assert "s3cret" not in done.out + done.err
+
+
+def test_an_existing_study_is_unpickled_only_if_trusted(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CMA-ES keeps its state as a pickle in the storage."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "_run", interrupt)
+    words = ("optimize", *SMALL, "sampler=cmaes")
+    assert rlher(*words).code == 130
+    again = rlher(*words)
+    assert again.code == 2
+    assert "--trust-study" in again.err
+    assert rlher(*words, "--trust-study").code == 130
+    assert rlher("optimize", *SMALL).code == 130, "other samplers store no pickle"
 
 
 def test_prefix_optimize_is_optional() -> None:

@@ -21,7 +21,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import CheckpointConfig
 from rlher.core.console import warn
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import ReplayableVecEnv
@@ -151,7 +151,8 @@ class CheckpointCallback(BaseCallback):
         try:
             checkpoint_store.write(self._folder, self.model.num_timesteps, write_files)
         except OSError as error:
-            warn(f"no checkpoint at {self.model.num_timesteps:,} steps: {error}; earlier checkpoints are kept.")
+            reason = os_error_reason(error)
+            warn(f"no checkpoint at {self.model.num_timesteps:,} steps ({reason}); earlier checkpoints are kept.")
         else:
             self._saved_step = self.model.num_timesteps
         self._saved_time = time.monotonic()

@@ -167,8 +167,8 @@ class EvaluationCallback(BaseCallback):
 
 
 def all_finite(model: BaseAlgorithm) -> bool:
-    """Return whether every weight of the model's policy is finite; it is not after training diverged."""
-    return all(bool(th.isfinite(weights).all()) for weights in model.policy.parameters())
+    """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
+    return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
 
 
 def _rank(row: dict[str, Any]) -> tuple[float, float]:
