@@ -250,9 +250,10 @@ def _steps_per_second(evaluations: pd.DataFrame) -> pd.Series:
 def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Return a ``progress.csv`` as :attr:`LoadedRun.log`."""
     try:
-        rows = read_table(path).apply(pd.to_numeric, errors="coerce").replace([np.inf, -np.inf], np.nan)
+        rows = read_table(path).apply(pd.to_numeric, errors="coerce")
     except (OSError, ValueError, OverflowError):
         return pd.DataFrame()
+    rows = rows.where(rows.abs() < MAX_VALUE)
     if LOGGED_TIMESTEPS not in rows:
         return pd.DataFrame()
     rows = rows[rows[LOGGED_TIMESTEPS].between(0, MAX_STEPS)].rename(columns={LOGGED_TIMESTEPS: "timesteps"})

@@ -81,7 +81,7 @@ def train_run(config: TrainConfig, command: str) -> int:
         return 0
     try:
         if folder:
-            found = lookup.find(str(folder), config.logs)
+            found = lookup.find(str(folder), config.logs, config.trust_code)
             run, result = resume(found, replace(found.config, progress=False))
         else:
             run, result = train(config)
