@@ -34,16 +34,20 @@ Rows = list[dict[str, Any]]
 
 
 def train(
-    config: TrainConfig, on_evaluation: Callable[[Rows], None] | None = None, final: bool = True
+    config: TrainConfig,
+    on_evaluation: Callable[[Rows], None] | None = None,
+    final: bool = True,
+    env_is_checked: bool = False,
 ) -> tuple[Run, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
     :param final: play the final evaluation, on seeds that were not used to choose a model.
+    :param env_is_checked: the environment is from the config of an earlier :class:`TrainingSetup`.
     :raises UserError: the config cannot be trained; nothing was written.
     """
     started, logs = time.monotonic(), Path(config.logs).absolute()
-    with prepare(config) as setup:
+    with prepare(config, env_is_checked=env_is_checked) as setup:
         run = run_folder.create(setup.config, config, logs)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder) as require_folder:

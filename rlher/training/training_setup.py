@@ -55,16 +55,19 @@ class TrainingSetup:
 
 
 @contextmanager
-def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[TrainingSetup]:
+def prepare(
+    config: TrainConfig, from_checkpoint: bool = False, env_is_checked: bool = False
+) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
     :param from_checkpoint: a checkpoint follows, which holds the demonstrations, so that their dataset is not needed.
+    :param env_is_checked: the environment is from the config of an earlier setup, so it is not probed again.
     :raises UserError: the config cannot be trained.
     """
     _validate(config)
     initial = _initial_model(config) if config.init_from else None
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
-    env, env_notes = _probe(config.env)
+    env, env_notes = (config.env, []) if env_is_checked else _probe(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.core.files import without_sync
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
@@ -34,6 +36,7 @@ class RunFailed(Exception):
 class SearchObjective:
     """Objective of the search: the score of a trial's runs, averaged over their seeds.
 
+    :param config: its environment is checked, see :func:`rlher.training.training_setup.prepare`.
     :param folder: parent of the trials' run folders.
     """
 
@@ -68,6 +71,7 @@ class SearchObjective:
 class RerunObjective:
     """Objective of the re-runs: one fresh seed of one candidate, with its last model and run folder kept.
 
+    :param config: its environment is checked.
     :param candidates: parameters by trial number, and of :data:`BASELINE_NUMBER`.
     :param folder: parent of the run folders.
     """
@@ -144,7 +148,7 @@ def _count_repeats(trial: Trial) -> int:
 def _train(
     config: OptimizeConfig, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
 ) -> tuple[Run, RunResult]:
-    """Train the baseline with these parameters.
+    """Train the baseline with these parameters, in its environment, which is checked already.
 
     :raises optuna.TrialPruned: the reporter stopped the run.
     :raises RunFailed: the run ended early.
@@ -153,7 +157,9 @@ def _train(
     unattended: dict[str, Any] = {"progress": False, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
-    run, result = train(trained, reporter, final)
+    # If a power failure damages files of a trial, Optuna's journal holds its score, or it runs again.
+    with nullcontext() if final else without_sync():
+        run, result = train(trained, reporter, final, env_is_checked=True)
     if result.status is Status.STOPPED:
         raise optuna.TrialPruned
     if result.status is Status.INTERRUPTED:

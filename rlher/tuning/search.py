@@ -44,8 +44,8 @@ def optimize(config: OptimizeConfig) -> int:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder = Path(config.logs).absolute() / "optuna" / (config.study_name or _default_name(config))
     space = search_space.load(config.search_space, train_config(config))
-    with prepare(train_config(config)):  # raises here, before the first trial, what every trial would raise
-        pass
+    with prepare(train_config(config)) as setup:  # raises here, before the first trial, what every trial would raise
+        checked = replace(config, env=setup.config.env)
     launch = _make_launcher(config)
     storage = open_storage(config.storage, folder, config.heartbeat, requeue)
     study, created = _open_search(storage, folder.name, config, space)
@@ -57,7 +57,7 @@ def optimize(config: OptimizeConfig) -> int:
         )
     try:
         with interrupt_on_sigterm():
-            spec = _worker_spec(study, config, space, folder, created)
+            spec = _worker_spec(study, checked, space, folder, created)
             _run(study, spec, launch, "search")
             _require_completed_trial(study)
             candidates = select_candidates(study, config)
