@@ -1,6 +1,7 @@
 """Launchers of workers: processes of this machine, or tasks of a Ray cluster."""
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -76,6 +77,7 @@ class LocalWorker:
 def _run_process(task: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
     fork_server.leave_server()
+    gc.freeze()  # what the fork server has imported is never garbage, so no collection needs to look at it
     _redirect_output(task.log)
     try:
         code = task.function()

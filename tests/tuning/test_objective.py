@@ -4,9 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import optuna
+import pytest
+import torch
+import torch._dynamo
 import yaml
 from optuna.trial import TrialState
+from torch._dynamo.utils import counters
 
+from rlher.config.training import EngineConfig
+from rlher.core import files
+from rlher.training import training_setup
 from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
 from rlher.tuning.significance import rank_trials
 from tests.support.small_search import small_objective
@@ -42,3 +49,33 @@ def test_two_objectives(tmp_path: Path) -> None:
     study.optimize(objective, n_trials=1)
     score = score_of(study.trials[0])
     assert study.trials[0].values == [score.success, score.steps]
+
+
+def test_trial_checks_no_environment_and_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_setup, "_probe", forbidden)
+    monkeypatch.setattr(files.os, "fsync", forbidden)
+    objective, _ = small_objective(tmp_path, n_seeds=1)
+    study = optuna.create_study()
+    study.optimize(objective, n_trials=1)
+    assert study.trials[0].state is TrialState.COMPLETE
+    with pytest.raises(AssertionError, match="called"):
+        files.write_text(tmp_path / "file", "after the trial")
+
+
+def forbidden(*_: object) -> None:
+    raise AssertionError("called")
+
+
+@pytest.mark.slow
+def test_losses_are_compiled_once_a_worker(tmp_path: Path) -> None:
+    objective, baseline = small_objective(tmp_path, n_seeds=2)
+    compiled = replace(objective.config, engine=EngineConfig(compile="on"))
+    torch._dynamo.reset()
+    graphs = []
+    for n_sampled_goal in (2, 4):
+        trial = optuna.trial.FixedTrial({**baseline, "her.n_sampled_goal": n_sampled_goal})
+        trial.study = optuna.create_study()
+        replace(objective, config=compiled)(trial)
+        graphs.append(counters["stats"]["unique_graphs"])
+    assert graphs[0] > 0
+    assert graphs[1] == graphs[0]
