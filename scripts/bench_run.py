@@ -54,7 +54,7 @@ ROWS = {
     "push": Row("train algo=sac env=FetchPush-v4 total_timesteps=20000 eval.freq=2000", {"plain SB3": 1 / 2.6}),
     "first_step": Row("train algo=sac env=FetchReach-v4 env.id=first_step:FirstStep-v0", seconds=2.5),
     "optimize": Row(
-        "optimize algo=dqn env=BitFlipping-v0 total_timesteps=500 eval.final_episodes=1 n_seeds=1 sampler=random "
+        "optimize algo=dqn env=BitFlipping-v0 total_timesteps=300 eval.freq=100 n_seeds=1 sampler=random "
         "pruner=none n_trials=40 workers=2 rerun_best=1 rerun_seeds=2",
         {"other": 1 / 1.5},
     ),
