@@ -68,7 +68,8 @@ def _as_user_error(path: Path) -> Iterator[None]:
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise DamagedFile(path, first_line(error)) from error
     except (RuntimeError, ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"{path} does not fit the run's config: {first_line(error)}.") from error
+        reason = "its networks are others" if "state_dict" in str(error) else first_line(error)
+        raise UserError(f"{path} does not fit the config: {reason}.") from error
     except Exception as error:  # torch.load raises pickle.UnpicklingError for anything that is not a tensor
         raise DamagedFile(path, f"it holds something other than weights ({type(error).__name__})") from error
 

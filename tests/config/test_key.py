@@ -51,6 +51,7 @@ def test_resume_may_change_length_and_output() -> None:
         "eval.keep_models",
         "eval.workers",
         "checkpoint.minutes",
+        "trust_code",
         "logs",
         "progress",
         "tensorboard",

@@ -113,7 +113,7 @@ class FailingWorker(LineEnv):
 class FaultOnceFileExists(LineEnv):
     """Works until a file exists, and then fails at the second step of an episode.
 
-    :param how: failure: ``raise``, ``reset``, ``reward`` or ``observation``.
+    :param how: failure: ``raise``, ``exit``, ``reset``, ``reward`` or ``observation``.
     :param once: the file.
     :param where: kind of process it fails in: ``main`` or ``worker``.
     """
@@ -130,6 +130,8 @@ class FaultOnceFileExists(LineEnv):
     def step(self, action):
         observation, reward, *rest = super().step(action)
         if self.may_fail and self.steps == 2 and self.once.exists():
+            if self.how == "exit":
+                sys.exit(0)
             if self.how == "raise":
                 raise ValueError("the motor is on fire")
             if self.how == "reward":
