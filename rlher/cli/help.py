@@ -45,6 +45,7 @@ def program_help() -> str:
             *(f"  {command.name:<10} {command.summary}" for command in commands),
             "\nexamples:",
             *(f"  {example}" for example in EXAMPLES),
+            "\nRL Zoo's command lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",
             "\n`rlher <command> --help` lists a command's flags and keys. "
             'Tab completion: eval "$(rlher -sc install=bash)"',
         ]

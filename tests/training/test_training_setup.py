@@ -1,10 +1,17 @@
-"""`prepare` restores the process settings that it changes."""
+"""`prepare` restores the process settings that it changes, and loads the model to start from."""
 
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import stable_baselines3
 import torch as th
 
-from rlher.config.algorithms import ALGORITHMS
+from rlher.config.algorithms import ALGORITHMS, DQNConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import NormalizeConfig, TrainConfig
+from rlher.core.errors import UserError
+from rlher.envs.make import make_env
 from rlher.training.training_setup import prepare
 
 
@@ -22,3 +29,22 @@ def test_subnormal_numbers_are_flushed_while_training_only():
     with prepare(config):
         assert flushes_subnormal_numbers()
     assert not flushes_subnormal_numbers()
+
+
+def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
+    env = make_env(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4}))
+    trained = stable_baselines3.DQN("MultiInputPolicy", env, policy_kwargs={"net_arch": [8]}, buffer_size=10, seed=5)
+    trained.save(tmp_path / "sb3.zip")
+    config = TrainConfig(
+        algo=DQNConfig(name="dqn", net_arch=[8]),
+        env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4}),
+        normalize=NormalizeConfig(enabled=False),
+        init_from=str(tmp_path / "sb3.zip"),
+    )
+    with prepare(config) as setup:
+        weights = setup.model.policy.state_dict()
+    for name, tensor in trained.policy.state_dict().items():
+        th.testing.assert_close(weights[name], tensor)
+    for wrong in (replace(config, normalize=NormalizeConfig()), replace(config, init_from=str(tmp_path / "none.zip"))):
+        with pytest.raises(UserError), prepare(wrong):
+            pass
