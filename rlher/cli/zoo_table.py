@@ -85,7 +85,7 @@ TRAIN = (
         "-i, --trained-agent",
         "logs/sac/FetchReach-v4_1/best_model.zip",
         "init_from={}",
-        "also a zip of RL Zoo with the same networks, which is not unpickled; `rlher train --resume` keeps the replay buffer",
+        "also a zip of RL Zoo with equal networks (not unpickled); `rlher train --resume` keeps the buffer",
     ),
     Row("--truncate-last-trajectory", "True", "", "`rlher train --resume` continues exactly"),
     Row("-tb, --tensorboard-log", "runs", "tensorboard=true", "the event files are in the run folder"),
