@@ -122,7 +122,7 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
     updates = steps if gradient_steps == -1 else steps // per_round * gradient_steps
     updates += config.offline_updates
     compiled, note = choose_compilation(config.engine.compile, updates)
-    return "on" if compiled else "off", note
+    return "on" if compiled else "off", note if updates else ""
 
 
 def _threads(config: TrainConfig) -> tuple[int, str]:

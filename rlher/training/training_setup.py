@@ -84,7 +84,9 @@ def prepare(
         validate_cloning(config, model)
         if initial is not None:
             model_file.load_all(initial, model, normalizer)
-        notes = [*env_notes, *notes, *model_notes(config, str(model.device)), memory_note]
+        notes = [*env_notes, *notes, *model_notes(config, str(model.device))]
+        if config.total_timesteps:
+            notes.append(memory_note)
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, normalizer, envs.observation_space))  # type: ignore[arg-type]
         yield TrainingSetup(config, model, envs, normalizer, notes, callbacks)

@@ -90,7 +90,7 @@ def test_reference_has_every_key() -> None:
 
 
 def test_documented_keys_exist() -> None:
-    sections = "algo|env|her|engine|normalize|eval|checkpoint"
+    sections = "algo|env|her|demos|engine|normalize|eval|checkpoint"
     known = set(dotted_keys(OptimizeConfig))
     known |= {key for algorithm in ALGORITHMS.values() for key in dotted_keys(algorithm.config, "algo.")}
     known |= {key for schema in ENV_SCHEMAS.values() for key in dotted_keys(schema, "env.")}

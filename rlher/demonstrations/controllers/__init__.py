@@ -53,15 +53,22 @@ class Controller:
         :raises UserError: the controller raised, or returned no action of the space.
         """
         try:
-            action = np.asarray(self._act(observation), dtype=self._space.dtype).reshape(self._space.shape or ())
+            returned = self._act(observation)
+        except Exception as error:
+            last = inspect.getinnerframes(error.__traceback__)[-1]  # type: ignore[arg-type]
+            reason = f"{type(error).__name__}: {first_line(error)} ({last.filename}, line {last.lineno})"
+            raise UserError(f"controller={self._name} raised {reason}.") from error
+        try:
+            action = np.asarray(returned, dtype=self._space.dtype).reshape(self._space.shape or ())
             if isinstance(self._space, spaces.Box):
                 action = np.clip(action, self._space.low, self._space.high)
-        except Exception as error:
-            where = inspect.getinnerframes(error.__traceback__)[-1] if error.__traceback__ else None
-            place = f" ({where.filename}, line {where.lineno})" if where else ""
-            raise UserError(f"controller={self._name} failed: {first_line(error)}{place}.") from error
-        if not self._space.contains(action):
-            raise UserError(f"controller={self._name} returned {action}, which is not in {self._space}.")
+            is_valid = self._space.contains(action)
+        except (TypeError, ValueError):
+            is_valid = False
+        if not is_valid:
+            raise UserError(
+                f"controller={self._name} returned {returned!r}; it must return an action of {self._space}."
+            )
         return action
 
 
