@@ -141,7 +141,7 @@ def test_a_model_of_a_run_needs_no_trust_flag(rlher: Callable[..., Outcome]) -> 
     run = "logs/dqn/BitFlipping-v0_1"
     code, _, err = rlher("evaluate", f"{run}/best_model.zip")
     assert code == 2
-    assert f"run={run} checkpoint=best" in err
+    assert f"{run} checkpoint=best" in err
     assert rlher("evaluate", run, "--checkpoint", "best", "--episodes", "2").code == 0
     code, _, err = rlher("evaluate", run, BITS)
     assert code == 2

@@ -64,7 +64,7 @@ def test_models_saved_before_a_fault_can_be_used(rlher, train_until_fault, tmp_p
     copy = shutil.copytree(run, tmp_path / "copy")
     edit(copy / "config.yaml", str(run), str(tmp_path / "missing"))  # without a best model there, it does not fail
     for which in ("best", "last"):
-        assert rlher("evaluate", str(copy), "--checkpoint", which, "--episodes", "2").code == 0
+        assert rlher("evaluate", str(copy), "--checkpoint", which, "--episodes", "2", "--trust-code").code == 0
 
 
 def test_evaluate_and_enjoy_report_the_fault(rlher, train_until_fault) -> None:
@@ -73,7 +73,7 @@ def test_evaluate_and_enjoy_report_the_fault(rlher, train_until_fault) -> None:
     for how in FAULTS:
         edit(run / "config.yaml", f"how: {before}", f"how: {how}")
         for command in ("evaluate", "enjoy"):
-            done = rlher(command, str(run), "--episodes", "20")
+            done = rlher(command, str(run), "--episodes", "20", "--trust-code")
             assert done.code == 1
             assert is_named_once(how, done.err)
             assert "Traceback" not in done.err

@@ -138,7 +138,7 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
     assert (Path("killed") / folder / "checkpoints/000000060" / EVALUATED_MODEL).exists()
     for resumed in (folder, "killed" / folder):
         if resumed != folder:
-            again = rlher("train", "--resume", str(resumed), "eval.workers=0")
+            again = rlher("train", "--resume", str(resumed), "eval.workers=0", "--trust-code")
             assert again.code == 0, again.err
         assert differences(Path("reference") / folder.relative_to("logs"), resumed) == []
 

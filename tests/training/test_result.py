@@ -64,7 +64,7 @@ def test_a_pipe_shows_evaluations_while_the_run_goes_on(tmp_path: Path, progress
     assert process.returncode == 0
 
 
-PRINT_LOG_IN_SECOND_RUN = """
+COPY_LOG_WHILE_TRAINING = """
 import sys
 from pathlib import Path
 from rlher.cli.main import main
@@ -86,12 +86,11 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize("progress", ["true", "false"])
 def test_a_log_file_shows_each_line_as_it_is_printed(tmp_path: Path, progress: str) -> None:
     """Python buffers the output to a file by the page; a run would show nothing for hours."""
-    words = ("train", "-m", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=60", "seed=0,1")
-    line = [sys.executable, "-c", PRINT_LOG_IN_SECOND_RUN, *words, "eval.freq=30", f"progress={progress}"]
+    words = ("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=60")
+    line = [sys.executable, "-c", COPY_LOG_WHILE_TRAINING, *words, "eval.freq=30", f"progress={progress}"]
     with (tmp_path / "log.txt").open("w") as log:
         done = subprocess.run([*line, "threads=1"], stdout=log, stderr=subprocess.STDOUT, cwd=tmp_path)
     assert done.returncode == 0, (tmp_path / "log.txt").read_text()
-    first, second = ((tmp_path / f"BitFlipping-v0_{number}.txt").read_text() for number in (1, 2))
-    assert "dqn on BitFlipping-v0" in first
-    assert "30 steps  eval success" in first
-    assert "after 60 steps" in second, "the result of the first run, while the second trains"
+    before_the_end = (tmp_path / "BitFlipping-v0_1.txt").read_text()
+    assert "dqn on BitFlipping-v0" in before_the_end
+    assert "30 steps  eval success" in before_the_end

@@ -46,11 +46,11 @@ def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> C
     :raises EnvironmentFault: its constructor raised.
     """
     env = make_base_env(cfg)
+    guarded = FaultGuard(env, cfg.id)
     result = CheckResult(cfg, env.observation_space, env.action_space)
     try:
         result.findings += _named("interface", _interface(cfg, env))
         if not result.errors:
-            guarded = FaultGuard(env, cfg.id)
             recording = record_random_rollout(guarded, seed, seconds)
             result.cfg = fill_from_recording(cfg, env, recording)
             for name, check in CHECKS.items():
@@ -58,7 +58,7 @@ def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> C
     except EnvironmentFault as error:
         result.findings.append(Finding("error", str(error), "fault"))
     finally:
-        env.close()
+        guarded.close()
     return result
 
 
