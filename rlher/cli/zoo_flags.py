@@ -195,9 +195,17 @@ def _add_parameters(found: Translation, values: dict[str, Any]) -> None:
         values |= {f"{section}.{name}": value for name, value in inner.items()}
     for name, value in values.items():
         rows = [row for row in PARAMETERS if fnmatchcase(name, row.names)]
-        row = next(row for row in rows if not row.exact or _example(row) == value)
+        row = next(row for row in rows if _holds(row, value))
+        if row.pattern:
+            value = re.sub(row.pattern, r"\1", value)
         whole = isinstance(value, float) and value.is_integer()  # RL Zoo writes n_timesteps: !!float 1e6
         found.add(f"{name}:{value}", name, row, literal(int(value) if whole else value))
+
+
+def _holds(row: Row, value: Any) -> bool:
+    if row.pattern:
+        return re.fullmatch(row.pattern, str(value)) is not None
+    return not row.exact or _example(row) == value
 
 
 def _example(row: Row) -> Any:

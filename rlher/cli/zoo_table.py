@@ -21,6 +21,7 @@ class Row:
         ``""``: nothing is needed; None: refused with the note. Words that begin with ``--`` are a flag of rlher itself.
     :param note: what differs, why nothing is needed, or what to do instead.
     :param exact: the row holds only for the value of its example. Such rows come before the others.
+    :param pattern: the row holds only for values that this regular expression matches; ``{}`` is its group.
     :param command: the command that a switch selects.
     """
 
@@ -30,6 +31,7 @@ class Row:
     note: str = ""
     kind: Kind = "value"
     exact: bool = False
+    pattern: str | None = None
     command: str | None = None
 
 
@@ -221,6 +223,12 @@ PARAMETERS = (
     Row("policy", "policy:'MultiInputPolicy'", "", "every goal environment has this one"),
     Row("normalize", "normalize:True", "normalize.enabled={}", "observations only"),
     Row(
+        "learning_rate",
+        "learning_rate:lin_1e-3",
+        "algo.learning_rate={} algo.learning_rate_schedule=linear",
+        pattern="lin_(.+)",
+    ),
+    Row(
         "train_freq",
         "train_freq:(1,'episode')",
         "algo.train_freq=1 algo.train_freq_unit=episode",
@@ -230,6 +238,11 @@ PARAMETERS = (
     Row("gradient_steps", "gradient_steps:-1", "algo.gradient_steps=null", exact=True),
     Row("noise_std", "noise_std:0.1", "algo.action_noise={}"),
     Row("noise_type", "noise_type:'normal'", "", "the default", exact=True),
+    Row("noise_type", "noise_type:'ornstein-uhlenbeck'", None, "use noise_type:normal", exact=True),
+    Row("use_sde", "use_sde:True", "algo.kwargs.use_sde=true engine=sb3", "gSDE needs SB3's update step", exact=True),
+    Row("use_sde", "use_sde:False", "", "the default", exact=True),
+    Row("sde_sample_freq", "sde_sample_freq:64", "algo.kwargs.{key}={}"),
+    Row("use_sde_at_warmup", "use_sde_at_warmup:True", "algo.kwargs.{key}={}"),
     Row("optimize_memory_usage", "optimize_memory_usage:True", "", "each observation is stored once in any case"),
     Row("env_wrapper", "env_wrapper:gymnasium.wrappers.RecordEpisodeStatistics", "env.wrappers=[{}]"),
     Row("frame_stack", "frame_stack:4", "env.wrappers=[{rlher.envs.frame_stack.FrameStack:{n_stack:{}}}]"),

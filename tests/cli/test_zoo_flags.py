@@ -258,3 +258,14 @@ def test_python_values_are_read_without_running_them() -> None:
     assert zoo_flags.read_python("__import__('os').system('false')") == "__import__('os').system('false')"
     assert zoo_flags.read_python("lin_7.3e-4") == "lin_7.3e-4"
     assert zoo_flags.read_python("auto_0.1") == "auto_0.1"
+
+
+def test_hyperparameters_of_gsde_train(zoo) -> None:
+    words = ("--algo", "sac", "--env", "BitFlipping-v0", "env.n_bits=3", "env.continuous=true", "-n", "60", *TINY)
+    params = ("use_sde:True", "sde_sample_freq:8", "use_sde_at_warmup:True", "learning_rate:lin_1e-3")
+    done = zoo(*words, "recipe=null", "-params", *params)
+    assert done.code == 0, done.err
+    config = yaml.safe_load(Path("logs/sac/BitFlipping-v0_1/config.yaml").read_text())
+    assert config["algo"]["kwargs"] == {"use_sde": True, "sde_sample_freq": 8, "use_sde_at_warmup": True}
+    assert config["algo"]["learning_rate"] == 1e-3
+    assert config["algo"]["learning_rate_schedule"] == "linear"
