@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import torch as th
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.batched_mlp import BatchedMLP
+from rlher.algos.exploration import RandomActions
 from rlher.algos.fast_update import Batch, FastUpdate, Losses, polyak_update
 from rlher.algos.fused_adam import FusedAdam
 
@@ -76,6 +78,10 @@ class ActorCritic(FastUpdate):
         self._actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = FusedAdam(self.critic.optimizer, self.critics.parameters)
         self._actor_optimizer = FusedAdam(self.actor.optimizer, self._actor_params)
+        space: Any = self.action_space
+        self.random_actions = RandomActions(
+            space, self.options.random_action, self.options.random_action_hold, self.n_envs
+        )
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self._actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
@@ -97,8 +103,8 @@ class ActorCritic(FastUpdate):
         polyak_update(self.critics.stacked, self.critics_target.stacked, self.tau)
 
     def update_targets_if(self, when: str) -> None:
-        """Move the target networks if ``options.target_update`` has that value."""
-        if self.options.target_update == when:
+        """Move the target networks if ``options.target_update`` has that value; offline there are no rounds."""
+        if when == ("update" if self._offline else self.options.target_update):
             self.update_targets()
 
     def end_round(self) -> None:
@@ -212,11 +218,23 @@ class ActorCritic(FastUpdate):
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Replace some of Stable-Baselines3's exploration actions by uniform ones, see ``options.random_action``."""
+        """Replace some of Stable-Baselines3's exploration actions by random ones, see ``options.random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        if self.options.random_action == 0:
-            return actions, stored
-        for index in np.flatnonzero(np.random.random(n_envs) < self.options.random_action):
-            actions[index] = self.action_space.sample()
-            stored[index] = self.policy.scale_action(actions[index])
+        if self._fast:
+            for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
+                stored[env] = self.policy.scale_action(actions[env])
         return actions, stored
+
+    def _store_transition(
+        self,
+        replay_buffer: ReplayBuffer,
+        buffer_action: np.ndarray,
+        new_obs: Any,
+        reward: np.ndarray,
+        dones: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Store a step, and hold no random action beyond the end of an episode."""
+        super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
+        if self._fast:
+            self.random_actions.reset(np.flatnonzero(dones))

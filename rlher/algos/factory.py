@@ -2,22 +2,21 @@
 
 import math
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
-from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
+from rlher.algos.exploration import make_noise
 from rlher.algos.fast_update import FastUpdate
 from rlher.algos.layer_norm import with_layer_norm
 from rlher.algos.options import Options
+from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import Bounds, clamp_outputs, resolve_target_bounds
-from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
+from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.demonstrations import DemosConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
@@ -58,6 +57,7 @@ CONVERTED_KEYS = (
     "learning_rate_schedule",
     "train_freq_unit",
     "action_noise",
+    "noise",
     "target_q_bounds",
     "layer_norm_critics",
     "kwargs",
@@ -98,15 +98,16 @@ def build_model(
     :param venv: vectorised goal environments.
     :param engine: update step, with ``compile`` resolved to on or off; None: the defaults.
     :param demos: how demonstrations are learnt from, which the replay buffer does not hold yet; None: the defaults.
-    :raises UserError: the constructor refuses a value, or a value needs our update step and ``engine`` is another.
+    :raises UserError: the constructor refuses a value, or a value needs our update step and another one is used.
     """
-    engine, demos = engine or EngineConfig(), demos or DemosConfig()
+    engine, demos = choose_engine(algo, engine or EngineConfig()), demos or DemosConfig()
     algorithm = ALGORITHMS[algo.name]
     model_class = algorithm.load(engine.name)
     bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
         replay_buffer_kwargs=_buffer_arguments(algo, her, env, demos, seed),
+        episode_steps=env.max_episode_steps,
     )
     if issubclass(model_class, FastUpdate):
         arguments["options"] = _options(algo, engine, demos, bounds)
@@ -116,6 +117,16 @@ def build_model(
     if bounds is not None and algorithm.target_network is not None:
         clamp_outputs(getattr(model, algorithm.target_network), bounds)
     return model
+
+
+def choose_engine(algo: OffPolicyConfig, engine: EngineConfig) -> EngineConfig:
+    """Return the engine that runs: with gSDE it is Stable-Baselines3's."""
+    return replace(engine, name="sb3") if uses_sde(algo) else engine
+
+
+def uses_sde(algo: OffPolicyConfig) -> bool:
+    """Return whether a config asks for gSDE (generalised state-dependent exploration)."""
+    return bool(getattr(algo, "use_sde", False) or algo.kwargs.get("use_sde"))
 
 
 def build_inference_model(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
@@ -171,7 +182,7 @@ def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineCo
     if engine.precision != "float32":
         values["engine.precision"] = engine.precision
     for name, value in values.items():
-        used = "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
+        used = "algo.use_sde=true" if uses_sde(algo) else "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
         raise UserError(f"{name}={value} needs rlher's own update step, which {used} does not use; leave {name} out.")
 
 
@@ -189,10 +200,13 @@ def _construct(
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
-def constructor_arguments(algo: OffPolicyConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
+def constructor_arguments(
+    algo: OffPolicyConfig, venv: VecEnv, episode_steps: int | None = None, **arguments: Any
+) -> dict[str, Any]:
     """Return the keyword arguments of the Stable-Baselines3 constructor that a config stands for.
 
     :param venv: for the shape of the actions and the number of environments.
+    :param episode_steps: most steps of an episode, for pink noise; None: unknown.
     :param arguments: further ones, which ``algo.kwargs`` may override.
     :raises UserError: a value is invalid.
     """
@@ -205,21 +219,15 @@ def constructor_arguments(algo: OffPolicyConfig, venv: VecEnv, **arguments: Any)
             own[name] = _auto_or_number(name, own[name])
     if algo.train_freq_unit == "episode":
         own["train_freq"] = algo.train_freq, "episode"
-    if algo.learning_rate_schedule == "linear":
-        own["learning_rate"] = LinearSchedule(algo.learning_rate, 0.0, 1.0)
-    if getattr(algo, "action_noise", 0.0) > 0:
-        own["action_noise"] = _action_noise(algo.action_noise, venv)  # type: ignore[attr-defined]
+    own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
+    if isinstance(algo, ActorCriticConfig) and algo.action_noise > 0:
+        shape = venv.action_space.shape or ()
+        own["action_noise"] = make_noise(algo.noise, algo.action_noise, shape, venv.num_envs, episode_steps)
     extra = dict(algo.kwargs)
     if "n_steps" in extra:
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
     policy |= extra.pop("policy_kwargs", {})
     return own | {"policy_kwargs": policy} | arguments | extra
-
-
-def _action_noise(scale: float, venv: VecEnv) -> NormalActionNoise | VectorizedActionNoise:
-    shape = venv.action_space.shape or ()
-    noise = NormalActionNoise(np.zeros(shape), np.full(shape, scale))
-    return VectorizedActionNoise(noise, venv.num_envs) if venv.num_envs > 1 else noise
 
 
 def _auto_or_number(name: str, value: str) -> str | float:

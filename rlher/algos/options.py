@@ -19,6 +19,7 @@ class Options:
         maximises the mean of all critics. None: all critics, as SB3. (REDQ, Chen et al. 2021, arXiv:2101.05982)
     :param random_action: probability of a uniform exploration action, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
+    :param random_action_hold: steps for which a random action is held; above 1, those before ``learning_starts``, too.
     :param target_update: ``update``: target networks follow each update; ``round``: only the last one of a call of
         ``train``, by the share ``tau`` (OpenAI baselines' HER, nnabla-rl).
     :param action_l2: weight of the mean squared action in the actor's loss (same source); actions span [-1, 1].
@@ -34,6 +35,7 @@ class Options:
     target_critics: int | None = None
     target_update: str = "update"
     random_action: float = 0.0
+    random_action_hold: int = 1
     action_l2: float = 0.0
     bc_weight: float = 0.0
     q_filter: bool = True
@@ -43,6 +45,8 @@ class Options:
     def __post_init__(self) -> None:
         if not 0 <= self.random_action <= 1:
             raise ValueError(f"random_action={self.random_action} must lie between 0 and 1.")
+        if self.random_action_hold < 1:
+            raise ValueError(f"random_action_hold={self.random_action_hold} must be at least 1.")
         if self.target_update not in TARGET_UPDATES:
             raise ValueError(f"target_update={self.target_update!r} is not one of {', '.join(TARGET_UPDATES)}.")
         if self.action_l2 < 0:

@@ -15,6 +15,9 @@ from rlher.config.key import experiment_key as key
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+SCHEDULES = ("constant", "linear", "cosine")
+"""Values of ``algo.learning_rate_schedule``."""
+
 TARGET_UPDATES = ("update", "round")
 """Values of ``algo.target_update``."""
 
@@ -80,7 +83,7 @@ class OffPolicyConfig:
     name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
-        "constant", "schedule of the learning rate over the run", choices=("constant", "linear")
+        "constant", "schedule of the learning rate; all but constant end at 0", choices=SCHEDULES
     )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
@@ -108,6 +111,9 @@ class ActorCriticConfig(OffPolicyConfig):
 
     n_critics: int = key(2, "number of critics", low=1)
     action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
+    noise: str = key(
+        "normal", "kind of that noise: white, Ornstein-Uhlenbeck, or pink", choices=("normal", "ou", "pink")
+    )
 
 
 @dataclass
@@ -119,7 +125,10 @@ class EnsembleConfig(ActorCriticConfig):
         "update", "target networks follow each update, or once per round, after its updates", choices=TARGET_UPDATES
     )
     layer_norm_critics: bool = key(False, "layer normalisation in the critics")
-    random_action: float = key(0.0, "probability of a uniformly random action", low=0, high=1)
+    random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
+    random_action_hold: int = key(
+        1, "steps for which a random action is held; above 1, those of learning_starts, too", low=1
+    )
 
 
 @dataclass
@@ -135,6 +144,9 @@ class EntropyConfig:
 
     ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
     target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
+    use_sde: bool = key(
+        False, "gSDE: exploration that depends on the state, drawn anew in each round; by the update step of SB3"
+    )
 
 
 @algorithm(

@@ -7,6 +7,7 @@ import torch as th
 from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import choose_compilation
+from rlher.algos.factory import choose_engine
 from rlher.algos.fast_update import FastUpdate
 from rlher.algos.precision import choose_precision
 from rlher.algos.threads import choose_threads
@@ -32,6 +33,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     if config.dry_run:
         config = _shorten(config)
         notes.append(f"dry run: {config.total_timesteps} steps")
+    config, engine_note = _engine(config)
     config, freq_note = _train_freq(config)
     learning_starts, starts_note = _learning_starts(config)
     gradient_steps, steps_note = _gradient_steps(config)
@@ -41,6 +43,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
     notes += [
+        engine_note,
         freq_note,
         starts_note,
         steps_note,
@@ -87,6 +90,15 @@ def _learning_starts(config: TrainConfig) -> tuple[int, str]:
     return steps, ""
 
 
+def _engine(config: TrainConfig) -> tuple[TrainConfig, str]:
+    """Return the config with the engine that runs, and which one it is unless it is the default."""
+    engine = choose_engine(config.algo, config.engine)
+    note = "update step of Stable-Baselines3" if engine.name == "sb3" else ""
+    if engine != config.engine:
+        note += ", which gSDE (algo.use_sde) needs"
+    return replace(config, engine=engine), note
+
+
 def _train_freq(config: TrainConfig) -> tuple[TrainConfig, str]:
     """Return the steps of rounds of episodes in several environments, which SB3 trains in rounds of steps only."""
     algo, n_envs, limit = config.algo, config.n_envs, config.env.max_episode_steps
@@ -114,7 +126,7 @@ def _gradient_steps(config: TrainConfig) -> tuple[int, str]:
 
 def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> tuple[str, str]:
     if config.engine.name == "sb3":
-        return "off", "update step of Stable-Baselines3"
+        return "off", ""
     steps = max(config.total_timesteps - learning_starts, 0)
     per_round = config.algo.train_freq * config.n_envs
     if config.algo.train_freq_unit == "episode":

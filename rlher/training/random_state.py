@@ -1,4 +1,4 @@
-"""The state of every random number generator of a training run."""
+"""The state of every random number generator of a training run, and of its exploration noise."""
 
 import random
 from typing import Any
@@ -7,18 +7,21 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+from rlher.algos import exploration
+
 NOISE = ("exploration_mat", "exploration_matrices")
 """Attributes of gSDE's action distribution: noise drawn at the start of a rollout, before a checkpoint is written."""
 
 
 def numpy_and_python(model: OffPolicyAlgorithm) -> dict[str, Any]:
-    """Return the states of the generators of Python, NumPy and the action space, as JSON values."""
+    """Return the states of the generators of Python, NumPy and the action space, and of the noise, as JSON values."""
     numpy_state: Any = np.random.get_state(legacy=False)
     numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
     return {
         "python": random.getstate(),
         "numpy": numpy_state,
         "action_space": model.action_space.np_random.bit_generator.state,
+        "noise": exploration.state(model),
     }
 
 
@@ -47,6 +50,8 @@ def restore(saved: dict[str, Any], model: OffPolicyAlgorithm) -> None:
     th.set_rng_state(saved["torch"]["cpu"].cpu())
     if len(saved["torch"]["cuda"]) == th.cuda.device_count():
         th.cuda.set_rng_state_all([each.cpu() for each in saved["torch"]["cuda"]])
+    if "noise" in saved:  # not in checkpoints of older versions
+        exploration.restore(model, saved["noise"])
     if saved["exploration"]:
         for name in NOISE:
             setattr(model.policy.actor.action_dist, name, saved["exploration"][name])  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ import torch as th
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.batched_mlp import BatchedMLP
+from rlher.algos.exploration import RandomActions
 from rlher.algos.fast_update import Batch
 from rlher.algos.layer_norm import with_layer_norm
 from rlher.algos.options import Options
@@ -117,6 +118,7 @@ def test_action_l2_reduces_the_size_of_actions(name) -> None:
 def test_random_action_replaces_that_share_of_actions(name, n_envs, monkeypatch) -> None:
     model = ours(name, options=Options(random_action=0.3), learning_starts=0)
     model._last_obs = {key: np.repeat(value, n_envs, axis=0) for key, value in model._last_obs.items()}
+    model.random_actions = RandomActions(model.action_space, 0.3, 1, n_envs)
     uniform = np.full(5, 0.123, np.float32)
     monkeypatch.setattr(model.action_space, "sample", lambda: uniform)
     replaced = 0
@@ -170,6 +172,7 @@ def test_a_batched_mlp_computes_the_same_as_its_networks() -> None:
         {"random_action": 2},
         {"action_l2": -1},
         {"target_critics": 0},
+        {"random_action_hold": 0},
         {"target_update": "never"},
         {"precision": "float16"},
     ],

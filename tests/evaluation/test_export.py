@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -192,13 +193,24 @@ def test_the_card_has_the_measured_numbers(rlher) -> None:
 
 def test_the_script_has_the_constructor_arguments_of_the_run(rlher) -> None:
     words = ("algo=sac", *BITS, "env.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
+    words += ("algo.noise=ou", "algo.action_noise=0.1", "algo.learning_rate_schedule=cosine")
     _, folder = exported(rlher, *words, "algo.kwargs.policy_kwargs={use_expln: true}")
     tree = ast.parse((folder / "play.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "SAC"]
     arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in calls[0].keywords}
     assert arguments["ent_coef"] == "'auto_0.3'"
     assert arguments["batch_size"] == "16"
+    assert arguments["action_noise"] == "OrnsteinUhlenbeckActionNoise(np.zeros((4,)), np.full((4,), 0.1))"
+    assert arguments["learning_rate"] == "0.0003"
+    assert "cosine" in (folder / "README.md").read_text()
     assert arguments["policy_kwargs"] == "dict(net_arch=[16], n_critics=2, activation_fn=Tanh, use_expln=True)"
+
+
+def test_pink_noise_is_exported_as_white_noise() -> None:
+    pink = ALGORITHMS["td3"].config(name="td3", noise="pink", action_noise=0.1)
+    (sentence,) = caveats(pink)
+    assert "pink" in sentence
+    assert caveats(replace(pink, noise="ou")) == []
 
 
 def test_hostile_files_are_reported(rlher, tmp_path: Path) -> None:

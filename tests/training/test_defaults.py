@@ -61,6 +61,13 @@ def test_rounds_of_episodes_are_counted_for_the_choice_of_compilation(monkeypatc
     assert counted == [updates]
 
 
+@pytest.mark.parametrize("asked", [{"use_sde": True}, {"kwargs": {"use_sde": True}}], ids=str)
+def test_gsde_selects_the_engine_and_says_so(asked) -> None:
+    resolved, notes = resolve_defaults(TrainConfig(algo=SACConfig(name="sac", **asked), threads=1))
+    assert resolved.engine.name == "sb3"
+    assert any("Stable-Baselines3" in note and "algo.use_sde" in note for note in notes)
+
+
 def test_given_values_are_kept() -> None:
     config = TrainConfig(
         algo=SACConfig(learning_starts=4000, gradient_steps=1), env=EnvConfig(max_episode_steps=500), threads=1

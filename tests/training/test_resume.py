@@ -37,9 +37,16 @@ CASES = {
     "sac, 4 envs": ("algo=sac", "n_envs=4", "vec_env=dummy", "algo.learning_rate_schedule=linear"),
     "tqc, not normalised": ("algo=tqc", "normalize.enabled=false", "her.goal_selection_strategy=final"),
     "td3, every third step": ("algo=td3", "algo.train_freq=3", "her.goal_selection_strategy=random"),
-    "ddpg, noise": ("algo=ddpg", "algo.action_noise=0.1", "algo.random_action=0.3"),
+    "ddpg, noise": (
+        "algo=ddpg",
+        "algo.action_noise=0.1",
+        "algo.noise=pink",
+        "algo.random_action=0.3",
+        "algo.random_action_hold=3",
+    ),
     "td3, by the episode": (
         "algo=td3",
+        "algo.noise=ou",
         "algo.train_freq=2",
         "algo.train_freq_unit=episode",
         "algo.gradient_steps=4",
@@ -47,7 +54,7 @@ CASES = {
     ),
     "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),
     "sac, its own update": ("algo=sac", "engine=sb3", "her=mix"),
-    "sac, gSDE": ("algo=sac", "algo.kwargs.use_sde=true", "engine=sb3"),
+    "sac, gSDE": ("algo=sac", "algo.use_sde=true", "algo.learning_rate_schedule=cosine"),
     "dqn, no hindsight": ("algo=dqn", "her.n_sampled_goal=0"),
     "ddpg, demonstrations": ("algo=ddpg", "n_envs=2", "vec_env=dummy", f"demos={DEMOS}", "demos.bc_weight=1"),
     "dqn, demonstrations, wrapped": (

@@ -1,7 +1,7 @@
 """Rebuild a run's model as a plain Stable-Baselines3 or sb3-contrib model."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | 
     :raises UserError: there is no such model, or it is damaged.
     """
     algo = run.config.algo
-    arguments = constructor_arguments(algo, venv, buffer_size=1, seed=run.config.seed)
+    arguments = constructor_arguments(_with_sb3_classes(algo), venv, buffer_size=1, seed=run.config.seed)
     policy: Any = "MultiInputPolicy"
     if algo.name == "crossq":  # sb3-contrib's CrossQ has no MultiInputPolicy
         policy, arguments["policy_kwargs"]["features_extractor_class"] = CrossQPolicy, CombinedExtractor
@@ -55,6 +55,13 @@ def plain_model(run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | 
     return PlainModel(model, policy, arguments, caveats(algo))
 
 
+def _with_sb3_classes(algo: OffPolicyConfig) -> OffPolicyConfig:
+    """Return a config without noise and schedules of which Stable-Baselines3 has no class."""
+    if algo.learning_rate_schedule == "cosine":
+        algo = replace(algo, learning_rate_schedule="constant")
+    return replace(algo, noise="normal") if getattr(algo, "noise", "normal") == "pink" else algo  # type: ignore[call-arg]
+
+
 def caveats(algo: OffPolicyConfig) -> list[str]:
     """Return the limitations of an exported model, one sentence each."""
     sentences = []
@@ -62,6 +69,11 @@ def caveats(algo: OffPolicyConfig) -> list[str]:
         sentences.append(
             "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, "
             "the critics are untrained, so the model can be played but not trained further."
+        )
+    if _with_sb3_classes(algo) != algo:
+        sentences.append(
+            "It was trained with pink noise or a cosine schedule, which Stable-Baselines3 lacks: further training has "
+            "white noise and a constant learning rate."
         )
     if algo.name == "crossq":
         sentences.append(

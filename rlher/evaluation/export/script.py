@@ -9,7 +9,7 @@ from string import Template
 from typing import Any
 
 import gymnasium as gym
-from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.noise import NormalActionNoise, OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.utils import LinearSchedule
 
 from rlher.config.environment import EnvConfig
@@ -207,9 +207,9 @@ def _arguments(config: TrainConfig, plain: PlainModel, source: SourceWriter) -> 
     lines = []
     for key, value in plain.arguments.items():
         text = source.value(value)
-        if isinstance(value, NormalActionNoise):
+        if isinstance(value, NormalActionNoise | OrnsteinUhlenbeckActionNoise):
             shape, scale = plain.model.action_space.shape, config.algo.action_noise  # type: ignore[attr-defined]
-            text = f"{source.name(NormalActionNoise)}(np.zeros({shape}), np.full({shape}, {scale}))"
+            text = f"{source.name(type(value))}(np.zeros({shape}), np.full({shape}, {scale}))"
         note = f"  # enough to play; training used {config.algo.buffer_size:,}" if key == "buffer_size" else ""
         lines.append(f"{key}={text},{note}")
     return lines

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.algos import exploration
 from rlher.config.training import CheckpointConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
@@ -107,8 +108,7 @@ class CheckpointCallback(BaseCallback):
         self._envs.rebuild(number)
         self._set_last_observations(self.training_env.reset())
         self._buffer.refresh_env()
-        if self.model.action_noise is not None:
-            self.model.action_noise.reset()
+        exploration.reset(self.model)
 
     def _set_last_observations(self, observations: Any) -> None:
         """Set the attributes in which SB3 keeps the previous step."""
