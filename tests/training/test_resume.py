@@ -34,7 +34,14 @@ CASES = {
     "dqn": ("algo=dqn",),
     "dqn, td_error, wrapped": ("algo=dqn", "her.priority=td_error", "algo.buffer_size=70"),
     "qrdqn, energy, wrapped": ("algo=qrdqn", "her.priority=energy", "her.static_distance=1.5", "algo.buffer_size=70"),
-    "sac, 4 envs": ("algo=sac", "n_envs=4", "vec_env=dummy", "algo.learning_rate_schedule=linear"),
+    "sac, 4 envs": (
+        "algo=sac",
+        "n_envs=4",
+        "vec_env=dummy",
+        "algo.learning_rate_schedule=linear",
+        "algo.noise=ou",
+        "algo.action_noise=0.1",
+    ),
     "tqc, not normalised": ("algo=tqc", "normalize.enabled=false", "her.goal_selection_strategy=final"),
     "td3, every third step": ("algo=td3", "algo.train_freq=3", "her.goal_selection_strategy=random"),
     "ddpg, noise": (
@@ -46,7 +53,6 @@ CASES = {
     ),
     "td3, by the episode": (
         "algo=td3",
-        "algo.noise=ou",
         "algo.train_freq=2",
         "algo.train_freq_unit=episode",
         "algo.gradient_steps=4",
