@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
 from rlher.core import fork_server
 from rlher.core.errors import UserError
@@ -42,7 +43,8 @@ class LocalWorker:
 
     def __init__(self, task: Task) -> None:
         fork_server.start(MODULES)
-        self._process: BaseProcess = fork_server.context().Process(target=_run_process, args=(task,))
+        command = os.environ.get(COMMAND, "")  # the fork server may be older than this command
+        self._process: BaseProcess = fork_server.context().Process(target=_run_process, args=(task, command))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
         """Its id in the trials' attributes."""
@@ -74,7 +76,8 @@ class LocalWorker:
         self._process.join()
 
 
-def _run_process(task: Task) -> None:
+def _run_process(task: Task, command: str) -> None:
+    os.environ[COMMAND] = command
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
     fork_server.leave_server()
     gc.freeze()  # what the fork server has imported is never garbage, so no collection needs to look at it
