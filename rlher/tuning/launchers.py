@@ -77,7 +77,8 @@ class LocalWorker:
 
 
 def _run_process(task: Task, command: str) -> None:
-    os.environ[COMMAND] = command
+    if command:
+        os.environ[COMMAND] = command
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
     fork_server.leave_server()
     gc.freeze()  # what the fork server has imported is never garbage, so no collection needs to look at it
