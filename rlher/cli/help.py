@@ -1,5 +1,6 @@
 """``rlher --help`` and ``rlher <command> --help``."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import MISSING, Field
 from importlib import resources
@@ -15,6 +16,7 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal
+from rlher.core.text_table import output_width
 
 EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
@@ -32,6 +34,10 @@ EXAMPLES = (
 )
 DEFAULT_CHOICES = {"algo": "tqc", "env": "parking-v0"}
 """Defaults in conf/train.yaml."""
+RECIPE_FORMS = ("<file>.yaml", "null")
+"""Values of ``recipe=`` beside the names of recipes."""
+MIN_TEXT_WIDTH = 30
+"""Characters per line that a text has at least, also on a narrower terminal."""
 HYDRA_FLAGS = "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help"
 
 
@@ -42,7 +48,7 @@ def program_help() -> str:
         [
             f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay",
             "\nusage: rlher <command> [flags] [key=value ...]\n",
-            *(f"  {command.name:<10} {command.summary}" for command in commands),
+            *(_entry(command.name, 10, command.summary) for command in commands),
             "\nexamples:",
             *(f"  {example}" for example in EXAMPLES),
             "\nRL Zoo's command lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",
@@ -62,14 +68,13 @@ def command_help(command: Command, argv: Sequence[str] = ()) -> str:
     lines += ["flags (each is a key too):", *_flag_lines(command)]
     if found := groups(command):
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
-        lines += [f"  {group}={'|'.join(options(group))}" for group in found if group != "recipe"]
-        if "recipe" in found:
-            lines.append(f"  recipe=<file>.yaml|null|{'|'.join(options('recipe'))}")
+        for group in found:
+            lines.append(_entry(f"{group}=", 7, " | ".join([*RECIPE_FORMS * (group == "recipe"), *options(group)])))
     chosen = _chosen(command, argv)
     if keys := _section_keys(command, chosen):
         algo = f" of {chosen['algo']}" if "algo" in chosen else ""
         lines += ["", f"keys{algo}, with their defaults before any recipe:"]
-        lines += [f"  {name:<34} {item.metadata['text']}{_limits(item, default)}" for name, item, default in keys]
+        lines += [_entry(name, 34, f"{item.metadata['text']}{_limits(item, default)}") for name, item, default in keys]
     return "\n".join([*lines, "", HYDRA_FLAGS])
 
 
@@ -83,8 +88,19 @@ def _flag_lines(command: Command) -> list[str]:
     lines = []
     for name, flag in flags(command).items():
         shown = "..." if flag.default in (None, []) else flag.default
-        lines.append(f"  {name if isinstance(flag.default, bool) else f'{name} {shown}':<28} {flag.text}")
+        lines.append(_entry(name if isinstance(flag.default, bool) else f"{name} {shown}", 28, flag.text))
     return lines
+
+
+def _entry(name: str, size: int, text: str) -> str:
+    """Return a name and a text beside it, which wraps within its column on a terminal.
+
+    :param size: characters of the column of names.
+    """
+    head = f"  {name:<{size}} "
+    width = max(output_width(), len(head) + MIN_TEXT_WIDTH)
+    options: Any = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * len(head), **options)
 
 
 def _chosen(command: Command, argv: Sequence[str]) -> dict[str, str]:

@@ -85,6 +85,7 @@ class ProgressCallback(BaseCallback):
             self._bar.update(self._task, completed=0, total=self._total, unit="steps")
 
     def _on_training_end(self) -> None:
+        self._bar.update(self._task, completed=self.num_timesteps)
         self._show_new_evaluation()
 
     def _update_bar(self, now: float) -> None:
