@@ -47,7 +47,7 @@ def test_help_lists_the_keys_of_the_typed_algorithm_and_environment(rlher) -> No
     assert "algo.policy_delay" not in rlher("train", "--help", "algo=dqn").out
 
 
-@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("width", [80, 100])
 def test_texts_wrap_within_their_column(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setattr("rlher.cli.help.output_width", lambda: width)
     lines = command_help(load_command("enjoy")).splitlines()
