@@ -5,6 +5,7 @@ Prints each input that ends in a traceback, hangs, or changes a file it should n
 
 import argparse
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -33,6 +34,7 @@ def main() -> int:
     violations: Counter[str] = Counter()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
+        os.environ["XDG_STATE_HOME"] = name  # of the key that signs runs
         (folder := Path(name) / "work").mkdir()
         workspace = Workspace.make(folder)
         (empty := Path(name) / "empty").mkdir()

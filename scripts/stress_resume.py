@@ -103,7 +103,8 @@ def main() -> int:
     tally, deadline = Tally(), time.monotonic() + 60 * options.minutes
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        demos = collect_demonstrations(Path(folder) / "demos")
+        needs_demos = any("{demos}" in words for words in kinds.values())
+        demos = collect_demonstrations(Path(folder) / "demos") if needs_demos else ""
         kinds = {name: words.replace("{demos}", demos) for name, words in kinds.items()}
         jobs = [
             pool.submit(

@@ -58,6 +58,12 @@ def require_regular_file(path: Path, max_bytes: int) -> None:
         raise ValueError(f"its {status.st_size:,} bytes are more than {max_bytes:,}")
 
 
+def is_mostly_hole(path: Path) -> bool:
+    """Return whether a large file takes almost nothing on the disk, so that reading it may take hours."""
+    status = path.stat()
+    return status.st_size > MAX_TABLE_BYTES and status.st_size > MAX_COMPRESSION * 512 * status.st_blocks
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file, ``""`` if it is missing, unreadable or :func:`links_outside`.
 

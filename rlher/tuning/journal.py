@@ -57,6 +57,8 @@ def open_journal(path: Path) -> JournalStorage:
 
     :raises UserError: its records cannot be replayed.
     """
+    if path.exists() and not path.is_file():
+        raise UserError(f"cannot use the storage {path}: it is not a regular file; move it away to start a new study.")
     try:
         return JournalStorage(RepairingJournal(path))
     except OSError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-TIME_LIMIT = 20
+TIME_LIMIT = 60
 """Seconds after which an input counts as a hang."""
 
 
@@ -52,14 +52,26 @@ def working_directory(folder: Path) -> Iterator[None]:
         os.chdir(previous)
 
 
-def run_checked(action: Callable[[], int | None], label: str) -> str:
+class FullStream(io.StringIO):
+    """A stream on a full disk, or to a program that has ended."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self._error = error
+
+    def write(self, text: str) -> int:
+        raise self._error
+
+
+def run_checked(action: Callable[[], int | None], label: str, out: io.StringIO | None = None) -> str:
     """Run an action, and return what it printed.
 
     :param action: returns an exit code or None, or raises SystemExit.
     :param label: names the input in the message of a violation.
+    :param out: its stdout.
     :raises Violation: it ends otherwise than every input has to end.
     """
-    out, err = io.StringIO(), io.StringIO()
+    out, err = out or io.StringIO(), io.StringIO()
     started = time.monotonic()
     try:
         with time_limit(TIME_LIMIT), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -40,6 +40,36 @@ def _billion_laughs(key: bytes) -> bytes:
     return b"\n".join([*lines, b"algo: {name: dqn}\nenv: {id: BitFlipping-v0}\nher: {}\n" + key + b": {name: *a9}"])
 
 
+CODE: tuple[tuple[str, Any], ...] = (
+    ("env.modules", ["evil"]),
+    ("env.modules", ["evil_package.nothing"]),
+    ("env.modules", ["rlher.evil", "evil.evil"]),
+    ("env.modules", ["rlher.__main__"]),
+    ("env.id", "evil:BitFlipping-v0"),
+    ("env.id", "evil_package.nothing:BitFlipping-v0"),
+    ("env.wrappers", ["evil:Wrapper"]),
+    ("env.wrappers", [{"gymnasium.wrappers:RecordVideo": {"video_folder": "../hacked"}}]),
+    ("env.kwargs", {"reward": "evil.Reward"}),
+    ("env.kwargs", {"evil:X": 1}),
+    ("algo.kwargs", {"policy_kwargs": {"optimizer_class": "evil.Adam"}}),
+    ("callbacks", ["evil:Callback"]),
+)
+"""Keys of a run's config, and values that name code: ``evil`` writes the file :data:`MARKER` when it is imported."""
+
+
+def name_code(rng: Random, content: bytes) -> bytes:
+    """Let a run's config name code that lies in the current folder; other documents are not changed."""
+    tree = yaml.safe_load(content)
+    key, value = rng.choice(CODE)
+    *sections, name = key.split(".")
+    node = tree
+    for section in sections:
+        node = node.get(section) if isinstance(node, dict) else None
+    if isinstance(node, dict) and "env" in tree:
+        node[name] = value
+    return yaml.safe_dump(tree).encode()
+
+
 ODD_VALUES: tuple[Any, ...] = (
     *(None, True, -1, 0, 10**400, -(2**63), 2**64, 1e308, float("nan"), float("inf"), "1e5", "x" * 10_000),
     *("", "\0", "é\u202e", "${oops}", "${oc.env:HOME}", "???", "../../.."),

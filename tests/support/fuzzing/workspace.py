@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -16,8 +17,8 @@ import numpy as np
 
 from rlher.cli.main import main
 from rlher.core.errors import UserError
-from tests.support.fuzzing.checks import MARKER, Violation, file_states, run_checked, working_directory
-from tests.support.fuzzing.damage import damaged
+from tests.support.fuzzing.checks import MARKER, FullStream, Violation, file_states, run_checked, working_directory
+from tests.support.fuzzing.damage import ODD_FILES, damaged
 
 RUN = "logs/dqn/BitFlipping-v0_1"
 """Run folder that :data:`TRAIN` writes."""
@@ -47,6 +48,7 @@ class Workspace:
         with working_directory(folder):
             run_checked(lambda: main([*TRAIN, "tensorboard=false"]), "training")
             _write_configs()
+            _write_evil()
             _write_journal()
             _write_buffer()
         evaluate = command("evaluate", RUN, "--episodes", "1", "--json")
@@ -76,6 +78,11 @@ class Workspace:
         """
         files = sorted(self.readers)
         path = rng.choice(files)
+        if rng.random() < 0.1 and not path.startswith("buffer/"):
+            return self.read_changed(path, rng.choice(ODD_FILES), rng.choice(self.readers[path]))
+        if rng.random() < 0.1:
+            full = FullStream(rng.choice((OSError(28, "No space left on device"), BrokenPipeError(32, "Broken pipe"))))
+            return self.read_changed(path, lambda file: None, rng.choice(self.readers[path]), full)
         if rng.random() < 0.1:
             content = (self.folder / rng.choice(files)).read_bytes()
         else:
@@ -85,6 +92,22 @@ class Workspace:
     def read_replaced(self, path: str, content: bytes, reader: Reader) -> str:
         """Read a file with other content, restore all files, and return what the reader printed.
 
+        :raises Violation: as :meth:`read_changed`.
+        """
+
+        def write(file: Path) -> None:
+            file.write_bytes(content)
+            if "/checkpoints/" in path and file.name != "checkpoint.json":
+                _update_checksums(self.folder / RUN / "checkpoints")
+
+        return self.read_changed(path, write, reader)
+
+    def read_changed(
+        self, path: str, make: Callable[[Path], object], reader: Reader, out: io.StringIO | None = None
+    ) -> str:
+        """Read what a function makes in place of a file, restore all files, and return what the reader printed.
+
+        :param out: stdout of the reader.
         :raises Violation: the reader ended badly, ran code from the file, or changed a file of another folder.
         """
         file = self.folder / path
@@ -92,14 +115,14 @@ class Workspace:
         backup = self.folder.parent / "backup"
         shutil.rmtree(backup, ignore_errors=True)
         shutil.copytree(home, backup)
-        file.write_bytes(content)
-        if "/checkpoints/" in path and file.name != "checkpoint.json":
-            _update_checksums(self.folder / RUN / "checkpoints")
+        if out is None:
+            file.unlink()
+        make(file)
         before = file_states(self.folder, exclude=home)
         runs = set((self.folder / "logs/dqn").iterdir())
         try:
             with working_directory(self.folder):
-                printed = run_checked(reader, path)
+                printed = run_checked(reader, path, out)
             for new_run in set((self.folder / "logs/dqn").iterdir()) - runs:
                 shutil.rmtree(new_run)
             if file_states(self.folder, exclude=home) != before or [*home.rglob(MARKER)]:
@@ -135,6 +158,13 @@ def _write_configs() -> None:
     Path("space.yaml").write_text(
         "defaults: [her]\nalgo: {gamma: {low: 0.9, high: 0.99}, learning_rate: {low: 1e-4, high: 1e-2, log: true}}\n"
     )
+
+
+def _write_evil() -> None:
+    """Write modules that must not be imported."""
+    Path("evil_package").mkdir()
+    for path in (Path("evil.py"), Path("evil_package/__init__.py"), Path("panda_gym.py")):
+        path.write_text(f"import pathlib; pathlib.Path({str(Path(MARKER).resolve())!r}).touch()")
 
 
 def _open_study() -> Any:
