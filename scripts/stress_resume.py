@@ -57,6 +57,7 @@ KINDS = {
     "ddpg FetchReach, demonstrations": "algo=ddpg env=FetchReach-v4 demos={demos} demos.bc_weight=1 "
     "demos.pretrain_steps=150 n_envs=2 vec_env=dummy",
     "ddpg FetchReach, evaluation processes": "algo=ddpg env=FetchReach-v4 eval.workers=2 eval.episodes=8 eval.freq=100",
+    "sac FetchReach, overlap": "algo=sac env=FetchReach-v4 engine.overlap=true",
     "dqn BitFlipping, evaluation processes": "algo=dqn env=BitFlipping-v0 eval.workers=1 eval.episodes=30 eval.freq=40",
     "sac BitFlipping, linear": "algo=sac env=BitFlipping-v0 env.continuous=true algo.learning_rate_schedule=linear",
     "sac line, may exit": "algo=sac env=FaultOnceFileExists-v0 env.modules=[hostile_envs] "

@@ -162,6 +162,7 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
         target_bounds=bounds,
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
+        overlap=engine.overlap,
         compile=engine.compile == "on",
         precision=engine.precision,
         **from_algo,
@@ -179,6 +180,8 @@ def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineCo
         values["her.priority"] = her.priority
     if demos.bc_weight:
         values["demos.bc_weight"] = demos.bc_weight
+    if engine.overlap:
+        values["engine.overlap"] = engine.overlap
     if engine.precision != "float32":
         values["engine.precision"] = engine.precision
     for name, value in values.items():

@@ -9,12 +9,15 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
+from stable_baselines3.common.type_aliases import RolloutReturn
+from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.compilation import compile_with_fallback
 from rlher.algos.features import has_batchable_layers, make_feature_fn, make_observation_fn
 from rlher.algos.lazy_compiler import skip_compiler_import
 from rlher.algos.malloc import keep_freed_memory
 from rlher.algos.options import Options
+from rlher.algos.overlap import WorkWhileStepping
 
 Losses = dict[str, th.Tensor]
 
@@ -57,6 +60,8 @@ class FastUpdate(OffPolicyAlgorithm):
     """
 
     options: Options = Options()
+    postponed: tuple[int, int] | None = None
+    """Updates and batch size of a ``train`` call that is done during the next step, with ``options.overlap``."""
 
     def __init__(self, *args: Any, options: Options | None = None, **kwargs: Any) -> None:
         self.options = options or Options()
@@ -108,10 +113,26 @@ class FastUpdate(OffPolicyAlgorithm):
             self.setup_update()
         elif self.options != Options():
             raise ValueError("options are not supported with gSDE or a learnt features extractor; leave options out.")
-        self._unsaved = ["options", "_unsaved", *(set(self.__dict__) - saved)]
+        self._overlapped: WorkWhileStepping | None = None
+        self._unsaved = ["options", "postponed", "_unsaved", *(set(self.__dict__) - saved)]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
-        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
+        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions.
+
+        With ``options.overlap`` this is done during the next step of the environments, if there is one.
+        """
+        if self.options.overlap and self.num_timesteps < self._total_timesteps:
+            self.postponed = gradient_steps, batch_size
+        else:
+            self._train(gradient_steps, batch_size)
+
+    def train_postponed(self) -> None:
+        """Do the updates that a call of ``train`` postponed, if any."""
+        if self.postponed is not None:
+            (gradient_steps, batch_size), self.postponed = self.postponed, None
+            self._train(gradient_steps, batch_size)
+
+    def _train(self, gradient_steps: int, batch_size: int) -> None:
         if not self._fast:
             super().train(gradient_steps, batch_size)
             return
@@ -173,6 +194,17 @@ class FastUpdate(OffPolicyAlgorithm):
         return th.autocast(self.device.type, th.bfloat16, enabled=low, cache_enabled=False)
 
     # --------------------------------------------------------------------------------------- the rollout
+
+    def collect_rollouts(self, env: VecEnv, *args: Any, **kwargs: Any) -> RolloutReturn:
+        """Collect experience as Stable-Baselines3 does; with ``options.overlap``, update during the first step.
+
+        The actions of that step are chosen before those updates, so the policy that acts is one ``train`` call old.
+        """
+        if self.options.overlap:
+            if self._overlapped is None or self._overlapped.venv is not env:
+                self._overlapped = WorkWhileStepping(env, self.train_postponed)
+            env = self._overlapped
+        return super().collect_rollouts(env, *args, **kwargs)
 
     def predict(
         self,

@@ -26,6 +26,7 @@ class Options:
     :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
     :param q_filter: clone only actions that the critics prefer to the actor's own (same source).
+    :param overlap: do the updates of a ``train`` call while the environments step, with actions chosen before them.
     :param compile: run the losses through ``torch.compile``.
     :param precision: ``bf16`` computes the losses under autocast, weights stay float32.
     :raises ValueError: a value is out of its range.
@@ -39,6 +40,7 @@ class Options:
     action_l2: float = 0.0
     bc_weight: float = 0.0
     q_filter: bool = True
+    overlap: bool = False
     compile: bool = False
     precision: str = "float32"
 

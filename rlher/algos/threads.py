@@ -16,20 +16,24 @@ MAX_TIME_RATIO = 0.65
 cost far more than they gain on an idle one, and the rest of a step can use the other cores."""
 
 
-def choose_threads(batch_size: int, net_arch: list[int]) -> tuple[int, str]:
-    """Choose between one thread and all available ones, by timing a network forward and backward.
+def choose_threads(batch_size: int, net_arch: list[int], busy: int = 0) -> tuple[int, str]:
+    """Choose between one thread and all that are left, by timing a network forward and backward.
 
     It draws no random numbers and leaves the number of threads unchanged.
 
+    :param busy: available ones that environments use at the same time.
     :return: the number, and a line with the measurement.
     """
     if AVAILABLE == 1:
         return 1, "threads 1: only one is available"
+    available = AVAILABLE - busy
+    if available <= 1:
+        return 1, "threads 1: environments use the other cores"
     before = th.get_num_threads()
-    one, many = _time(1, batch_size, net_arch), _time(AVAILABLE, batch_size, net_arch)
+    one, many = _time(1, batch_size, net_arch), _time(available, batch_size, net_arch)
     th.set_num_threads(before)
-    chosen = AVAILABLE if many < MAX_TIME_RATIO * one else 1
-    return chosen, f"threads {chosen}: a network took {1e3 * one:.2f} ms with 1 and {1e3 * many:.2f} with {AVAILABLE}"
+    chosen = available if many < MAX_TIME_RATIO * one else 1
+    return chosen, f"threads {chosen}: a network took {1e3 * one:.2f} ms with 1 and {1e3 * many:.2f} with {available}"
 
 
 def _time(threads: int, batch_size: int, net_arch: list[int]) -> float:

@@ -23,6 +23,7 @@ class EngineConfig:
         "precision of the losses, weights stay float32; auto: the faster one, if the batch is large",
         choices=("float32", "bf16", "auto"),
     )
+    overlap: bool = experiment_key(False, "update while the environments step, each with a policy one update old")
 
 
 @dataclass
@@ -92,7 +93,7 @@ class TrainConfig:
     n_envs: int = experiment_key(1, "number of environments", low=1)
     vec_env: str = machine_key(
         "auto",
-        "environments in this process or in subprocesses; auto: subproc if n_envs > 1",
+        "environments in this process or in subprocesses; auto: subproc if n_envs > 1 or engine.overlap",
         choices=("auto", "dummy", "subproc"),
     )
     device: str = machine_key("auto", "torch device: auto, cpu, cuda, ...")

@@ -6,9 +6,9 @@ PRELOADED = ["stable_baselines3.common.vec_env.subproc_vec_env", "rlher.evaluati
 """Modules that the fork server imports."""
 
 
-def uses_processes(n_envs: int, vec_env: str) -> bool:
+def uses_processes(n_envs: int, vec_env: str, overlap: bool = False) -> bool:
     """Return whether environments run in worker processes, which can be ended and replaced."""
-    return n_envs > 1 if vec_env == "auto" else vec_env == "subproc"
+    return n_envs > 1 or overlap if vec_env == "auto" else vec_env == "subproc"
 
 
 def start_fork_server() -> None:

@@ -140,7 +140,8 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
 def _threads(config: TrainConfig) -> tuple[int, str]:
     if config.threads is not None:
         return config.threads, ""
-    return choose_threads(config.algo.batch_size, config.algo.net_arch)
+    busy = config.n_envs if config.engine.overlap else 0
+    return choose_threads(config.algo.batch_size, config.algo.net_arch, busy)
 
 
 def _precision(config: TrainConfig, threads: int) -> tuple[str, str]:
@@ -165,7 +166,7 @@ def _eval_workers(config: TrainConfig) -> tuple[int, str]:
     workers = config.eval.workers
     if workers is None:
         cores = 1 if config.threads == 1 else available_cores()
-        isolated = uses_processes(config.n_envs, config.vec_env)
+        isolated = uses_processes(config.n_envs, config.vec_env, config.engine.overlap)
         workers = min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(isolated)
     processes = f"up to {workers} processes" if workers > 1 else "a process"
     return workers, f"evaluations in {processes}, while training continues" if workers else ""

@@ -18,6 +18,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.envs.contract.checker import validate_goal_env
 from rlher.envs.contract.probe import probe
+from rlher.envs.fork_server import uses_processes
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.replayable import ReplayableVecEnv
@@ -72,7 +73,9 @@ def prepare(
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
-    envs = ReplayableVecEnv(lambda seed: make_goal_envs(config.env, config.n_envs, seed, config.vec_env), config.seed)
+    processes = uses_processes(config.n_envs, config.vec_env, config.engine.overlap)
+    vec_env = "subproc" if processes else "dummy"
+    envs = ReplayableVecEnv(lambda seed: make_goal_envs(config.env, config.n_envs, seed, vec_env), config.seed)
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)

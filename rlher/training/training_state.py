@@ -58,6 +58,7 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},
+        "postponed": getattr(model, "postponed", None),
         "generators": random_state.numpy_and_python(model),
         **progress,
     }
@@ -81,6 +82,9 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder) or model._n_updates < 0 or model._episode_num < 0:
         raise ValueError("the counters do not match the name of the checkpoint")
+    if (postponed := state.get("postponed")) is not None:  # not in checkpoints of older versions
+        updates, batch_size = postponed
+        model.postponed = int(updates), int(batch_size)  # type: ignore[attr-defined]
     for name in STATISTICS:
         entries = state["recent"][name]
         _require_numbers(entries)

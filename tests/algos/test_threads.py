@@ -15,6 +15,12 @@ def test_more_threads_if_they_are_faster(monkeypatch, one, many, chosen) -> None
     assert str(chosen) in line
 
 
+def test_cores_of_environments_that_step_meanwhile_are_left_to_them(monkeypatch) -> None:
+    monkeypatch.setattr(threads, "AVAILABLE", 4)
+    monkeypatch.setattr(threads, "_time", lambda count, *_: 1 / count)
+    assert [threads.choose_threads(256, [64], busy)[0] for busy in (0, 1, 2, 3, 9)] == [4, 3, 2, 1, 1]
+
+
 @pytest.mark.parametrize("net_arch", [[8, 8], [16], []])
 def test_measuring_changes_neither_threads_nor_random_state(net_arch) -> None:
     before, state = th.get_num_threads(), th.get_rng_state()

@@ -61,6 +61,14 @@ CASES = {
     "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),
     "sac, its own update": ("algo=sac", "engine=sb3", "her=mix"),
     "sac, gSDE": ("algo=sac", "algo.use_sde=true", "algo.learning_rate_schedule=cosine"),
+    "sac, overlap": ("algo=sac", "engine.overlap=true", "vec_env=dummy"),
+    "dqn, overlap, by the episode": (
+        "algo=dqn",
+        "engine.overlap=true",
+        "vec_env=dummy",
+        "algo.train_freq=2",
+        "algo.train_freq_unit=episode",
+    ),
     "dqn, no hindsight": ("algo=dqn", "her.n_sampled_goal=0"),
     "ddpg, demonstrations": ("algo=ddpg", "n_envs=2", "vec_env=dummy", f"demos={DEMOS}", "demos.bc_weight=1"),
     "dqn, demonstrations, wrapped": (

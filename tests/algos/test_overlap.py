@@ -1,0 +1,69 @@
+"""Updating while the environments step: ``engine.overlap``."""
+
+from stable_baselines3.common.vec_env import VecEnvWrapper
+
+from rlher.algos.options import Options
+from tests.support.models import ours
+
+
+class Recorded(VecEnvWrapper):
+    """Records when actions are sent and results are waited for."""
+
+    def __init__(self, venv, events: list) -> None:
+        super().__init__(venv)
+        self.events = events
+
+    def reset(self):
+        return self.venv.reset()
+
+    def step_async(self, actions) -> None:
+        self.events.append("send")
+        self.venv.step_async(actions)
+
+    def step_wait(self):
+        self.events.append("wait")
+        return self.venv.step_wait()
+
+
+def recorded_run(overlap: bool, **arguments) -> tuple:
+    """Train 40 steps; return the model, what happened in which order, and the updates before each choice of actions."""
+    model = ours("td3", options=Options(overlap=overlap), learning_starts=20, **arguments)
+    events: list = []
+    model.env, model._n_updates = Recorded(model.env, events), 0
+    update, sample_action, acting = model._update_repeatedly, model._sample_action, []
+    model._update_repeatedly = lambda *args: (events.append("update"), update(*args))
+    model._sample_action = lambda *args: (acting.append(model._n_updates), sample_action(*args))[1]
+    model.learn(40)
+    return model, events, acting
+
+
+def test_updates_run_between_sending_actions_and_waiting_for_their_results() -> None:
+    model, events, acting = recorded_run(overlap=True)
+    assert events[:42] == ["send", "wait"] * 21
+    assert events[42:] == ["send", "update", "wait"] * 19 + ["update"], "nothing follows the last step"
+    assert acting[21:] == list(range(19)), "each action is that of the policy before the update"
+    assert model._n_updates == 20
+    assert model.postponed is None
+
+
+def test_without_it_updates_run_between_steps() -> None:
+    model, events, acting = recorded_run(overlap=False)
+    assert events[40:] == ["send", "wait", "update"] * 20
+    assert acting[21:] == list(range(1, 20))
+    assert model._n_updates == 20
+
+
+def test_rounds_of_episodes_update_in_the_first_step_of_the_next() -> None:
+    _, events, _ = recorded_run(overlap=True, train_freq=(2, "episode"), gradient_steps=3)
+    first = events.index("update")
+    assert events[first - 1 : first + 2] == ["send", "update", "wait"]
+    assert events.count("update") == 2
+
+
+def test_a_saved_model_has_no_postponed_updates(tmp_path) -> None:
+    """They would be done at the first step of a run that starts from it, with an empty replay buffer."""
+    model = ours("td3", options=Options(overlap=True), learning_starts=20)
+    model.postponed = (1, 8)
+    model.save(tmp_path / "model")
+    loaded = type(model).load(tmp_path / "model", model.env, options=Options(overlap=True))
+    assert loaded.postponed is None
