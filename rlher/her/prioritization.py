@@ -187,7 +187,7 @@ class Energy(_Tree):
     An episode is drawn with probability ∝ its energy, the sum of squared displacements of the achieved goal (the
     kinetic part of the paper's energy, which needs no masses), but at least ``floor`` times the mean energy of the
     finished episodes held; then a transition uniformly from the episode. The mean, and with it every priority, is
-    computed again whenever 1 % of the episodes held are new. Running episodes count as average. As in the paper no
+    computed again whenever 1 % of the episodes held are new. Of a goal of slots only the task's counts. Running episodes count as average. As in the paper no
     weights correct the bias.
 
     :param storage: what to draw from.
@@ -249,8 +249,8 @@ class Energy(_Tree):
             if len(episodes):
                 lengths, slots = self._lengths_and_slots(ring, episodes)
                 rows = self.storage.rows_of(slots)
-                before, after = (self.storage.achieved.take(at, axis=0).astype(np.float64) for at in (rows, rows + 1))
-                squared = ((after - before).reshape(len(rows), -1) ** 2).sum(axis=1)
+                moves = self.storage.task_goals(rows + 1) - self.storage.task_goals(rows)
+                squared = (moves**2).sum(axis=1)
                 self.energy[episodes] = np.minimum(np.add.reduceat(squared, np.cumsum(lengths) - lengths), LARGEST)
 
     def _compute_mean(self) -> None:

@@ -43,6 +43,9 @@ class Storage(TransitionArrays):
     :param sample_running: whether steps of running episodes can be drawn.
     """
 
+    goal_slots = 1
+    """Slots of a goal; the first one is the task's, see :mod:`rlher.her.goal_slots`."""
+
     def __init__(
         self,
         capacity: int,
@@ -75,8 +78,14 @@ class Storage(TransitionArrays):
     def empty(self, capacity: int, spare: int) -> "Storage":
         """Return an empty storage for the same kind of transitions."""
         other: Storage = super().empty(capacity, spare)
+        other.goal_slots = self.goal_slots
         other._reset_writer()
         return other
+
+    def task_goals(self, rows: Indices) -> NDArray[np.float64]:
+        """Return (n, size) the achieved goals of rows, of several slots the first one."""
+        achieved = self.achieved.take(rows, axis=0).reshape(len(rows), -1)
+        return achieved[:, : achieved.shape[1] // self.goal_slots].astype(np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the part of each array that has been written to."""

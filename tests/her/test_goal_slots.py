@@ -73,6 +73,18 @@ def test_a_batch_holds_one_goal_per_transition_and_its_reward():
     assert set(expected[800:]) == {-1.0, 0.0}
 
 
+def test_energy_is_that_of_the_first_slot(tmp_path):
+    buffer = make_buffer(priority="energy")
+    buffer.sample(1)
+    achieved = buffer.storage.achieved[: 60 * (LENGTH + 1)].reshape(60, LENGTH + 1, 2 * SIZE).astype(np.float64)
+    expected = (np.diff(achieved[:, :, :SIZE], axis=1) ** 2).sum(axis=(1, 2))
+    np.testing.assert_allclose(buffer.priority.energy[:60], expected)
+    buffer.save(tmp_path)
+    loaded = make_buffer(priority="energy")
+    loaded.load(tmp_path)
+    np.testing.assert_allclose(loaded.priority.energy[:60], expected)
+
+
 @pytest.mark.parametrize(
     "keys",
     [
