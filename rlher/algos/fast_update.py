@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
+from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.type_aliases import RolloutReturn
@@ -199,9 +200,18 @@ class FastUpdate(OffPolicyAlgorithm):
         """Collect experience as Stable-Baselines3 does; with ``options.overlap``, update during the first step.
 
         The actions of that step are chosen before those updates, so the policy that acts is one ``train`` call old.
+
+        :raises ValueError: with ``options.overlap``, the buffer calls ``compute_reward`` in another process.
         """
         if self.options.overlap:
             if self._overlapped is None or self._overlapped.venv is not env:
+                if isinstance(buffer := self.replay_buffer, HerReplayBuffer) and not getattr(
+                    buffer, "samples_while_env_steps", False
+                ):
+                    raise ValueError(
+                        "options.overlap samples while environments in other processes step, so compute_reward must "
+                        "run in this process; pass it to rlher.her.HerReplayBuffer."
+                    )
                 self._overlapped = WorkWhileStepping(env, self.train_postponed)
             env = self._overlapped
         return super().collect_rollouts(env, *args, **kwargs)

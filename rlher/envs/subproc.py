@@ -38,11 +38,18 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
     :param timeout: seconds a step or a reset may take; None: no limit.
     :param max_restarts: new processes of one environment without a finished episode in between; one more raises
         EnvironmentFault.
+    :param reward_env: environment in this process, whose ``compute_reward`` is called instead of the workers'.
     """
 
     def __init__(
-        self, builders: Sequence[Callable[[], gym.Env]], name: str, timeout: float | None, max_restarts: int
+        self,
+        builders: Sequence[Callable[[], gym.Env]],
+        name: str,
+        timeout: float | None,
+        max_restarts: int,
+        reward_env: gym.Env | None = None,
     ) -> None:
+        self.reward_env = reward_env
         self.restarts = 0
         """Number of processes that were replaced, of all environments."""
         self._builders, self._name, self._seconds, self._max_restarts = list(builders), name, timeout, max_restarts
@@ -109,6 +116,8 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         """End all worker processes, including dead ones, hanging ones and those in the middle of a step."""
         self.closed = True
         self._close_workers()
+        if self.reward_env is not None:
+            self.reward_env.close()
 
     # ---------------------------------------------------------------------------------- one worker
 

@@ -20,12 +20,16 @@ from rlher.envs.subproc import RestartingSubprocVecEnv
 from rlher.envs.worker_process import ignore_run_signals, step_seconds
 
 
-def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "auto") -> VecEnv:
+def make_goal_envs(
+    cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "auto", local_rewards: bool = False
+) -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
     :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each; ``"auto"``: ``"subproc"`` for two
         or more.
+    :param local_rewards: keep an environment in this process for ``compute_reward``, so that virtual transitions can be
+        sampled while the worker processes step.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
         raise EnvironmentFault, with the same message from either kind, also if a process is lost more than
         ``cfg.max_restarts`` times without a finished episode; until then a new process replaces it, see
@@ -37,9 +41,12 @@ def make_goal_envs(cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str 
     if uses_processes(n_envs, vec_env):
         # A worker that fails to build its environment still has to return its spaces.
         spaces = first.observation_space, first.action_space
-        first.close()
+        if not local_rewards:
+            first.close()
         builder = partial(_worker_env, cfg, *spaces)
-        envs = RestartingSubprocVecEnv([builder] * n_envs, cfg.id, step_seconds(cfg), cfg.max_restarts)
+        envs = RestartingSubprocVecEnv(
+            [builder] * n_envs, cfg.id, step_seconds(cfg), cfg.max_restarts, first if local_rewards else None
+        )
     else:
         builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(_monitored, cfg)] * (n_envs - 1)]
         envs = DummyVecEnv(builders)

@@ -185,10 +185,10 @@ class Energy(_Tree):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the achieved goal moved further are likelier.
 
     An episode is drawn with probability ∝ its energy, the sum of squared displacements of the achieved goal (the
-    kinetic part of the paper's energy, which needs no masses), but at least ``floor`` times the mean energy of the
-    finished episodes held; then a transition uniformly from the episode. The mean, and with it every priority, is
-    computed again whenever 1 % of the episodes held are new. Of a goal of slots only the task's counts. Running episodes count as average. As in the paper no
-    weights correct the bias.
+    kinetic part of the paper's energy, which needs no masses; of a goal of slots only the task's counts), but at least
+    ``floor`` times the mean energy of the finished episodes held; then a transition uniformly from the episode. The
+    mean, and with it every priority, is computed again whenever 1 % of the episodes held are new. Running episodes
+    count as average. As in the paper no weights correct the bias.
 
     :param storage: what to draw from.
     :param floor: least energy of an episode, as a share of the mean energy.

@@ -343,6 +343,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self._reward is not None and self._reward.of_env:
             self._reward = None
 
+    @property
+    def samples_while_env_steps(self) -> bool:
+        """Whether batches can be sampled during a step of the environment: ``compute_reward`` runs in this process."""
+        return not self._reward_function().remote
+
     def _reward_function(self) -> RewardFunction:
         if self._reward is None:
             if self.env is None:

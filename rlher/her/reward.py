@@ -23,10 +23,11 @@ class RewardFunction:
 
     :param call: the function, vectorised or not.
     :param of_env: whether it was taken from an environment, and so is not pickled.
+    :param remote: whether it runs in another process, which must not be in the middle of a step.
     """
 
-    def __init__(self, call: Callable[..., Any], of_env: bool = False) -> None:
-        self.call, self.of_env = call, of_env
+    def __init__(self, call: Callable[..., Any], of_env: bool = False, remote: bool = False) -> None:
+        self.call, self.of_env, self.remote = call, of_env, remote
         self._vectorised: bool | None = None
 
     @classmethod
@@ -35,19 +36,20 @@ class RewardFunction:
 
         In this process it is called directly; in another process through ``env_method``, one message per batch.
 
-        :param env: an SB3 ``VecEnv``.
+        :param env: an SB3 ``VecEnv``. One with processes may have an environment in this process as ``reward_env``.
         :raises AttributeError: the environment has no ``compute_reward``.
         """
         inner = env
         while hasattr(inner, "venv"):
             inner = inner.venv
-        if hasattr(inner, "envs"):
-            return cls(inner.envs[0].get_wrapper_attr("compute_reward"), of_env=True)
+        local = inner.envs[0] if hasattr(inner, "envs") else getattr(inner, "reward_env", None)
+        if local is not None:
+            return cls(local.get_wrapper_attr("compute_reward"), of_env=True)
 
         def remote(achieved: Any, desired: Any, info: Any) -> Any:
             return env.env_method("compute_reward", achieved, desired, info, indices=[0])[0]
 
-        return cls(remote, of_env=True)
+        return cls(remote, of_env=True, remote=True)
 
     def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Rewards:
         """Return the (n,) rewards of n pairs of goals.

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.device import validate_device
 from rlher.algos.factory import build_model, validate_actions
@@ -73,9 +75,7 @@ def prepare(
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
-    processes = uses_processes(config.n_envs, config.vec_env, config.engine.overlap)
-    vec_env = "subproc" if processes else "dummy"
-    envs = ReplayableVecEnv(lambda seed: make_goal_envs(config.env, config.n_envs, seed, vec_env), config.seed)
+    envs = ReplayableVecEnv(partial(_make_envs, config), config.seed)
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)
@@ -96,6 +96,12 @@ def prepare(
     finally:
         envs.close()
         th.set_flush_denormal(False)
+
+
+def _make_envs(config: TrainConfig, seed: int) -> VecEnv:
+    overlap = config.engine.overlap
+    processes = uses_processes(config.n_envs, config.vec_env, overlap)
+    return make_goal_envs(config.env, config.n_envs, seed, "subproc" if processes else "dummy", local_rewards=overlap)
 
 
 def _validate(config: TrainConfig) -> None:

@@ -1,8 +1,12 @@
 """Updating while the environments step: ``engine.overlap``."""
 
-from stable_baselines3.common.vec_env import VecEnvWrapper
+import pytest
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnvWrapper
 
+from rlher.algos import TD3
 from rlher.algos.options import Options
+from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.her import HerReplayBuffer
 from tests.support.models import ours
 
 
@@ -67,3 +71,31 @@ def test_a_saved_model_has_no_postponed_updates(tmp_path) -> None:
     model.save(tmp_path / "model")
     loaded = type(model).load(tmp_path / "model", model.env, options=Options(overlap=True))
     assert loaded.postponed is None
+
+
+def in_process() -> BitFlippingEnv:
+    return BitFlippingEnv(n_bits=5, continuous=True)
+
+
+@pytest.mark.parametrize("compute_reward", [None, BitFlippingEnv(n_bits=5).compute_reward])
+def test_rewards_of_environments_in_processes(compute_reward) -> None:
+    """A message to a process in the middle of a step would be answered with the result of the step."""
+    envs = SubprocVecEnv([in_process])
+    model = TD3(
+        "MultiInputPolicy",
+        envs,
+        replay_buffer_class=HerReplayBuffer,
+        replay_buffer_kwargs={"compute_reward": compute_reward} if compute_reward else {},
+        options=Options(overlap=True),
+        learning_starts=10,
+        device="cpu",
+    )
+    try:
+        if compute_reward is None:
+            with pytest.raises(ValueError, match="compute_reward"):
+                model.learn(20)
+        else:
+            model.learn(20)
+            assert model._n_updates == 10
+    finally:
+        envs.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from same_run import differences
 
 from rlher.algos import ALGORITHMS
 from rlher.envs import catalog
@@ -148,6 +149,15 @@ def test_several_environments_in_processes(rlher, tmp_path: Path) -> None:
     config = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
     assert config["algo"]["gradient_steps"] == 2
     assert "gradient_steps 2" in done.err
+
+
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: Path, n_envs: int) -> None:
+    words = ("algo=td3", *BITS, "env.continuous=true", *TINY, "total_timesteps=120", "engine.overlap=true")
+    for vec_env in ("auto", "dummy"):
+        assert rlher("train", *words, f"n_envs={n_envs}", f"vec_env={vec_env}").code == 0
+    one, two = (tmp_path / f"logs/td3/BitFlipping-v0_{n}" for n in (1, 2))
+    assert differences(one, two) == []
 
 
 def test_init_from_starts_with_the_other_runs_model(rlher, finished: Path) -> None:
