@@ -190,8 +190,8 @@ def read_run(folder: Path) -> LoadedRun:
     :raises OSError: a file cannot be read.
     """
     config = _read_config(folder)
-    evaluations = _read_evaluations(folder)
     result = read_json(folder / "result.json")
+    evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
     return LoadedRun(folder, config, read_text(folder / "command.txt"), evaluations, result)
@@ -216,14 +216,21 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return dict(flatten(asdict(defaults))) | given
 
 
-def _read_evaluations(folder: Path) -> pd.DataFrame:
-    """Return ``evaluations.csv`` with numeric columns, one row per ``timesteps``, sorted."""
+def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
+    """Return ``evaluations.csv`` with numeric columns, one row per ``timesteps``, sorted.
+
+    The final evaluation in ``result`` is the only one of a run that was shorter than ``eval.freq``.
+    """
     name = "evaluations.csv"
-    if not (folder / name).is_file():
-        raise ValueError(f"{name} does not exist yet")
     try:
-        rows = read_table(folder / name).apply(pd.to_numeric, errors="coerce")
-    except (ValueError, OverflowError) as error:
+        if (folder / name).is_file():
+            rows = read_table(folder / name)
+        elif result.get("status") == "finished":
+            rows = pd.DataFrame([{key: value for key, value in result.items() if not isinstance(value, dict | list)}])
+        else:
+            raise ValueError(f"{name} does not exist yet")
+        rows = rows.apply(pd.to_numeric, errors="coerce")
+    except (ValueError, OverflowError, TypeError) as error:
         raise ValueError(f"{name} is empty or damaged ({first_line(error)})") from error
     if not {"timesteps", "success_rate"} <= set(rows):
         raise ValueError(f"{name} lacks the columns timesteps and success_rate")

@@ -34,6 +34,7 @@ class Translation:
     :param variables: environment variables to set.
     :param run: parts of a run folder's path, by the names of ``RUN_PARTS``.
     :param notes: what differs from RL Zoo, a line each.
+    :param file: YAML file of hyperparameters, whose entry for the environment is added at the end.
     """
 
     command: str
@@ -41,6 +42,7 @@ class Translation:
     variables: dict[str, str] = field(default_factory=dict)
     run: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    file: Path | None = None
 
     def add(self, typed: str, name: str, row: Row, value: str) -> None:
         """Add the words of a row.
@@ -121,7 +123,16 @@ def translate(command: str, typed: Sequence[str]) -> Translation:
         found = _translate_rows(command, typed, [row for row in FLAGS[command] if row.kind != "run"])
     elif found.run:
         found.words = [*(_curves(found.run) if command == "plot" else _run_folder(found)), *found.words]
+    if command in ("enjoy", "evaluate") and not any(re.match(r"(--)?env(=|$)", word) for word in found.words):
+        _drop_modules(found)
     return found
+
+
+def _drop_modules(found: Translation) -> None:
+    """Drop the modules of the environment: only a Stable-Baselines3 zip does not name its own."""
+    for word in [word for word in found.words if word.startswith("env.modules=")]:
+        found.words.remove(word)
+        found.notes.append(f"{word}: the run folder names its modules")
 
 
 def _names(row: Row) -> list[str]:
@@ -140,6 +151,8 @@ def _translate_rows(command: str, typed: Sequence[str], rows: Sequence[Row]) -> 
         else:
             values = [value] if equals else _take_values(fitting[0], rest, flag)
             _translate_flag(found, flag, values, fitting)
+    if found.file is not None:
+        _add_file(found, found.file)
     return found
 
 
@@ -172,7 +185,7 @@ def _translate_flag(found: Translation, flag: str, values: list[str], rows: list
         pairs = (value.partition(":") for value in values)
         _add_parameters(found, {prefix + name: read_python(text) for name, _, text in pairs})
     elif row.kind == "file":
-        _add_file(found, Path(values[0]))
+        found.file = Path(values[0])
     elif row.rlher and row.rlher.startswith("--"):  # a flag of rlher
         found.words += [flag, *values]
     else:

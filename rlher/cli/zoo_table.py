@@ -162,7 +162,7 @@ ENJOY = (
     Row("-o, --output-folder", "videos", "video={}/enjoy.mp4", "of `record_video`"),
     Row("--norm-reward", "", "", "rewards are not normalised", "switch"),
     Row("--reward-log", "rewards", "", "`--json > file` writes the outcome of each episode"),
-    Row("--gym-packages", "panda_gym", "", "the run folder names its modules", "list"),
+    Row("--gym-packages", "panda_gym", "env.modules=[{}]", "for a zip; a run folder names its modules", "list"),
     Row("--env-kwargs", "n_bits:8", None, "an agent plays the environment that it was trained in", "pairs"),
     Row("--custom-objects", "", "", "nothing is unpickled from a run folder", "switch"),
     Row("--num-threads", "2", "", "one observation at a time needs one thread"),

@@ -1,9 +1,11 @@
 """Text for the terminal and log files: warnings on stderr, control characters escaped, passwords hidden."""
 
+import os
 import re
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 ADDRESS = re.compile(r":/*(?=[^\s/])")
 """The ``://`` of an address, or the ``:`` of ``user:password`` where the scheme is missing."""
@@ -36,6 +38,11 @@ def command_line(words: Sequence[str]) -> str:
 def escape_control(text: str) -> str:
     """Return ``text`` with characters a terminal would obey or hide made visible, for example as ``\\x1b``."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Return whether lines of a stream can be drawn again: it is a terminal, and not one without cursor movement."""
+    return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def warn(message: str) -> None:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rlher.config.collecting import CollectConfig
 from rlher.config.environment import EnvConfig, RelayConfig
-from rlher.core.console import warn
+from rlher.core.console import can_redraw, warn
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations import location
@@ -123,7 +123,7 @@ def _progress_bar() -> Progress:
         TimeRemainingColumn(),
         TextColumn("success {task.fields[success]}"),
         console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
+        disable=not can_redraw(sys.stderr),
     )
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from rlher.config.environment import EnvConfig
+from rlher.core.console import can_redraw
 from rlher.evaluation.rollout import Episode, Observation
 
 
@@ -46,7 +47,7 @@ def episode_bar(episodes: int, config: EnvConfig, enabled: bool = True) -> Itera
     progress = Progress(
         *columns,
         console=Console(stderr=True),
-        disable=not (enabled and sys.stderr.isatty()),
+        disable=not (enabled and can_redraw(sys.stderr)),
         transient=True,
         redirect_stdout=sys.stdout.isatty(),  # otherwise printed lines would go to stderr
     )

@@ -32,6 +32,8 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
     except FileNotFoundError:
         runs = sorted(folder.glob(f"*/{config_file.NAME}"), key=_modified)
         hint = f"; {runs[-1].parent} is one" if runs else ""
+        if zips := sorted(folder.glob("*.zip"), key=_modified):
+            hint = f"; name the model of Stable-Baselines3 in it, {zips[-1]}, with env=<its environment>"
         raise MissingFile(
             folder / config_file.NAME, f"{folder} has no {config_file.NAME}, so it is not a run folder{hint}."
         ) from None
@@ -67,6 +69,12 @@ def find_experiment(config: TrainConfig) -> Path | None:
 def is_finished(folder: Path) -> bool:
     """Return whether the run in a folder is finished, its final evaluation included."""
     return read_json(folder / "result.json").get("status") == "finished"
+
+
+def steps_of(run: Run) -> int:
+    """Return the steps that a run was planned to take, or took if it is finished: a callback may end it earlier."""
+    planned, done = run.config.total_timesteps, read_json(run.folder / "result.json").get("timesteps")
+    return min(done, planned) if is_finished(run.folder) and isinstance(done, int) and done > 0 else planned
 
 
 def _newest(logs: Path) -> Path | None:

@@ -13,10 +13,10 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_read import read_json, read_text
-from rlher.runs import checkpoint_store, config_file, run_folder
+from rlher.runs import checkpoint_store, config_file, lookup, run_folder
 from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import WRITTEN_FOLDERS, refuse_links_outside
-from rlher.training.result import RunResult, Status
+from rlher.training.result import RunResult
 from rlher.training.summary import print_header
 from rlher.training.trainer import Trainer
 from rlher.training.training_setup import prepare
@@ -83,8 +83,8 @@ def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, 
     :param checkpoint: from which it is resumed, if there is one.
     """
     done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
-    before, total = run.config.total_timesteps, config.total_timesteps
-    finished = RunResult.from_json(read_json(run.folder / "result.json")).status is Status.FINISHED
+    before, total = lookup.steps_of(run), config.total_timesteps
+    finished = lookup.is_finished(run.folder)
     if finished and total <= before:
         more = f"rlher train --resume {run} total_timesteps=+{before}"
         raise UserError(f"{run} is finished, with {before:,} steps; to train for as many more, run `{more}`.")

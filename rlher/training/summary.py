@@ -70,6 +70,8 @@ def _print_reason(run: Run, result: RunResult) -> None:
 
 
 def _print_evaluations(run: Run, result: RunResult) -> None:
+    if result.timesteps < run.config.total_timesteps:
+        print(f"a callback ended training after {result.timesteps:,} of {run.config.total_timesteps:,} steps")
     print(f"{f'after {result.timesteps:,} steps':<22} {format_summary(result.final)}")
     if result.best and result.best["timesteps"] != result.timesteps:
         label = f"best, at {result.best['timesteps']:,}"

@@ -100,6 +100,10 @@ class Trainer:
         self._require_folder = require_folder
 
     @property
+    def _steps_left(self) -> int:
+        return self.config.total_timesteps - self.model.num_timesteps
+
+    @property
     def _learns_before_first_step(self) -> bool:
         return bool(self.config.demos.pretrain_steps or self.config.offline_updates)
 
@@ -123,7 +127,8 @@ class Trainer:
                 with self._record_status():
                     self._learn(reset_num_timesteps=checkpoint is None)
                 if self.result.status is Status.FINISHED or self.stop.at_step_boundary:
-                    self.checkpoints.finish()
+                    ended_by_callback = self.result.status is Status.FINISHED and self._steps_left > 0
+                    self.checkpoints.finish(in_step=ended_by_callback)
             finally:
                 self._write_models()
                 self._write_result(final_pending=self._final)
@@ -142,7 +147,7 @@ class Trainer:
             updates = self.model._n_updates
             try:
                 self.model.learn(
-                    self.config.total_timesteps - self.model.num_timesteps,
+                    self._steps_left,
                     callback=callbacks,
                     reset_num_timesteps=reset_num_timesteps,
                 )

@@ -6,6 +6,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from rlher.core.console import can_redraw
+
 
 class LiveTable:
     """Context manager that shows a table on stderr while its block runs, if stderr is a terminal.
@@ -14,7 +16,9 @@ class LiveTable:
     """
 
     def __init__(self, enabled: bool) -> None:
-        self._live = Live(console=Console(stderr=True), auto_refresh=False) if enabled and sys.stderr.isatty() else None
+        self._live = (
+            Live(console=Console(stderr=True), auto_refresh=False) if enabled and can_redraw(sys.stderr) else None
+        )
         self.prints_lines = enabled and self._live is None
         """Whether to print lines instead of the table."""
 

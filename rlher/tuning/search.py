@@ -55,10 +55,12 @@ def optimize(config: OptimizeConfig) -> int:
             "with pickle, which runs any code in it; add --trust-study if all who can write there are trusted, or use "
             "sampler=tpe."
         )
+    _require_own_trials(study, space)
     try:
         with interrupt_on_sigterm():
             spec = _worker_spec(study, checked, space, folder, created)
             _run(study, spec, launch, "search")
+            _require_own_trials(study, space)
             _require_completed_trial(study)
             candidates = select_candidates(study, config)
             reruns = _open_reruns(storage, folder.name, candidates, config)
@@ -164,6 +166,20 @@ def _run(study: Study, spec: WorkerSpec, launch: Launcher, phase: str) -> None:
         runs_after=(config.rerun_best + 1) * config.rerun_seeds if is_search else 0,
     ) as progress:
         supervise(study, spec, config.workers, launch, progress.update)
+
+
+def _require_own_trials(study: Study, space: search_space.Space) -> None:
+    """Raise UserError if a trial has a parameter outside of the search space.
+
+    The best trials are trained again with all their parameters. Another program may have written them, and a key such
+    as ``env.modules`` would run any code.
+    """
+    for trial in study.get_trials(deepcopy=False):
+        if key := search_space.foreign_parameter(space, trial.params):
+            raise UserError(
+                f"trial {trial.number} of the study {study.study_name!r} has a value of {key!r} that is not in its "
+                "search space, so another program wrote it; choose another --study-name."
+            )
 
 
 def _require_completed_trial(study: Study) -> None:

@@ -79,6 +79,21 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     return to_object(node, TrainConfig)
 
 
+def foreign_parameter(space: Space, params: Mapping[str, Any]) -> str | None:
+    """Return the first of a trial's parameters that is not of the space, or has no value of it; None if all are."""
+    for key, value in params.items():
+        distribution = space.get(key)
+        if isinstance(distribution, CategoricalDistribution):
+            known = value in distribution.choices
+        elif isinstance(distribution, IntDistribution | FloatDistribution):
+            known = isinstance(value, int | float) and distribution.low <= value <= distribution.high
+        else:
+            known = False
+        if not known:
+            return key
+    return None
+
+
 def encode(value: Any) -> Any:
     """Return a value as Optuna's databases can store it: lists and mappings as JSON."""
     return value if value is None or isinstance(value, str | int | float) else json.dumps(value)

@@ -1,5 +1,6 @@
 """Reading run folders in every condition."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -114,6 +115,16 @@ def test_damaged_runs_are_skipped_with_one_message_each(rlher, make_run: Make, t
             assert file in note
     assert set(pd.read_csv("a.csv").seeds) == {3}
     assert "sac, future (3 seeds)" in Path("a.html").read_text()
+
+
+def test_the_final_evaluation_counts_where_it_is_the_only_one(make_run: Make) -> None:
+    folder = make_run("short")
+    (folder / "evaluations.csv").unlink()
+    result = {"status": "finished", "timesteps": 300, "success_rate": 0.65, "best": {"timesteps": 300}}
+    (folder / "result.json").write_text(json.dumps(result))
+    run = loading.read_run(folder)
+    assert run.points("timesteps", "success_rate") == ([300], [0.65])
+    assert (run.steps_to(0.5), run.final("success_rate")) == (300, 0.65)
 
 
 def test_the_training_log_has_the_axes_of_the_evaluations(make_run: Make) -> None:

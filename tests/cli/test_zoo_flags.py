@@ -196,6 +196,8 @@ def test_a_yaml_file_of_rl_zoo_is_read(zoo) -> None:
     assert config["algo"]["batch_size"] == 64
     assert config["her"]["n_sampled_goal"] == 8
     assert config["her"]["goal_selection_strategy"] == "episode"
+    first = ("train", "-conf", "her.yml", *line[3:-2], "-params", "batch_size:64", "--cfg", "job")
+    assert yaml.safe_load(zoo(*first).out) == config, "the order of flags does not matter"
     assert zoo(*line[:-1], "missing.yml").code == 2
     assert zoo(*line[:-3], "--env", "parking-v0", "-conf", "her.yml").code == 2
 
@@ -214,6 +216,9 @@ def test_a_model_of_rl_zoo_is_found_in_its_folder(tmp_path: Path, monkeypatch: p
     words = ["enjoy", "--algo", "tqc", "--env", "FetchReach-v4"]
     assert zoo_flags.to_rlher(words) == ["enjoy", "logs/tqc/FetchReach-v4_2/FetchReach-v4.zip", "env=FetchReach-v4"]
     assert "logs/tqc/FetchReach-v4_2/best_model.zip" in zoo_flags.to_rlher([*words, "--load-best"])
+    assert "env.modules=[panda_gym]" in zoo_flags.to_rlher([*words, "--gym-packages", "panda_gym"])
+    (folder / "config.yaml").touch()
+    assert "env.modules=[panda_gym]" not in zoo_flags.to_rlher([*words, "--gym-packages", "panda_gym"])
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,32 @@ def test_an_existing_study_is_unpickled_only_if_trusted(rlher, monkeypatch: pyte
     assert rlher("optimize", *SMALL).code == 130, "other samplers store no pickle"
 
 
+@pytest.mark.parametrize(
+    "params",
+    [{"her.n_sampled_goal": 4, "env.id": "evil:Env-v0"}, {"her.n_sampled_goal": 99}, {"her.n_sampled_goal": [1]}],
+)
+def test_a_study_with_parameters_of_others_is_refused(rlher, monkeypatch: pytest.MonkeyPatch, params: dict) -> None:
+    """The best trials are trained again with all their parameters, and a name of a module would be imported."""
+    studies = []
+
+    def stop(study: optuna.Study, *_: object) -> None:
+        studies.append(study)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "_run", stop)
+    words = ("optimize", *SMALL)
+    assert rlher(*words).code == 130
+    distributions = {key: optuna.distributions.CategoricalDistribution([value]) for key, value in params.items()}
+    studies[0].add_trial(optuna.create_trial(params=params, distributions=distributions, value=1.0))
+    again = rlher(*words)
+    assert again.code == 2
+    assert "--study-name" in again.err
+
+
+def test_resume_is_a_flag_of_train(rlher) -> None:
+    assert rlher("optimize", *SMALL, "--resume", "latest").code == 2
+
+
 def test_prefix_optimize_is_optional() -> None:
     assert overrides.to_hydra("optimize", ["optimize.n_seeds=3", "--n-trials", "5"]) == ["n_seeds=3", "n_trials=5"]
 

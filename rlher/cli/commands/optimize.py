@@ -1,6 +1,7 @@
 """Search for a better recipe with Optuna and test it on fresh seeds."""
 
 from rlher.config.tuning import OptimizeConfig
+from rlher.core.errors import UserError
 
 
 def run(config: OptimizeConfig) -> int:
@@ -8,6 +9,8 @@ def run(config: OptimizeConfig) -> int:
 
     :return: exit code: 0, or 130 after Ctrl-C.
     """
+    if config.resume is not None:
+        raise UserError("optimize has no --resume: the same command again continues its study.")
     from rlher.tuning.launchers import start_imports
 
     start_imports(config)  # before the next line, which imports torch as well

@@ -31,7 +31,8 @@ def agreement(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[Fi
     difference = paid - computed
     differs = np.abs(difference) > TOLERANCE * np.maximum(1.0, np.abs(paid))
     if not differs.any():
-        yield Finding("ok", "step returns the reward of compute_reward")
+        constant = "" if np.ptp(paid) else f", which was {paid[0]:g} in all of them"
+        yield Finding("ok", f"{len(rows)} steps returned the reward of compute_reward{constant}")
         return
     part = _span(difference[differs])
     explanation = _explanation(cfg, recording, rows, differs)

@@ -124,15 +124,19 @@ class CheckpointCallback(BaseCallback):
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    def finish(self) -> None:
-        """Write a last checkpoint, unless there is one of this step. Not to be called in the middle of a step."""
-        if self._every is not None and self._saved_step != self.model.num_timesteps:
-            self.save()
+    def finish(self, in_step: bool = False) -> None:
+        """Write a last checkpoint, unless there is one of this step.
 
-    def save(self, next_envs: int | None = None) -> None:
+        :param in_step: a callback ended training within a step, which is in no buffer.
+        """
+        if self._every is not None and self._saved_step != self.model.num_timesteps:
+            self.save(in_step=in_step)
+
+    def save(self, next_envs: int | None = None, in_step: bool = False) -> None:
         """Write a checkpoint. If the disk is full, warn and keep the earlier ones.
 
         :param next_envs: at a barrier, the number of the environments that are built next.
+        :param in_step: leave out the last action, to which the last observation does not belong.
         """
         self._require_folder()
         if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
@@ -146,7 +150,8 @@ class CheckpointCallback(BaseCallback):
             if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
                 (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
             if next_envs is None:
-                training_state.save_episodes(folder, self._envs.actions, self._raw_observations())
+                actions = self._envs.actions[:-1] if in_step else self._envs.actions
+                training_state.save_episodes(folder, actions, self._raw_observations())
 
         try:
             checkpoint_store.write(self._folder, self.model.num_timesteps, write_files)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.core.console import can_redraw
 from rlher.envs.episode_diagnostics import OBJECT_MOVED
 from rlher.training.callbacks.diagnostics import episode_share
 from rlher.training.callbacks.evaluation import EvaluationCallback
@@ -33,7 +34,7 @@ class ProgressCallback(BaseCallback):
     def __init__(self, total: int, evaluations: EvaluationCallback, bar: bool) -> None:
         super().__init__()
         self._total, self._evaluations = total, evaluations
-        self._has_bar = bar and sys.stderr.isatty()
+        self._has_bar = bar and can_redraw(sys.stderr)
         self._bar = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(bar_width=None),
