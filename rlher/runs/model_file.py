@@ -136,7 +136,7 @@ def read_timesteps(path: Path) -> int:
 
     :raises UserError: the file is missing or damaged.
     """
-    with _as_user_error(path), zipfile.ZipFile(path) as archive:
+    with _as_user_error(path), open_zip(path) as archive:
         return int(json.loads(archive.read("data"))["num_timesteps"])
 
 

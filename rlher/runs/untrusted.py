@@ -121,7 +121,13 @@ def require_no_interpolations(values: Any) -> None:
 
 
 def refuse_links_outside(folder: Path) -> None:
-    """Raise UserError if a link that rlher would write through leads out of the run folder."""
+    """Raise UserError if a link that rlher would write through leads out of the run folder, or a file of it is a pipe.
+
+    Checkpoints with a pipe count as damaged, see :func:`rlher.runs.checkpoint_store.verify`.
+    """
+    for path in folder.iterdir():
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UserError(f"{path} is not a regular file; delete it to resume the run.")
     for path in (*folder.iterdir(), *(path for name in WRITTEN_FOLDERS for path in (folder / name).rglob("*"))):
         if path.is_symlink() and links_outside(path, folder):
             raise UserError(f"{path} is a link out of the run folder; delete the link to resume the run.")

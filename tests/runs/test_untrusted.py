@@ -351,6 +351,20 @@ def test_files_of_unlimited_size_are_reported(rlher, make_run: Make, command: st
     assert path in done.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [*((verb, "RUN", "checkpoint=last") for verb in ("evaluate", "enjoy", "export")), (*TRAIN, "init_from=RUN")],
+    ids=lambda words: words[0],
+)
+def test_a_model_that_is_a_pipe_is_reported(rlher, untrusted: Path, words: tuple[str, ...]) -> None:
+    path = untrusted / "last_model.zip"
+    replace_by_pipe(path)
+    with time_limit(3 * SECONDS):
+        done = rlher(*(word.replace("RUN", str(untrusted)) for word in words))
+    assert done.code == 2
+    assert str(path) in done.err
+
+
 def test_a_few_merges_are_expanded(tmp_path: Path) -> None:
     file = tmp_path / "file.yaml"
     file.write_text("base: &base {a: 1, b: 2}\nmine: {<<: *base, b: 3}\n")

@@ -27,6 +27,7 @@ from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallba
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
+from tests.support.fuzzing.checks import time_limit
 
 RUN = (*TINY, "env=BitFlipping-v0", "env.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
 DEMOS = "demos/bits-v0"
@@ -449,6 +450,16 @@ def test_a_checkpoint_with_a_link_or_a_pipe_is_damaged(rlher, stopped: Path, nam
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
     assert resumed_at(stopped)[-1] == 180
+
+
+@pytest.mark.parametrize("name", ["progress.csv", "best_model.zip"])
+def test_a_pipe_in_the_run_folder_is_refused(rlher, stopped: Path, name: str) -> None:
+    (stopped / name).unlink(missing_ok=True)
+    os.mkfifo(stopped / name)
+    with time_limit(30):
+        again = rlher("train", "--resume", str(stopped))
+    assert again.code == 2
+    assert str(stopped / name) in again.err
 
 
 @pytest.mark.parametrize("name", ["checkpoints", "progress.csv", "models", "checkpoints/000000180/buffer/x.json"])
