@@ -24,6 +24,7 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoint_store, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
+from rlher.training.loggers.csv_tensorboard import make_logger
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -260,6 +261,34 @@ def test_no_row_of_the_log_is_written_twice(rlher, at_step) -> None:
     one, two = (pd.read_csv(Path(logs) / "dqn/BitFlipping-v0_1/progress.csv") for logs in ("logs", "killed"))
     clock = ["time/fps", "time/time_elapsed"]
     pd.testing.assert_frame_equal(one.drop(columns=clock), two.drop(columns=clock), check_like=True)
+
+
+@pytest.mark.parametrize(
+    ("damage", "kept"),
+    [
+        (lambda content: content[: len(content) // 2], lambda rows: rows // 2 - 1),
+        (lambda content: content[: len(content) // 2] + bytes(len(content) // 2), lambda rows: rows // 2 - 1),
+        (lambda content: bytes(len(content)), lambda rows: 0),
+    ],
+    ids=["cut", "half zeros", "zeros"],
+)
+def test_rows_that_a_damaged_log_lacks_are_counted(tmp_path: Path, capsys, damage: Callable, kept: Callable) -> None:
+    path, rows = tmp_path / "progress.csv", [f"{step},0.5\n" for step in range(100, 110)]
+    path.write_bytes(damage("".join(["steps,loss\n", *rows]).encode()))
+    logger = make_logger(tmp_path, tensorboard=False, rows=10)
+    left = path.read_text().splitlines(keepends=True)[1:]
+    logger.close()
+    assert left == rows[: kept(10)]
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert str(path) in warning
+    assert f"{10 - kept(10)} of its 10 rows" in warning
+
+
+def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:
+    (stopped / "progress.csv").write_bytes(bytes(100))
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 0, again.err
+    assert again.err.count("progress.csv") == 1
 
 
 def test_rows_after_the_checkpoint_are_deleted(rlher, at_step) -> None:

@@ -2,7 +2,7 @@
 
 import contextlib
 import csv
-import io
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,14 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
 class ContinuedCSV(CSVOutputFormat):
     """SB3's CSV file, which keeps the first rows that are there already.
 
-    :param rows: number of rows to keep; later ones belong to steps that are done again.
+    :param rows: number of rows to keep; later ones belong to steps that are done again. A warning says how many of
+        them are missing; ``sys.maxsize`` keeps all, however many there are.
     """
 
     def __init__(self, path: Path, rows: int) -> None:
         header, kept = _first_rows(path, rows)
+        if len(kept) < rows < sys.maxsize:
+            warn(f"{path} is damaged: {rows - len(kept)} of its {rows} rows are missing; training continues.")
         super().__init__(str(path))
         self.rows = len(kept)
         """Number of rows in the file."""
@@ -57,12 +60,18 @@ def count_rows(logger: Logger) -> int:
 
 
 def _first_rows(path: Path, count: int) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the first rows; empty if the file is missing or damaged."""
+    """Return the header and those of the first rows that are complete; empty if the header is missing or damaged."""
     try:
-        header, *rows = csv.reader(io.StringIO(path.read_text()))
-        return header, [row for row in rows[:count] if len(row) == len(header)]
+        *lines, _ = path.read_text(errors="replace").split("\n")  # a last line without its end was cut off
+        header, *rows = csv.reader(line if _is_intact(line) else "" for line in lines[: count + 1])
     except (OSError, ValueError, csv.Error):
         return [], []
+    return header, [row for row in rows if header and len(row) == len(header)]
+
+
+def _is_intact(line: str) -> bool:
+    """Return whether a line holds no zeros, as a power failure leaves them, and no bytes that are not UTF-8."""
+    return line.isprintable() and "\ufffd" not in line
 
 
 class NonFatalWriter(KVWriter):
