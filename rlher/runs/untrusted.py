@@ -40,11 +40,14 @@ def require_installed_code(config: TrainConfig, folder: Path) -> None:
     for key, module in named_modules(config):
         if not is_installed(module):
             raise UntrustedCode(folder, key, module, "is no module of an installed package that requires Gymnasium")
-    arguments = [("env.kwargs", config.env.kwargs), ("algo.kwargs", config.algo.kwargs)]
-    for key, kwargs in [*arguments, *((each.key, each.kwargs) for each in _classes(config))]:
-        for text in _texts(kwargs):
-            if not PLAIN_TEXT.fullmatch(text):
-                raise UntrustedCode(folder, key, text, "may name a class or a file")
+    for key, kwargs in (("env.kwargs", config.env.kwargs), ("algo.kwargs", config.algo.kwargs)):
+        for leaf in _leaves(kwargs):
+            if not _is_number(leaf) and not (isinstance(leaf, str) and PLAIN_TEXT.fullmatch(leaf)):
+                raise UntrustedCode(folder, key, leaf, "may name a class or a file")
+    for each in _classes(config):
+        for leaf in _leaves(list(each.kwargs.values())):
+            if not _is_number(leaf):  # even a plain word may be the file that a monitor or a callback overwrites
+                raise UntrustedCode(folder, each.key, leaf, f"is an argument of {each.name} that may name a file")
 
 
 def named_modules(config: TrainConfig) -> list[tuple[str, str]]:
@@ -101,13 +104,18 @@ def _is_gymnasium(requirement: str) -> bool:
     return re.match(r"gymnasium(?![\w.-])(?!.*\bextra\b)", requirement, re.IGNORECASE) is not None
 
 
-def _texts(value: Any) -> list[str]:
-    """Return all texts in a value, keys of mappings included."""
+def _leaves(value: Any) -> list[Any]:
+    """Return everything in nested mappings and lists, keys of mappings included."""
     if isinstance(value, dict):
-        return [text for pair in value.items() for each in pair for text in _texts(each)]
+        return [leaf for pair in value.items() for each in pair for leaf in _leaves(each)]
     if isinstance(value, list):
-        return [text for each in value for text in _texts(each)]
-    return [value] if isinstance(value, str) else []
+        return [leaf for each in value for leaf in _leaves(each)]
+    return [value]
+
+
+def _is_number(leaf: Any) -> bool:
+    """Return whether a leaf is a number, a boolean or null: not a text, and not the bytes of YAML's ``!!binary``."""
+    return leaf is None or isinstance(leaf, int | float)
 
 
 def require_no_interpolations(values: Any) -> None:
@@ -115,9 +123,9 @@ def require_no_interpolations(values: Any) -> None:
 
     A run's config is written with all interpolations resolved.
     """
-    for text in _texts(values):
-        if "${" in text:
-            raise ValueError(f"it contains the interpolation {text!r}")
+    for leaf in _leaves(values):
+        if isinstance(leaf, str) and "${" in leaf:
+            raise ValueError(f"it contains the interpolation {leaf!r}")
 
 
 def refuse_links_outside(folder: Path) -> None:

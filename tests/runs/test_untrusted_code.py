@@ -69,6 +69,17 @@ WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "env.kwargs",
         {"id": "parking-v0", "kwargs": {"config": {"other_vehicles_type": "a3.evil.X"}}},
     ),
+    "bytes": ("evil.py", "env.kwargs", {"kwargs": {"file": b"mine"}}),
+    "file of a wrapper": (
+        "evil.py",
+        "env.wrappers",
+        {"wrappers": [{"stable_baselines3.common.monitor:Monitor": {"filename": "mine"}}]},
+    ),
+    "files of a wrapper": (
+        "evil.py",
+        "env.wrappers",
+        {"wrappers": [{"rlher.envs.frame_stack:FrameStack": {"n_stack": [2, {"file": 1}]}}]},
+    ),
     "expression": ("evil.py", "env.kwargs", {"kwargs": {"reward": ["x", "exec(1)"]}}),
 }
 
@@ -82,6 +93,22 @@ def test_code_that_is_not_installed_is_refused(strange: Path, way: str) -> None:
         lookup.find("run", "logs")
     assert caught.value.key == key
     assert not Path("pwned").exists()
+
+
+def test_callbacks_have_no_texts_as_arguments(strange: Path) -> None:
+    name = "stable_baselines3.common.callbacks:CheckpointCallback"
+    change(strange, callbacks=[{name: {"save_freq": 10, "save_path": "results"}}])
+    with pytest.raises(UntrustedCode) as caught:
+        lookup.find("run", "logs")
+    assert caught.value.key == "callbacks"
+    assert lookup.find("run", "logs", trust_code=True)
+
+
+def test_wrappers_and_callbacks_have_numbers_as_arguments(strange: Path) -> None:
+    stack = {"rlher.envs.frame_stack:FrameStack": {"n_stack": 2}}
+    stop = {"stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes": {"max_episodes": [3, 0.5, None, True]}}
+    change(strange, env={"wrappers": [stack], "kwargs": {"mode": "plain word"}}, callbacks=[stop])
+    assert lookup.find("run", "logs")
 
 
 @pytest.mark.parametrize("verb", VERBS)
