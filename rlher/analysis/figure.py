@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from rlher.analysis import style
 from rlher.analysis.aggregation import GroupCurve
 from rlher.analysis.columns import describe
+from rlher.core.console import escape_control
 
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
@@ -35,8 +36,8 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], x: str, y: str) -> None:
     for panel, env in zip(panels, envs, strict=True):
         for index, curve in enumerate([curve for curve in curves if curve.group.env == env]):
             _draw_curve(panel, curve, scale, index)
-        title = _escape(_shorten(env, LABEL_WIDTH))
-        panel.set(title=title, xlabel=_escape(xlabel), ylabel=_escape(describe(y).axis))
+        title = _escape(_shorten(escape_control(env), LABEL_WIDTH))
+        panel.set(title=title, xlabel=_escape(xlabel), ylabel=_escape(escape_control(describe(y).axis)))
         _format_axes(panel, x, y)
     width = figure.get_figwidth() * 16  # characters of the small font per inch
     figure.supxlabel(textwrap.fill(style.caption(curves), int(width)), fontsize="small", color="#555555")
@@ -82,7 +83,8 @@ def _format_axes(panel: Axes, x: str, y: str) -> None:
 
 
 def _legend_label(curve: GroupCurve) -> str:
-    return _escape(textwrap.fill(_shorten(curve.label, LABEL_WIDTH * MAX_LABEL_LINES), LABEL_WIDTH))
+    label = _shorten(escape_control(curve.label), LABEL_WIDTH * MAX_LABEL_LINES)
+    return _escape(textwrap.fill(label, LABEL_WIDTH))
 
 
 def _shorten(text: str, length: int) -> str:

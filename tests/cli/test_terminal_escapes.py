@@ -1,5 +1,6 @@
 """Control characters from files and arguments are printed escaped."""
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,25 @@ def test_compare_escapes_texts_of_a_run(rlher, make_run: Make, form: str) -> Non
     assert "PWN" in done.err
     assert not control_characters(done.out + done.err)
     assert not [line for line in (done.out + done.err).splitlines() if line.startswith("rlher: all is well")]
+
+
+def test_plot_escapes_names_of_environments(rlher, make_run: Make) -> None:
+    make_run("sac/one", env={"id": "Some-v0", "name": MALICIOUS_NAME}, her={"goal_selection_strategy": TITLE})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns about characters that its font lacks, and prints them
+        done = rlher("plot", "--output", "a.svg")
+    assert done.code == 0, done.err
+    assert not control_characters(Path("a.svg").read_text())
+
+
+def test_report_escapes_texts_of_a_run(rlher, make_run: Make) -> None:
+    folder = make_run("sac/one", env={"id": "Some-v0", "name": MALICIOUS_NAME}, her={"goal_selection_strategy": TITLE})
+    (folder / "command.txt").write_text(f"rlher train {TITLE}\n")
+    assert rlher("report", "--output", "page.html").code == 0
+    page = Path("page.html").read_text()
+    assert escape_control(TITLE) in page
+    assert not control_characters(page)
+    assert r"\u001b" not in page, "the labels of charts"
 
 
 def test_report_escapes_names_of_folders(rlher, make_run: Make) -> None:

@@ -10,6 +10,7 @@ from rlher.analysis import comparison, style
 from rlher.analysis.aggregation import GroupCurve, aggregate, seeds_label
 from rlher.analysis.columns import REPORTED, describe
 from rlher.analysis.grouping import Group
+from rlher.core.console import escape_control
 
 Chart = dict[str, Any]
 """``title``, ``x`` and ``y`` (axis labels), ``percent`` (axes in per cent: ``""``, ``"y"`` or ``"xy"``) and ``lines``.
@@ -67,7 +68,7 @@ def performance_profiles(groups: Sequence[Group]) -> list[Chart]:
 
 
 def _chart(title: str, axes: tuple[str, str], percent: str, lines: list[dict[str, Any]]) -> Chart:
-    return {"title": title, "x": axes[0], "y": axes[1], "percent": percent, "lines": lines}
+    return {"title": escape_control(title), "x": axes[0], "y": axes[1], "percent": percent, "lines": lines}
 
 
 def _curve_line(curve: GroupCurve, index: int) -> dict[str, Any]:
@@ -80,8 +81,16 @@ def _curve_line(curve: GroupCurve, index: int) -> dict[str, Any]:
 
 
 def _line(label: str, index: int, x: NDArray, y: NDArray) -> dict[str, Any]:
-    appearance = {"label": label, "index": index, "color": style.color(index), "dashes": style.dashes(index)}
-    return {**appearance, "x": _rounded(x), "y": _rounded(y), "low": [], "high": [], "seeds": []}
+    appearance = {"index": index, "color": style.color(index), "dashes": style.dashes(index)}
+    return {
+        "label": escape_control(label),
+        **appearance,
+        "x": _rounded(x),
+        "y": _rounded(y),
+        "low": [],
+        "high": [],
+        "seeds": [],
+    }
 
 
 def _rounded(values: Iterable[float]) -> list[float]:

@@ -18,6 +18,7 @@ from rlher.analysis.html.commands import single_run_command
 from rlher.analysis.html.study_section import Study
 from rlher.analysis.style import caption
 from rlher.analysis.tables import tables
+from rlher.core.console import escape_control
 
 
 def render(
@@ -60,7 +61,12 @@ def render(
         versions=config_diff.versions(groups),
         single_run_command=single_run_command,
     )
-    return page, new_notes
+    return _escape_lines(page), new_notes
+
+
+def _escape_lines(page: str) -> str:
+    """Escape control characters, which a copied command would bring to a terminal."""
+    return "\n".join(line if line.isprintable() else escape_control(line) for line in page.split("\n"))
 
 
 def _read(name: str) -> str:
