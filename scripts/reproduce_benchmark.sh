@@ -18,6 +18,10 @@ bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
 push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
+pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
+pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true
+pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_steps=20000
+pickplace-clone200-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick200-v0 total_timesteps=0 demos.pretrain_steps=20000
 umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0,1,2,3,4
 medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3
@@ -46,6 +50,13 @@ reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 engine.precision=bf16 total_timestep
 reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
 reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
 RUNS
+sed -i "s|DEMOS|$logs/demos|" "$logs/todo"
+
+# Collect the demonstrations that the chosen names learn from.
+for episodes in $(grep -E -- "$pattern" "$logs/todo" | sed -n 's|.*/demos/pick\([0-9]*\)-v0.*|\1|p' | sort -u); do
+    [ -d "$logs/demos/pick$episodes-v0" ] || .venv/bin/rlher collect env=FetchPickAndPlace-v4 \
+        --episodes "$episodes" --output "$logs/demos/pick$episodes-v0"
+done
 
 # Train a name's seeds that were not kept before, and copy the files of the finished ones, except the large ones.
 sweep() {
