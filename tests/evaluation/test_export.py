@@ -162,6 +162,16 @@ def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) 
     assert "import exported_car" in (folder / "play.py").read_text()
 
 
+def test_the_printed_command_finds_a_module_of_the_current_folder(rlher, tmp_path: Path) -> None:
+    (tmp_path / "exported_car.py").write_text(USER_MODULE.replace("ExportedCar", "PlayedCar"))
+    words = ("algo=sac", "env=PlayedCar-v0", "env.modules=[exported_car]", *TINY, "total_timesteps=60", "--json")
+    assert rlher("train", *words).code == 0
+    command = rlher("export", "--output", "line").err.splitlines()[-1].removeprefix("play it: ")
+    assert command == "PYTHONPATH=. python line/play.py"
+    done = subprocess.run(command.replace("python", sys.executable), shell=True, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_card_has_the_measured_numbers(rlher) -> None:
     run, folder = exported(rlher, "algo=dqn", *BITS, "seed=3", "record=true", "eval.keep_models=true", "eval.freq=50")
     result = json.loads((run / "result.json").read_text())["best"]

@@ -69,7 +69,8 @@ def export(config: ExportConfig) -> int:
         result["url"] = push_folder(folder, files, repository, message)
         print(f"pushed to {result['url']}", file=sys.stderr)
     print(json.dumps(result) if config.json else folder)
-    print(f"play it: python {folder / 'play.py'}", file=sys.stderr)
+    path = "PYTHONPATH=. " if _needs_current_folder(run.config.env) else ""
+    print(f"play it: {path}python {folder / 'play.py'}", file=sys.stderr)
     return 0
 
 
@@ -167,6 +168,13 @@ def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
     if type(env.unwrapped).__module__.startswith("rlher.") and not is_bundled(config):
         notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher, so playing it needs rlher.")
     return notes
+
+
+def _needs_current_folder(env: EnvConfig) -> bool:
+    """Return whether ``play.py`` imports a module of the current folder; Python looks only in the script's folder."""
+    modules = {*registering_modules(env), *(each.module for each in user_classes("env.wrappers", env.wrappers))}
+    names = {module.partition(".")[0] for module in modules} - metadata.packages_distributions().keys() - {"rlher"}
+    return any(Path(f"{name}.py").is_file() or Path(name).is_dir() for name in names)
 
 
 def _requirements(env: EnvConfig, model: type) -> str:
