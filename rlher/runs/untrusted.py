@@ -128,7 +128,7 @@ def require_no_interpolations(values: Any) -> None:
             raise ValueError(f"it contains the interpolation {leaf!r}")
 
 
-def refuse_links_outside(folder: Path) -> None:
+def require_own_files(folder: Path) -> None:
     """Raise UserError if a link that rlher would write through leads out of the run folder, or a file of it is a pipe.
 
     Checkpoints with a pipe count as damaged, see :func:`rlher.runs.checkpoint_store.verify`.

@@ -15,7 +15,7 @@ from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import checkpoint_store, config_file, lookup, run_folder
 from rlher.runs.run_folder import Run
-from rlher.runs.untrusted import WRITTEN_FOLDERS, refuse_links_outside
+from rlher.runs.untrusted import WRITTEN_FOLDERS, require_own_files
 from rlher.training.result import RunResult
 from rlher.training.summary import print_header
 from rlher.training.trainer import Trainer
@@ -31,7 +31,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
     """
     started = time.monotonic()
     with run_folder.locked(run.folder) as require_folder:
-        refuse_links_outside(run.folder)
+        require_own_files(run.folder)
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
             remove_unfinished(folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
