@@ -152,7 +152,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _empty_storage(self, fixed: PackedEpisodes | None = None) -> Storage:
         spaces_and_size = self.buffer_size, self.n_envs, self.observation_space, self.action_space
         storage = Storage(*spaces_and_size, sample_running=self.relabel != "sb3", fixed=fixed)
-        storage.goal_slots = len(self.sampler.slot_shares or (None,))
+        if self.sampler.slot_shares is not None:
+            storage.goal_slots = len(self.sampler.slot_shares)
         return storage
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
