@@ -74,8 +74,7 @@ def _lookup_options(words: Sequence[str]) -> tuple[str, bool]:
 def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
     """Return a run's config with overrides applied.
 
-    :param words: as on the command line; ``total_timesteps=+N`` means N more than planned, or if a callback ended the
-        run, than were done.
+    :param words: as on the command line; ``total_timesteps=+N`` means N more than recorded.
     :raises UserError: an override is invalid or changes what is learnt.
     """
     typed = [_absolute_timesteps(word.lstrip("+"), run) for word in to_hydra("train", list(words))]
@@ -96,7 +95,7 @@ def _absolute_timesteps(word: str, run: Run) -> str:
     if key != "total_timesteps" or not value.lstrip("+").replace("_", "").isdigit():
         return word
     steps = int(value.lstrip("+").replace("_", ""))
-    return f"{key}={lookup.steps_of(run) + steps if value.startswith('+') else steps}"
+    return f"{key}={run.config.total_timesteps + steps if value.startswith('+') else steps}"
 
 
 def _is_recorded_choice(word: str, config: TrainConfig) -> bool:

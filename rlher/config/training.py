@@ -66,7 +66,10 @@ class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
     every: int | None = experiment_key(
-        10_000, "steps between checkpoints, which truncate running episodes; null: none", low=1, ignored_by=["recipe"]
+        10_000,
+        "steps between checkpoints, which truncate running episodes; null: none",
+        low=1,
+        ignored_by=["grouping", "recipe"],
     )
     minutes: float | None = output_key(
         10.0, "minutes between additional checkpoints, which truncate nothing; null: none", low=0

@@ -46,6 +46,7 @@ def optimize(config: OptimizeConfig) -> int:
     space = search_space.load(config.search_space, train_config(config))
     with prepare(train_config(config)) as setup:  # raises here, before the first trial, what every trial would raise
         checked = replace(config, env=setup.config.env)
+        _require_evaluation(setup.config)
     launch = _make_launcher(config)
     storage = open_storage(config.storage, folder, config.heartbeat, requeue)
     study, created = _open_search(storage, folder.name, config, space)
@@ -166,6 +167,16 @@ def _run(study: Study, spec: WorkerSpec, launch: Launcher, phase: str) -> None:
         runs_after=(config.rerun_best + 1) * config.rerun_seeds if is_search else 0,
     ) as progress:
         supervise(study, spec, config.workers, launch, progress.update)
+
+
+def _require_evaluation(config: TrainConfig) -> None:
+    """Raise UserError if trials are shorter than the time to their first evaluation."""
+    freq, steps = config.eval.freq, config.total_timesteps
+    if freq is not None and freq > steps:
+        raise UserError(
+            f"eval.freq={freq} is more than total_timesteps={steps}, so no trial would be evaluated; use a smaller "
+            "eval.freq, or eval.freq=null."
+        )
 
 
 def _require_own_trials(study: Study, space: search_space.Space) -> None:

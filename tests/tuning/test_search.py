@@ -28,6 +28,7 @@ MISTAKES = [  # arguments, what the message names
     (("--study-name", "../x"), "study_name='../x'"),
     (("sampler=cmaes", "objective=multi"), "sampler=tpe"),
     (("optimize.n_seeds=0",), "n_seeds=0"),
+    (("eval.freq=500",), "eval.freq=500"),
     (("algo.kwargs.frobnicate=1",), "frobnicate"),
 ]
 
