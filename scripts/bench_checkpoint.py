@@ -62,7 +62,8 @@ def pause(transitions: int, priority: str) -> dict:
     model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
     with tempfile.TemporaryDirectory() as folder:
         parts = Path(folder), CheckpointConfig(), envs, normalizer, EvaluationCallback(None, None, 1, None)  # type: ignore[arg-type]
-        checkpoints = CheckpointCallback(*parts, BestModel(Path(folder) / "best_model.zip"), StopRequest())
+        best_model = BestModel(Path(folder) / "best_model.zip")
+        checkpoints = CheckpointCallback(*parts, best_model, StopRequest(), require_folder=lambda: None)
         model._setup_learn(1)
         checkpoints.init_callback(model)
         buffer = model.replay_buffer
