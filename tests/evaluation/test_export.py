@@ -163,8 +163,10 @@ def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) 
 
 
 def test_the_printed_command_finds_a_module_of_the_current_folder(rlher, tmp_path: Path) -> None:
-    (tmp_path / "exported_car.py").write_text(USER_MODULE.replace("ExportedCar", "PlayedCar"))
-    words = ("algo=sac", "env=PlayedCar-v0", "env.modules=[exported_car]", *TINY, "total_timesteps=60", "--json")
+    # Another name than in the test before, which may have imported its module into this process.
+    module = USER_MODULE.replace("ExportedCar", "PlayedCar").replace("exported_car", "played_car")
+    (tmp_path / "played_car.py").write_text(module)
+    words = ("algo=sac", "env=PlayedCar-v0", "env.modules=[played_car]", *TINY, "total_timesteps=60", "--json")
     assert rlher("train", *words).code == 0
     command = rlher("export", "--output", "line").err.splitlines()[-1].removeprefix("play it: ")
     assert command == "PYTHONPATH=. python line/play.py"
