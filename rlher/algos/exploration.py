@@ -61,7 +61,7 @@ class PinkActionNoise(ActionNoise):
 def pink_noise(length: int, shape: tuple[int, ...]) -> Floats:
     """Return (length, …) independent sequences of pink noise with variance 1 (Timmer & Koenig 1995).
 
-    The lowest frequency has the power of the second lowest, since 1 / 0 is none.
+    Frequency 0 gets the power of the next one, because 1 / 0 is not defined.
     """
     frequencies = np.fft.rfftfreq(length)
     frequencies[0] = frequencies[1]

@@ -14,7 +14,6 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
 from rlher.envs.fault_guard import FAULT_KEY, FailedEnv, FaultMessage, FaultReporter, fault_message
-from rlher.envs.fork_server import uses_processes
 from rlher.envs.make import make_env
 from rlher.envs.subproc import RestartingSubprocVecEnv
 from rlher.envs.worker_process import ignore_run_signals, step_seconds
@@ -38,7 +37,7 @@ def make_goal_envs(
     """
     first = _monitored(cfg)
     envs: VecEnv
-    if uses_processes(n_envs, vec_env):
+    if vec_env == "subproc" or (vec_env == "auto" and n_envs > 1):
         # A worker that fails to build its environment still has to return its spaces.
         spaces = first.observation_space, first.action_space
         if not local_rewards:

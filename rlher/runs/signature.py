@@ -1,4 +1,4 @@
-"""Signatures of run folders, by which a run that this user trained is told from one that came from elsewhere.
+"""Signatures of run folders: they distinguish runs that this user trained from those of other people.
 
 The last line of ``config.yaml`` is a keyed hash of the lines before it and of the path of the folder. The key is drawn
 at random when the first run starts, and kept where only the user can read it.

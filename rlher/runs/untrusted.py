@@ -70,7 +70,7 @@ def _classes(config: TrainConfig) -> list[UserClass]:
 def is_installed(module: str) -> bool:
     """Return whether importing a module runs only files of installed packages that require Gymnasium.
 
-    Nothing is imported. A module of an editable install is none of its distribution's files.
+    Nothing is imported. The files of an editable install are not listed by its distribution.
     """
     names = module.split(".")
     if not all(map(str.isidentifier, names)) or "__main__" in names:

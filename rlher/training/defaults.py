@@ -166,7 +166,7 @@ def _eval_workers(config: TrainConfig) -> tuple[int, str]:
     workers = config.eval.workers
     if workers is None:
         cores = 1 if config.threads == 1 else available_cores()
-        isolated = uses_processes(config.n_envs, config.vec_env, config.engine.overlap)
+        isolated = uses_processes(config)
         workers = min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(isolated)
     processes = f"up to {workers} processes" if workers > 1 else "a process"
     return workers, f"evaluations in {processes}, while training continues" if workers else ""

@@ -22,7 +22,7 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
-    if config.env.step_timeout and not uses_processes(config.n_envs, config.vec_env, config.engine.overlap):
+    if config.env.step_timeout and not uses_processes(config):
         timeout = f"env.step_timeout={config.env.step_timeout:g}"
         notes.append(f"{timeout} has no effect on training in the main process; use vec_env=subproc")
     return notes

@@ -99,9 +99,8 @@ def prepare(
 
 
 def _make_envs(config: TrainConfig, seed: int) -> VecEnv:
-    overlap = config.engine.overlap
-    processes = uses_processes(config.n_envs, config.vec_env, overlap)
-    return make_goal_envs(config.env, config.n_envs, seed, "subproc" if processes else "dummy", local_rewards=overlap)
+    vec_env = "subproc" if uses_processes(config) else "dummy"
+    return make_goal_envs(config.env, config.n_envs, seed, vec_env, local_rewards=config.engine.overlap)
 
 
 def _validate(config: TrainConfig) -> None:

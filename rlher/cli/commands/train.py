@@ -15,7 +15,7 @@ def run(config: WorkersConfig) -> int:
     """
     from rlher.envs import fork_server
 
-    if fork_server.uses_processes(config.n_envs, config.vec_env, config.engine.overlap):
+    if fork_server.uses_processes(config):
         fork_server.start_fork_server()  # its imports take as long as those of this process, which come next
     from rlher.training.summary import print_result
     from rlher.training.trainer import train
