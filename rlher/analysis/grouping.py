@@ -144,20 +144,24 @@ def _split(pool: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
 def _distinguishing_keys(pool: Sequence[LoadedRun]) -> dict[str, list[str]]:
     """Return keys that suffice to tell the configurations of some runs apart, with each run's value.
 
-    Keys given on the command line come before those that follow from them: ``her=sb3`` before the two keys it sets.
+    Of keys that tell the same runs apart, those typed on the command line are all returned. If none was typed, one
+    stands for the others: the option of a config group that sets them (``her=sb3``), the recipe, or the first key.
     """
     differing = _differing_keys(pool)
     values = {key: [str(run.config.get(key)) for run in pool] for key in differing}
     typed = {key: each for key, each in values.items() if any(f"{key}=" in run.command for run in pool)}
     sections = sorted({key.partition(".")[0] for key in differing} - {"env"})
     options = {section: [_config_option(section, run.command) for run in pool] for section in sections}
-    partitions = {_partition(each) for each in values.values()}
-    options = {section: each for section, each in options.items() if _partition(each) in partitions}
-    kept: dict[tuple[int, ...], tuple[str, list[str]]] = {}
-    for key, each in [*typed.items(), *options.items(), *values.items()]:
-        kept.setdefault(_partition(each), (key, each))
-    names = Counter(_short_name(key) for key, _ in kept.values())
-    return {_short_name(key) if names[_short_name(key)] == 1 else key: each for key, each in kept.values()}
+    recipes = {"recipe": [str(run.config.get("recipe")) for run in pool]}
+    kept: list[tuple[str, list[str]]] = []
+    for partition in dict.fromkeys(_partition(each) for each in values.values()):
+        same = [
+            [(key, each) for key, each in source.items() if _partition(each) == partition]
+            for source in (typed, options, recipes, values)
+        ]
+        kept += same[0] or next(group[:1] for group in same if group)
+    names = Counter(_short_name(key) for key, _ in kept)
+    return {_short_name(key) if names[_short_name(key)] == 1 else key: each for key, each in kept}
 
 
 def _config_option(section: str, command: str) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.cli.key_suggestions import closest_key
-from rlher.cli.overrides import to_hydra
+from rlher.cli.overrides import CLASSES, to_hydra
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
@@ -22,7 +23,7 @@ from rlher.runs.run_folder import Run
 
 LATEST = "latest"
 CHANGEABLE = keys_ignored_by("resume")
-"""Keys that do not change what is learnt up to a given step."""
+"""Keys that do not change what is learnt up to a given step, and the callbacks, which are the user's own code."""
 
 
 def is_resume(argv: Sequence[str]) -> bool:
@@ -59,6 +60,8 @@ def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
                 name = argv.pop(0)
         elif word.startswith(("--resume=", "resume=")):
             name = word.partition("=")[2] or LATEST
+        elif name == LATEST and Path(word, "config.yaml").is_file():  # the run after other keys
+            name = word
         else:
             words.append(word)
     return name, words
@@ -77,7 +80,7 @@ def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
     :param words: as on the command line; ``total_timesteps=+N`` means N more than recorded.
     :raises UserError: an override is invalid or changes what is learnt.
     """
-    typed = [_absolute_timesteps(word.lstrip("+"), run) for word in to_hydra("train", list(words))]
+    typed = [_as_yaml(_absolute_timesteps(word.lstrip("+"), run)) for word in to_hydra("train", list(words))]
     overrides = [word for word in typed if not _is_recorded_choice(word, run.config)]
     for word in overrides:
         _validate_override(word, run.config)
@@ -96,6 +99,11 @@ def _absolute_timesteps(word: str, run: Run) -> str:
         return word
     steps = int(value.lstrip("+").replace("_", ""))
     return f"{key}={run.config.total_timesteps + steps if value.startswith('+') else steps}"
+
+
+def _as_yaml(word: str) -> str:
+    """Return an override for OmegaConf, which reads YAML, without the escapes of Hydra's grammar."""
+    return word.replace("\\:", ":") if word.partition("=")[0] in CLASSES else word
 
 
 def _is_recorded_choice(word: str, config: TrainConfig) -> bool:

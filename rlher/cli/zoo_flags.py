@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from rlher.cli import overrides
 from rlher.cli.commands import command_names, load_command
 from rlher.cli.config_files import read_file
+from rlher.cli.flags import groups, positional
 from rlher.cli.zoo_table import FLAGS, PARAMETERS, RUN_PARTS, SCRIPTS, Row
 from rlher.config.override_syntax import literal
 from rlher.core.console import command_line
@@ -119,10 +120,10 @@ def translate(command: str, typed: Sequence[str]) -> Translation:
     switches = [row.command for row in FLAGS[command] if row.command and not set(_names(row)).isdisjoint(typed)]
     command = switches[0] if switches else command
     found = _translate_rows(command, typed, FLAGS[command])
-    if found.run and _names_run(found):  # then --env belongs to a Stable-Baselines3 zip
-        found = _translate_rows(command, typed, [row for row in FLAGS[command] if row.kind != "run"])
+    if found.run and _names_run(found):
+        found = _keep_named_run(command, typed)
     elif found.run:
-        found.words = [*(_curves(found.run) if command == "plot" else _run_folder(found)), *found.words]
+        found.words = [*(_curves(found.run) if _takes_many(command) else _run_folder(found)), *found.words]
     if command in ("enjoy", "evaluate") and not any(re.match(r"(--)?env(=|$)", word) for word in found.words):
         _drop_modules(found)
     return found
@@ -149,23 +150,31 @@ def _translate_rows(command: str, typed: Sequence[str], rows: Sequence[Row]) -> 
         if not fitting or is_hydras or (equals and fitting[0].kind == "switch"):
             found.words.append(word)
         else:
-            values = [value] if equals else _take_values(fitting[0], rest, flag)
+            values = [value] if equals else _take_values(fitting[0], rest, flag, _takes_many(command))
             _translate_flag(found, flag, values, fitting)
     if found.file is not None:
         _add_file(found, found.file)
     return found
 
 
-def _take_values(row: Row, rest: list[str], flag: str) -> list[str]:
+def _takes_many(command: str) -> bool:
+    """Return whether a command takes several runs."""
+    words = positional(load_command(command))
+    return words is not None and words.name == "runs"
+
+
+def _take_values(row: Row, rest: list[str], flag: str, many: bool) -> list[str]:
     """Remove what follows a flag from the words after it, and return it.
 
+    :param many: the command takes several runs; with another one, the word after ``--algo sac`` may be the run.
     :raises UserError: there is nothing.
     """
     if row.kind == "switch":
         return []
     patterns = {"list": r"[^-=][^=]*", "pairs": r"[\w.]+:.*", "run": r"[^-=][^=]*|-\d+"}
+    is_list = row.kind in patterns and (many or row.kind != "run")
     values: list[str] = []
-    while rest and (re.fullmatch(patterns[row.kind], rest[0]) if row.kind in patterns else not values):
+    while rest and (is_list or not values) and re.fullmatch(patterns.get(row.kind, r"(?s:.*)"), rest[0]):
         values.append(rest.pop(0))
     if not values:
         raise UserError(f"{flag} needs a value, such as {row.example}.")
@@ -272,6 +281,22 @@ def _names_run(found: Translation) -> bool:
     """Return whether the words name a run or agent in rlher's own way."""
     line = overrides.split(load_command(found.command), found.words)
     return bool(line.positionals) or any(re.match("(runs?|agent)=", word) for word in line.overrides)
+
+
+def _keep_named_run(command: str, typed: Sequence[str]) -> Translation:
+    """Translate the words after a command that name a run, and a part of a run's path besides.
+
+    Of the parts a named run can need the folder that it is looked up in, and the environment of a zip.
+    """
+    kept = RUN_PARTS["env"].split(", ") if "env" in groups(load_command(command)) else []
+    names = [(row, [name for name in _names(row) if row.kind != "run" or name not in kept]) for row in FLAGS[command]]
+    found = _translate_rows(command, typed, [replace(row, names=", ".join(left)) for row, left in names])
+    for part, values in found.run.items():
+        if part == "folder":
+            found.words.append(f"logs={literal(values[-1])}")
+        else:
+            found.notes.append(f"{' '.join(values)}: not needed, the run itself is named")
+    return found
 
 
 def _run_folder(found: Translation) -> list[str]:

@@ -207,6 +207,12 @@ PLOT = (
 )
 """Flags of `plots/all_plots.py` and `plots/plot_train.py`."""
 
+CURVES = PLOT[:1]
+"""Flags of `plots/all_plots.py` that select runs."""
+
+CHECK = tuple(row for row in TRAIN if row.names in ("--gym-packages", "--env-kwargs"))
+"""Flags of `train.py` about the environment."""
+
 FLAGS = {
     "train": TRAIN,
     "optimize": OPTIMIZE,
@@ -214,6 +220,9 @@ FLAGS = {
     "evaluate": ENJOY,
     "export": EXPORT,
     "plot": PLOT,
+    "compare": CURVES,
+    "report": CURVES,
+    "check": CHECK,
 }
 """The rows of each command."""
 

@@ -113,7 +113,9 @@ class TrainConfig:
         None, "run folder whose last model is the starting point, or a model file", ignored_by=["recipe"]
     )
     callbacks: list[Any] = experiment_key(
-        [], "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}"
+        [],
+        "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
+        ignored_by=["resume"],  # a run that a callback ended goes on without it
     )
     resume: str | None = experiment_key(
         None, "run folder to resume with its recorded config, or latest", ignored_by=["recipe"]

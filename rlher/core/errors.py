@@ -31,7 +31,7 @@ class DamagedFile(UserError):
 
 
 class EnvironmentFault(Exception):
-    """The environment failed: it raised, its process died, or it returned NaN. Exit code 1."""
+    """The environment, or a callback of the user's own, failed: it raised, died, or returned NaN. Exit code 1."""
 
     exit_code = 1
 

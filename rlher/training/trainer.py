@@ -1,6 +1,7 @@
 """One training run, from config to result."""
 
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import EnvironmentFault, UserError, first_line, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
+from rlher.envs.fault_guard import as_fault
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.evaluation.workers import EvaluationWorkers
@@ -154,11 +156,18 @@ class Trainer:
             except Exception as error:
                 with suppress(Exception):  # the first fault is reported
                     self.evaluations.record_pending()
+                if callback := self._raising_callback(error):
+                    raise as_fault(error, f"the callback {callback}") from error
                 if isinstance(error, CONFIG_ERRORS) and (
                     self.config.algo.kwargs or self.model._n_updates <= updates + 1
                 ):
                     raise UserError(self._explain(error)) from error
                 raise
+
+    def _raising_callback(self, error: Exception) -> str | None:
+        """Return the class of the user's callback in which an error was raised."""
+        callers = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return next((type(each).__name__ for each in self.callbacks if any(each is caller for caller in callers)), None)
 
     def _explain(self, error: Exception) -> str:
         """Return the message for an error of SB3 or torch that the values of the config cause.

@@ -53,6 +53,20 @@ def test_the_typed_key_names_groups_that_differ_in_several(make_run: Make, tmp_p
     assert set(group_logs(tmp_path)) == {"sac, future, n_bits=15", "sac, future, n_bits=30"}
 
 
+def test_every_typed_key_is_in_the_label(make_run: Make, tmp_path: Path) -> None:
+    for bits, starts in ((8, 100), (15, 500)):
+        folder = make_run(f"bits{bits}", env={"n_bits": bits}, algo={"learning_starts": starts, "gamma": bits / 20})
+        (folder / "command.txt").write_text(f"rlher train env.n_bits={bits} algo.learning_starts={starts}\n")
+    labels = {"sac, future, learning_starts=100, n_bits=8", "sac, future, learning_starts=500, n_bits=15"}
+    assert set(group_logs(tmp_path)) == labels
+
+
+def test_a_recipe_stands_for_the_keys_it_sets(make_run: Make, tmp_path: Path) -> None:
+    for name, rate in (("slow", 0.1), ("fast", 0.2)):
+        make_run(name, algo={"learning_rate": rate, "gamma": 1 - rate}, recipe=name)
+    assert set(group_logs(tmp_path)) == {"sac, future, recipe=slow", "sac, future, recipe=fast"}
+
+
 def test_every_distinguishing_key_is_in_the_label(make_run: Make, tmp_path: Path) -> None:
     keys = [("learning_rate", 0.1), ("gamma", 0.9), ("tau", 0.5), ("batch_size", 8)]
     for index in range(2 ** len(keys)):

@@ -135,6 +135,27 @@ def test_row_of_plot_composes(with_run, row: Row) -> None:
         assert config[key] == value
 
 
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_curves_are_selected_for_tables_too(with_run, command: str) -> None:
+    done = with_run(command, "--algo", "dqn", "--env", "BitFlipping", "-f", "logs", "--cfg", "job")
+    assert yaml.safe_load(done.out)["runs"] == ["logs/dqn/BitFlipping-v0_1"]
+
+
+def test_flags_about_the_environment_check_it(zoo) -> None:
+    done = zoo("check", "--env", "FetchReach-v4", "--gym-packages", "gymnasium_robotics", "--cfg", "job")
+    assert yaml.safe_load(done.out)["env"]["modules"] == ["gymnasium_robotics"], done.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "export"])
+def test_parts_of_a_path_beside_a_named_run_are_not_needed(with_run, command: str) -> None:
+    run = "logs/dqn/BitFlipping-v0_1"
+    done = with_run(command, "--algo", "dqn", run, "--exp-id", "1", "-f", "logs", "--cfg", "job")
+    assert done.code == 0, done.err
+    config = yaml.safe_load(done.out)
+    assert config["run"] == run
+    assert config["logs"] == "logs"
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=name_of)
 def test_script(script: Script) -> None:
     stem = script.name.rpartition(".")[2]

@@ -34,6 +34,10 @@ class Stop(BaseCallback):
     def _on_step(self):
         return self.num_timesteps < self.after
 
+class Fails(BaseCallback):
+    def _on_step(self):
+        return {}["missing"]
+
 def raises(*_):
     raise AssertionError("called")
 """
@@ -99,6 +103,15 @@ def test_wrappers_and_callbacks_are_typed_as_documented(rlher, module: str) -> N
     assert result["status"] == "finished"
     assert result["timesteps"] == 60
     assert rlher("evaluate", "--episodes", "2").code == 0
+
+
+def test_a_callback_that_raises_ends_the_run_with_its_place(rlher, module: str) -> None:
+    done = rlher("train", *BITS, f"callbacks=[{module}:Fails]")
+    assert done.code == 1
+    result = json.loads(Path("logs/dqn/BitFlipping-v0_1/result.json").read_text())
+    assert result["status"] == "failed"
+    assert all(part in result["error"] for part in ("Fails", "KeyError", f"{module}.py, line "))
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("entry", ["no_such_module:C", "MODULE:Doubled", "MODULE:Stop", "MODULE"])

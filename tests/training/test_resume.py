@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch as th
+import yaml
 from same_run import differences
 
 from rlher.core.errors import UserError
@@ -181,6 +182,18 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher) -> None:
     assert resumed_at(folder) == [127]
     assert json.loads((folder / "result.json").read_text())["timesteps"] == 290
     assert rlher("train", "--resume", str(folder)).code == 2
+
+
+def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
+    after = "{stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes: {max_episodes: %d}}"
+    assert rlher("train", *words("dqn"), f"callbacks=[{after % 3}]").code == 0
+    folder = folder_of("dqn")
+    ended = [json.loads((folder / "result.json").read_text())["timesteps"]]
+    for callbacks in (f"[{after % 2}]", "[]"):
+        again = rlher("train", "--resume", f"callbacks={callbacks}", str(folder))
+        assert again.code == 0, again.err
+        ended.append(json.loads((folder / "result.json").read_text())["timesteps"])
+    assert ended[0] < ended[1] < ended[2] == yaml.safe_load((folder / "config.yaml").read_text())["total_timesteps"]
 
 
 def in_env(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
