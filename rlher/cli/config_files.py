@@ -15,6 +15,8 @@ from rlher.core.safe_read import read_yaml
 
 YAML_SUFFIXES = (".yaml", ".yml")
 NO_RECIPE = "none"
+ZOO_KEYS = {"policy", "n_timesteps"}
+"""Hyperparameters that every entry of RL Zoo's files has, and no section of a recipe."""
 _recipe_files: dict[str, str] = {}
 
 
@@ -64,6 +66,8 @@ def _store_recipe(path: Path) -> str:
     recipe = read_file(path)
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
+    if any(isinstance(entry, dict) and ZOO_KEYS & entry.keys() for entry in recipe.values()):
+        raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
     integers = integer_keys()
     values = {name: _integer(value) if name in integers else value for name, value in flatten(recipe)}
     values = {name: value for name, value in values.items() if name.split(".")[0] not in ("defaults", "hydra")}

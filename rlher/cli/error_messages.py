@@ -81,10 +81,12 @@ def _misfit(reason: str) -> str:
     from rlher.cli.key_suggestions import closest_key
 
     found = re.match(r"Key '(.+)' not in '(\w+)'", reason)
-    algo = next((name for name, each in ALGORITHMS.items() if found and each.config.__name__ == found[2]), None)
-    if found is None or algo is None:
+    if found is None:
         return f"the config: {reason}"
-    return f"algo={algo}, which has no key 'algo.{found[1]}'{closest_key(f'algo.{found[1]}')}; use one made for {algo}"
+    algo = next((name for name, each in ALGORITHMS.items() if each.config.__name__ == found[2]), None)
+    key = f"algo.{found[1]}" if algo else found[1]
+    missing = f"which has no key {key!r}{closest_key(key)}"
+    return f"algo={algo}, {missing}; use one made for {algo}" if algo else f"the config, {missing}"
 
 
 def _invalid_value(override: str, cause: str) -> str:

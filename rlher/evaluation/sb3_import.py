@@ -42,14 +42,10 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
 
     :return: the environment to act in.
     :raises MissingFile: there is no such file.
-    :raises UserError: the model belongs to a run folder, it is not trusted, or no environment was named.
+    :raises UserError: it is not trusted, or no environment was named.
     """
     if not path.is_file():
         raise MissingFile(path, f"there is no model file {path}.")
-    folder = path.parent.parent if path.parent.name == "models" else path.parent
-    if (folder / "config.yaml").exists():
-        which = path.stem.removesuffix("_model")
-        raise UserError(f"{path} is a model of the run {folder}; use run={folder} checkpoint={which}.")
     if not config.trust_pickle:
         raise UserError(
             f"{path} was not written by rlher, and loading it runs any code pickled in it; add --trust-pickle if you "

@@ -1,13 +1,14 @@
 """Find the agent for `rlher evaluate` and `rlher enjoy`: a model of a run, or an SB3 zip."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlher.algos.device import validate_device
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.errors import UserError
+from rlher.core.files import relative
 from rlher.evaluation import agent, sb3_import
 from rlher.evaluation.agent import Agent
 from rlher.runs import bundled_agents, lookup
@@ -39,14 +40,10 @@ def find_source(config: ReplayConfig) -> Source:
     validate_device(config.device)
     if config.run and config.run.endswith(".zip") and not Path(config.run).is_dir():
         path = Path(config.run).absolute()  # building the environment may change the current folder
-        env = sb3_import.require_trust(path, config)
-        return Source(
-            config.run,
-            path.parent,
-            {"model": config.run},
-            env,
-            lambda mode: sb3_import.load_sb3_zip(path, env, config, mode),
-        )
+        folder = _run_of(path)
+        if folder is None:
+            return _sb3_source(path, config)
+        config = replace(config, run=str(relative(folder)), checkpoint=path.stem.removesuffix("_model"))
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     name = str(bundled_agents.folder(config.agent)) if config.agent else config.run
@@ -62,4 +59,18 @@ def find_source(config: ReplayConfig) -> Source:
         {"agent": config.agent} if config.agent else {"run": str(run), "checkpoint": which},
         run.config.env,
         lambda mode: agent.load_agent(run, which, config.device, config.deterministic, mode),
+    )
+
+
+def _run_of(model: Path) -> Path | None:
+    """Return the run folder that a model file belongs to."""
+    folder = model.parent.parent if model.parent.name == "models" else model.parent
+    return folder if model.is_file() and (folder / "config.yaml").exists() else None
+
+
+def _sb3_source(path: Path, config: ReplayConfig) -> Source:
+    env = sb3_import.require_trust(path, config)
+    name = str(config.run)
+    return Source(
+        name, path.parent, {"model": name}, env, lambda mode: sb3_import.load_sb3_zip(path, env, config, mode)
     )

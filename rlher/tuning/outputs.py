@@ -41,7 +41,9 @@ def write_results(
     files = ["trials.csv", *(plot.name for plot in write_plots(study, folder))]
     best_yaml = folder / "best.yaml"
     if compared:
-        comments = [_conclusion(compared, config), _train_command(config, best_yaml)]
+        number = compared[0].number
+        origin = "the baseline, which no trial beat" if number == BASELINE_NUMBER else f"trial {number}"
+        comments = [f"Values of {origin}.", _conclusion(compared, config), _train_command(config, best_yaml)]
         best = apply_params(train_config(config), candidates[compared[0].number])
         write_text(best_yaml, recipe_text(best, comments))
         write_json(folder / "verdict.json", _summary(study, compared, candidates))

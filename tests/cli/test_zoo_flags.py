@@ -219,6 +219,9 @@ def test_a_yaml_file_of_rl_zoo_is_read(zoo) -> None:
     assert config["her"]["goal_selection_strategy"] == "episode"
     first = ("train", "-conf", "her.yml", *line[3:-2], "-params", "batch_size:64", "--cfg", "job")
     assert yaml.safe_load(zoo(*first).out) == config, "the order of flags does not matter"
+    as_recipe = zoo(*line[:-2], "--recipe", "her.yml")
+    assert as_recipe.code == 2
+    assert "--conf-file her.yml" in as_recipe.err
     assert zoo(*line[:-1], "missing.yml").code == 2
     assert zoo(*line[:-3], "--env", "parking-v0", "-conf", "her.yml").code == 2
 

@@ -139,10 +139,14 @@ def test_files_without_a_usable_model_are_named(tmp_path: Path, rlher: Callable[
 def test_a_model_of_a_run_needs_no_trust_flag(rlher: Callable[..., Outcome]) -> None:
     assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "recipe=null", "total_timesteps=80", *TINY).code == 0
     run = "logs/dqn/BitFlipping-v0_1"
-    code, _, err = rlher("evaluate", f"{run}/best_model.zip")
-    assert code == 2
-    assert f"{run} checkpoint=best" in err
-    assert rlher("evaluate", run, "--checkpoint", "best", "--episodes", "2").code == 0
+    for which in ("best", "last"):
+        found = [
+            json.loads(rlher("evaluate", *words, "--episodes", "2", "--json").out)
+            for words in ((f"{run}/{which}_model.zip",), (run, "--checkpoint", which))
+        ]
+        assert found[0] == found[1]
+        assert found[0]["run"] == run
+        assert found[0]["checkpoint"] == which
     code, _, err = rlher("evaluate", run, BITS)
     assert code == 2
     assert "env=" in err

@@ -33,7 +33,9 @@ def test_recipe_is_recommended_only_if_it_is_better(
     write_results(optuna.create_study(), candidates(gain), params, config, tmp_path)
     printed = capsys.readouterr()
     assert (f"--recipe {tmp_path / 'best.yaml'}" in printed.err) == is_better
-    best = yaml.safe_load((tmp_path / "best.yaml").read_text())
+    text = (tmp_path / "best.yaml").read_text()
+    assert ("baseline" in text.splitlines()[1]) == (gain[0] <= 0)
+    best = yaml.safe_load(text)
     assert ("her" in best) == (gain[0] > 0), "the best one, better or not"
     assert "max_episode_steps" not in best["env"]
     rows = {row.split()[0]: row.split() for row in printed.out.splitlines() if row.startswith(("trial 3", "baseline"))}

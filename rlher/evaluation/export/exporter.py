@@ -99,7 +99,9 @@ def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> tuple[list[st
         measured = _final_evaluation(run, which, env, policy) | {"timesteps": plain.model.num_timesteps}
         notes = [*plain.caveats, *_env_notes(run.config.env, env)]
         onnx = f"{_base_name(run)}.onnx" if with_onnx else None
-        if onnx is not None:
+        if onnx is None:
+            (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
+        else:
             with atomic_write(folder / onnx) as temporary:
                 write_onnx(temporary, GoalPolicy(plain.model.policy, normalizer), env.reset(seed=0)[0])
                 _require_same_actions(env, agent.policy, OnnxPolicy(temporary))
