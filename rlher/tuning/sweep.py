@@ -97,6 +97,9 @@ def _supervise(waiting: Sequence[SweepRun], n_workers: int, launch: Launcher, pr
         raise
     finally:
         stop_all(list(running), None)
+        for run in running.values():
+            run.state = State.STOPPED
+        progress.update()
     return max(codes)
 
 

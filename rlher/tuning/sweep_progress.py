@@ -13,7 +13,7 @@ from rlher.tuning.live_table import LiveTable, format_seconds
 from rlher.tuning.sweep_run import State, SweepRun
 
 COLUMNS = ("run", "state", "steps", "success", "return")
-SHOWN = (State.RUNNING, State.FAILED, State.FINISHED)
+SHOWN = (State.RUNNING, State.STOPPED, State.FAILED, State.FINISHED)
 """States of the runs in the table, the first on top; waiting runs are counted only."""
 
 

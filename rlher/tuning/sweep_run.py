@@ -27,6 +27,7 @@ class State(str, Enum):
     RUNNING = "running"
     FINISHED = "finished"
     FAILED = "failed"
+    STOPPED = "stopped"
 
 
 @dataclass
