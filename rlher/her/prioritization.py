@@ -3,6 +3,7 @@
 To add a priority, write a class here, and add its name to :data:`rlher.her.choices.PRIORITIES`.
 """
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,12 @@ def make_priority(name: str, storage: Storage, **options: Any) -> "Uniform":
     :raises ValueError: an option out of its range.
     """
     priority = globals()[PRIORITIES[name]]
+    known = [option for option in inspect.signature(priority).parameters if option != "storage"]
+    if unknown := options.keys() - set(known):
+        raise TypeError(
+            f"priority_kwargs={options!r} has {', '.join(map(repr, sorted(unknown)))}, which priority={name!r} lacks; "
+            f"it has {', '.join(known) or 'none'}."
+        )
     validate_types(priority.__init__, options)
     return priority(storage, **options)
 

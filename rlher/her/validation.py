@@ -62,6 +62,8 @@ def validate_arguments(given: Mapping[str, Any]) -> None:
     """Raise ValueError for an argument of the buffer that is out of its range; warn about those without effect."""
     for name, low in (("buffer_size", 1), ("n_envs", 1), ("n_sampled_goal", 0), ("n_steps", 1)):
         validate_integer(name, given[name], low)
+    if given["seed"] is not None:
+        validate_integer("seed", given["seed"], 0)
     for name in ("gamma", "goal_gamma"):
         if given[name] is not None and not 0 <= given[name] <= 1:
             raise ValueError(f"{name}={given[name]} is invalid; use a number from 0 to 1.")
