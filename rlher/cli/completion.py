@@ -1,27 +1,44 @@
 """Tab completion: of commands, flags and run folders here, of config keys and values by Hydra."""
 
+import contextlib
+import io
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from rlher.cli.commands import command_names, load_command
 
 FLAGS = ("-sc", "--shell-completion")
+PLAIN = re.compile(r"[\w./:@%+=,-]+")
+"""Words in which no character means anything to a shell."""
 
 
 def complete(argv: list[str]) -> int:
     """Answer ``rlher -sc query=<shell>``, or install and uninstall the completion, and return the exit code."""
     program, _, words = os.environ.get("COMP_LINE", "").partition(" ")
     name, space, rest = words.lstrip().partition(" ")
-    if "query" in " ".join(argv):
+    is_query = "query" in " ".join(argv)
+    if is_query:
         completions = _complete_word(name, rest.rpartition(" ")[2]) if space else _starting_with(command_names(), name)
         if completions is not None:
-            print(" ".join(completions))
+            _print(completions)
             return 0
     from rlher.cli.hydra_app import HydraApp
 
     os.environ["COMP_LINE"] = f"{program} {rest}"
-    return HydraApp(load_command(name if name in command_names() else "train")).run(argv, argv)
+    app = HydraApp(load_command(name if name in command_names() else "train"))
+    if not is_query:
+        return app.run(argv, argv)
+    with contextlib.redirect_stdout(io.StringIO()) as answer:
+        code = app.run(argv, argv)
+    _print(answer.getvalue().split())
+    return code
+
+
+def _print(completions: Iterable[str]) -> None:
+    """Print those without special characters: the script for bash expands them, so ``$(rm -r *)`` would be run."""
+    print(" ".join(each for each in completions if PLAIN.fullmatch(each)))
 
 
 def _complete_word(name: str, word: str) -> list[str] | None:

@@ -16,6 +16,7 @@ from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
 from rlher.envs.catalog import yaml_names
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import FaultGuard, as_fault
+from rlher.envs.glfw_library import use_bundled_glfw
 from rlher.envs.registration import ensure_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera
@@ -74,6 +75,7 @@ def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
+    use_bundled_glfw()
     ensure_registered(cfg.id, cfg.modules)
     env = _construct(cfg, render_mode)
     _validate_highway_options(env, cfg)
