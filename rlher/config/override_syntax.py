@@ -6,7 +6,7 @@ from typing import Any
 
 def quote(value: str) -> str:
     """Quote a value for Hydra's override grammar, in which ``=``, ``?``, spaces and brackets mean something."""
-    if re.fullmatch(r"[\w./:+-]+", value):
+    if re.fullmatch(r"[\w./:+-]+", value, re.ASCII):
         return value
     # Between quotes a backslash is itself, except before a quote.
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value) + "'"

@@ -7,15 +7,17 @@ other state, so the same command again, or one with more seeds, trains what is m
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from rlher import COMMAND
 from rlher.config.training import experiment_id
 from rlher.config.tuning import WorkersConfig, train_config
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import EnvironmentFault, UserError, os_error_reason
 from rlher.core.safe_read import read_json, read_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
 from rlher.runs import lookup
@@ -41,6 +43,7 @@ def train_sweep(named: Sequence[tuple[str, WorkersConfig]]) -> tuple[list[SweepR
         print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
     if not waiting:
         return runs, 0
+    _make_log_folder(waiting[0].log.parent)
     start_imports(config)
     launch = make_launcher(config)
     print(
@@ -57,6 +60,20 @@ def train_sweep(named: Sequence[tuple[str, WorkersConfig]]) -> tuple[list[SweepR
         if run.state is State.FAILED:
             warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log}.")
     return runs, code
+
+
+def _make_log_folder(folder: Path) -> None:
+    """Create the folder of the workers' output.
+
+    :raises UserError: it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        advice = "free space or choose another folder with logs=…"
+        raise UserError(f"cannot write {folder}: {os_error_reason(error)}; {advice}.") from error
 
 
 def _sweep_runs(named: Sequence[tuple[str, WorkersConfig]]) -> list[SweepRun]:

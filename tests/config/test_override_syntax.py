@@ -4,7 +4,19 @@ import pytest
 
 from rlher.config import override_syntax
 
-TRICKY = ["plain", "a=b", "it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "\\'", "[x]", "a,b", ""]
+TRICKY = [
+    "plain",
+    "a=b",
+    "it's",
+    "postgresql://u:p@h/d?x=1",
+    "back\\slash",
+    "end\\",
+    "\\'",
+    "[x]",
+    "a,b",
+    "",
+    "jürgen/лог",
+]
 
 
 @pytest.mark.parametrize("value", TRICKY)

@@ -2,6 +2,8 @@
 
 import csv
 import random
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -140,3 +142,31 @@ def test_a_renderer_that_fails_ends_the_clips_and_not_the_run(rlher, monkeypatch
     assert done.code == 0, done.err
     assert done.err.count("ZeroDivisionError") == 1
     assert not list(Path("logs/dqn/BitFlipping-v0_1").glob("clips/*"))
+
+
+FILE_SIZE_LIMITED = """
+import resource, sys
+import numpy as np
+from pathlib import Path
+from rlher.core.errors import UserError
+from rlher.evaluation.video.writer import open_video
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
+try:
+    with open_video(Path(sys.argv[1]), (64, 48), 30.0) as append:
+        for _ in range(30):
+            append(np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8))
+except UserError:
+    sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_a_video_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, suffix: str) -> None:
+    """ffmpeg may fail only when it writes the end of the file, as on a full disk."""
+    film = tmp_path / f"film{suffix}"
+    film.write_bytes(b"old")
+    done = subprocess.run([sys.executable, "-c", FILE_SIZE_LIMITED, film], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert film.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == [film.name]

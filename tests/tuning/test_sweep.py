@@ -113,6 +113,13 @@ def test_invalid_job_is_refused_before_the_first_run(train_sweep, tmp_path: Path
     assert not list(tmp_path.glob("logs/*"))
 
 
+def test_a_folder_that_cannot_be_written_is_refused_once(rlher, tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file")
+    done = rlher("train", "-m", *SMALL, "seed=0,1", "--workers", "2")
+    assert done.code == 2
+    assert done.err.count("logs") == 1
+
+
 def test_dry_run_is_never_skipped(train_sweep) -> None:
     for _ in range(2):
         done = train_sweep("seed=0,1", "dry_run=true")

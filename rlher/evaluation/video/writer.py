@@ -1,5 +1,6 @@
 """Write frames to an MP4 (H.264) or GIF file with imageio-ffmpeg."""
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -42,13 +43,29 @@ def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Append
     :raises UserError: the file cannot be written.
     """
     require_video_suffix(path)
-    options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="error", **FORMATS[path.suffix.lower()])
+    options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="fatal", **FORMATS[path.suffix.lower()])
+    count = 0
+
+    def append(frame: np.ndarray) -> None:
+        nonlocal count
+        ffmpeg.send(np.ascontiguousarray(frame))
+        count += 1
+
     try:
-        with (
-            output_file(path) as temporary,
-            closing(imageio_ffmpeg.write_frames(str(temporary), size, **options)) as ffmpeg,
-        ):
-            ffmpeg.send(None)
-            yield lambda frame: ffmpeg.send(np.ascontiguousarray(frame))
+        with output_file(path) as temporary:
+            with closing(imageio_ffmpeg.write_frames(str(temporary), size, **options)) as ffmpeg:
+                ffmpeg.send(None)
+                yield append
+            _require_frames(temporary, count)
     except RuntimeError as error:  # there is no ffmpeg
         raise UserError(f"cannot write {path}: {first_line(error)}.") from error
+
+
+def _require_frames(path: Path, count: int) -> None:
+    """Raise OSError if a video is incomplete: imageio-ffmpeg ignores that ffmpeg failed, as it does on a full disk."""
+    try:
+        written = imageio_ffmpeg.count_frames_and_secs(str(path))[0] if count else 0
+    except RuntimeError:  # it is no video
+        written = 0
+    if written < count:
+        raise OSError(errno.EIO, f"ffmpeg wrote {written} of {count} frames, perhaps because the disk is full")
