@@ -139,6 +139,5 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
         return [f"++{word}"]  # Hydra's plain form only changes keys that exist
     if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and key in integer_keys() and float(value).is_integer():
         return [f"{key}={int(float(value))}"]  # total_timesteps=1e5
-    if not value.isascii() and not re.search(SPECIAL, value):  # Hydra's grammar has letters of ASCII only
-        return [f"{key}={quote(value)}"]
-    return [word]
+    is_ascii = value.isascii() or re.search(SPECIAL, value)  # Hydra's grammar has letters of ASCII only
+    return [word if is_ascii else f"{key}={quote(value)}"]
