@@ -5,6 +5,7 @@ Their content is not run as code, no file outside them gets into exports and rep
 
 import ast
 import json
+import math
 import os
 import re
 import shutil
@@ -124,15 +125,22 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
         {"a": 1},
         {"class": 1},
         {"a=hacked()": [None]},
+        math.inf,
+        [1.5, -math.inf, "x", []],
+        {"a": [math.inf], "b c": {1: -math.inf, 2.5: True}},
     ],
 )
 def test_values_survive_being_written_as_source(value: Any) -> None:
     def evaluate(source: str) -> Any:
-        return eval(source, {"__builtins__": {"dict": dict}})
+        return eval(source, {"__builtins__": {"dict": dict, "float": float}})
 
     assert evaluate(SourceWriter().value(value)) == value
     options = value if isinstance(value, dict) else {"key": value}
     assert evaluate(f"dict({SourceWriter().keywords(options)})") == options
+
+
+def test_nan_survives_being_written_as_source() -> None:
+    assert math.isnan(eval(SourceWriter().value(math.nan), {"__builtins__": {"float": float}}))
 
 
 @pytest.mark.parametrize("module", ["os; hacked", "os\nhacked", "os as x, hacked", "class", "..", ""])

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import json
+import math
 from collections.abc import Iterable
 from keyword import iskeyword
 from string import Template
@@ -177,6 +178,12 @@ class SourceWriter:
             return f"{self.name(LinearSchedule)}({value.start}, {value.end}, {value.end_fraction})"
         if isinstance(value, dict) and all(isinstance(key, str) and _is_name(key) for key in value):
             return f"dict({self.keywords(value)})"
+        if isinstance(value, dict):
+            return f"{{{', '.join(f'{self.value(key)}: {self.value(each)}' for key, each in value.items())}}}"
+        if isinstance(value, list):
+            return f"[{', '.join(map(self.value, value))}]"
+        if isinstance(value, float) and not math.isfinite(value):  # their repr is a name that the script lacks
+            return f'float("{value}")'
         return json.dumps(value) if isinstance(value, str) and value.isascii() else repr(value)
 
     def keywords(self, values: dict[str, Any]) -> str:
