@@ -25,6 +25,8 @@ def explain(error: Exception) -> str | None:
         return _missing_config(error)
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'the output'}: {os_error_reason(error)}."
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
     if isinstance(error, OverrideParseException):  # its message may quote a part of a password
         key, _, value = error.override.partition("=")
         if key in CLASSES:

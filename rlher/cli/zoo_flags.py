@@ -247,6 +247,8 @@ def _add_file(found: Translation, path: Path) -> None:
     entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None
     if not isinstance(entry, dict):
         raise UserError(f"{path} has no entry {env!r}; RL Zoo's files have one for each environment.")
+    if odd := [name for name in entry if not isinstance(name, str)]:
+        raise UserError(f"{path} has {odd[0]!r} among the hyperparameters of {env!r}, which is no name; remove it.")
     words, found.words = found.words, ["recipe=null"]
     values = {name: read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     _add_parameters(found, values)
@@ -260,7 +262,7 @@ def read_python(text: str) -> Any:
     """
     try:
         return _value(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # {[]: 1}; nested too deeply
         return text
 
 

@@ -25,6 +25,12 @@ IGNORED_BY: dict[Affects, tuple[Purpose, ...]] = {
     "output": ("grouping", "recipe", "resume"),
 }
 
+MAX_SEED = 4_000_000_000
+"""Largest seed of a config. NumPy's are below 2**32: this leaves 294 million for episodes and seeds that count up."""
+
+MAX_EPISODES = 100_000_000
+"""Largest number of episodes of a command; their seeds count up from a seed of at most :data:`MAX_SEED`."""
+
 
 def key(
     default: Any,
@@ -133,4 +139,4 @@ def _validate_value(name: str, value: Any, item: Field) -> None:
         if low is not None and value < low:
             raise UserError(f"{name}={value} is too small; it must be at least {low:g}.")
         if high is not None and value > high:
-            raise UserError(f"{name}={value} is too large; it must be at most {high:g}.")
+            raise UserError(f"{name}={value} is too large; it must be at most {high:,}.")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import experiment_key, machine_key, output_key
+from rlher.config.key import MAX_SEED, experiment_key, machine_key, output_key
 
 
 @dataclass
@@ -33,7 +33,7 @@ class ReplayConfig(ModelConfig):
     )
     env: EnvConfig | None = experiment_key(None, "environment of a Stable-Baselines3 zip; a run folder has its own")
     trust_pickle: bool = machine_key(False, "load a Stable-Baselines3 zip, which executes any code pickled in it")
-    seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0)
+    seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
     device: str = machine_key("cpu", "torch device")
 

@@ -8,7 +8,17 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.demonstrations import DemosConfig
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.her import HerConfig
-from rlher.config.key import Purpose, dotted_keys, experiment_key, experiment_keys, machine_key, output_key, section
+from rlher.config.key import (
+    MAX_EPISODES,
+    MAX_SEED,
+    Purpose,
+    dotted_keys,
+    experiment_key,
+    experiment_keys,
+    machine_key,
+    output_key,
+    section,
+)
 from rlher.core.nested import flatten
 
 
@@ -41,15 +51,20 @@ class EvalConfig:
     freq: int | None = experiment_key(
         None, "steps between evaluations; null: a twentieth of the run", low=1, ignored_by=["grouping"]
     )
-    episodes: int = experiment_key(20, "episodes per evaluation", low=1, ignored_by=["grouping"])
+    episodes: int = experiment_key(20, "episodes per evaluation", low=1, high=MAX_EPISODES, ignored_by=["grouping"])
     final_episodes: int = experiment_key(
         100,
         "episodes of the final evaluation, on seeds that are not used to choose a model",
         low=1,
+        high=MAX_EPISODES,
         ignored_by=["grouping", "resume"],
     )
     seed: int = experiment_key(
-        10_000, "seed of the first evaluation episode; the next ones count up", low=0, ignored_by=["grouping", "recipe"]
+        10_000,
+        "seed of the first evaluation episode; the next ones count up",
+        low=0,
+        high=MAX_SEED,
+        ignored_by=["grouping", "recipe"],
     )
     workers: int | None = machine_key(
         None,
@@ -85,7 +100,7 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update step")
-    seed: int = experiment_key(0, "seed of all random numbers", low=0, ignored_by=["grouping", "recipe"])
+    seed: int = experiment_key(0, "seed of all random numbers", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"])
     total_timesteps: int = experiment_key(
         100_000,
         "environment steps, summed over all environments; 0: learn from demonstrations alone",
@@ -93,7 +108,7 @@ class TrainConfig:
         ignored_by=["grouping", "resume"],
     )
     offline_updates: int = experiment_key(0, "updates on demonstrations alone, before the first step", low=0)
-    n_envs: int = experiment_key(1, "number of environments", low=1)
+    n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = machine_key(
         "auto",
         "environments in this process or in subprocesses; auto: subproc if n_envs > 1 or engine.overlap",

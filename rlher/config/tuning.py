@@ -38,7 +38,7 @@ class OptimizeConfig(WorkersConfig):
         f"objective to maximise; auc: area under the success curve; multi: also minimise steps to {SOLVED} %",
         choices=("success", "auc", "multi"),
     )
-    n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1)
+    n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
     sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random", "cmaes"))
     trust_study: bool = machine_key(
         False, "with sampler=cmaes: join a study that exists, which executes any code pickled in its storage"
@@ -56,5 +56,5 @@ class OptimizeConfig(WorkersConfig):
         60, "seconds between heartbeats in a database; twice that without one: the worker is dead", low=1
     )
     rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
-    rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2)
+    rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
     progress: bool = output_key(True, "show a table of trials; a line per trial if stderr is not a terminal")

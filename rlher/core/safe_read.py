@@ -6,6 +6,7 @@ One function per kind of file: :func:`read_text`, :func:`read_json`, :func:`read
 
 import io
 import json
+import math
 import os
 import stat
 import zipfile
@@ -46,7 +47,7 @@ def links_outside(path: Path, folder: Path | None = None) -> bool:
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder or path.parent))
 
 
-def require_regular_file(path: Path, max_bytes: int) -> None:
+def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:
     """Raise ValueError if a path is not a regular file or is too large.
 
     :raises OSError: there is no such file.

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlher.core.errors import DamagedFile, UserError, first_line
-from rlher.core.safe_read import MAX_COMPRESSION, read_json
+from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
 from rlher.demonstrations import location
 from rlher.her.layout import ACHIEVED, GOAL
 from rlher.her.trajectory import Trajectory
@@ -88,6 +88,9 @@ def _read(
 ) -> Iterator[Trajectory]:
     import h5py
 
+    require_regular_file(path)
+    if links_outside(path):
+        raise _Damaged("it is a link to another folder")
     shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
     with h5py.File(path, "r") as file:
         names = list(file)

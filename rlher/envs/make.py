@@ -17,7 +17,7 @@ from rlher.envs.catalog import yaml_names
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import FaultGuard, as_fault
 from rlher.envs.glfw_library import use_bundled_glfw
-from rlher.envs.registration import ensure_registered
+from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera
 from rlher.envs.success_info import SuccessInfo
@@ -123,7 +123,7 @@ def render_modes(cfg: EnvConfig) -> Sequence[str]:
     :raises UserError: unknown id or module, or missing extra.
     """
     ensure_registered(cfg.id, cfg.modules)
-    entry = gym.spec(cfg.id).entry_point
+    entry = entry_point(cfg.id)
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
     return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvCreator
 
 from rlher.core.errors import UserError, did_you_mean
 from rlher.envs import highway_patch
@@ -58,6 +59,16 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
             f"no environment is called {name!r}{near}. `rlher list envs` prints the "
             "available ones; an environment of your own package needs env.modules=[<package>]."
         )
+
+
+def entry_point(env_id: str) -> EnvCreator | str:
+    """Return what builds an environment: a callable, or where to find it as ``module:name``.
+
+    :param env_id: of an environment that is registered already, ``module:id`` included.
+    """
+    found = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
+    assert found is not None, f"{env_id} has no entry point"
+    return found
 
 
 def import_module(module: str, key: str = "env.modules") -> ModuleType:

@@ -27,6 +27,9 @@ RERUN_SEEDS = 1000
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs; the others have their trial's number."""
 
+RERUN_SPACE: Space = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
+"""Parameters of a re-run."""
+
 
 class RunFailed(Exception):
     """A training run of a trial ended early: the environment failed, or training diverged."""
@@ -86,7 +89,7 @@ class RerunObjective:
         :raises RunFailed: the run failed.
         """
         candidate = trial.suggest_int("candidate", BASELINE_NUMBER, max(self.candidates))
-        seed = trial.suggest_int("seed", 0, 10**6)
+        seed = suggest(trial, "seed", RERUN_SPACE["seed"])
         reporter = TrialReporter(trial, None)
         started = time.perf_counter()
         folder = self.folder / str(trial.number)

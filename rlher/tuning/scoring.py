@@ -7,6 +7,7 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from rlher.config.tuning import SOLVED
+from rlher.core.nested import finite_float
 
 LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""
@@ -77,8 +78,12 @@ def objective_value(objective: str, score: Score, total_timesteps: int, episodes
 
 
 def has_score(trial: FrozenTrial) -> bool:
-    """Return whether all of a trial's score is stored; a running trial may have stored a part of it."""
-    return trial.user_attrs.keys() >= set(SCORE_KEYS)
+    """Return whether all of a trial's score is stored, as finite numbers.
+
+    A running trial may have stored a part of it, and a trial of another program anything.
+    """
+    stored = [trial.user_attrs.get(name) for name in SCORE_KEYS] + [trial.user_attrs.get("reached", 1.0)]
+    return all(finite_float(value) is not None for value in stored)
 
 
 def score_of(trial: FrozenTrial) -> Score:

@@ -20,8 +20,9 @@ from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
 from rlher.training.training_setup import prepare
 from rlher.tuning import recipe, search_space
+from rlher.tuning.foreign_trials import require_own_trials
 from rlher.tuning.launchers import Launcher, count_machines, make_launcher
-from rlher.tuning.objective import RerunObjective, SearchObjective
+from rlher.tuning.objective import RERUN_SPACE, RerunObjective, SearchObjective
 from rlher.tuning.outputs import write_results
 from rlher.tuning.significance import compare_candidates, completed_trials, rerun_parameters, select_candidates
 from rlher.tuning.study import counted_trials, open_study, requeue
@@ -56,16 +57,17 @@ def optimize(config: OptimizeConfig) -> int:
             "with pickle, which runs any code in it; add --trust-study if all who can write there are trusted, or use "
             "sampler=tpe."
         )
-    _require_own_trials(study, space)
+    require_own_trials(study, space)
     try:
         with interrupt_on_sigterm():
             spec = _worker_spec(study, checked, space, folder, created)
             _run(study, spec, launch, "search")
-            _require_own_trials(study, space)
+            require_own_trials(study, space)
             _require_completed_trial(study)
             candidates = select_candidates(study, config)
             reruns = _open_reruns(storage, folder.name, candidates, config)
             _run(reruns, _rerun_spec(spec, reruns, candidates), launch, "re-runs of the best trials")
+            require_own_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
         done = sum(trial.state.is_finished() for trial in counted_trials(study))
         warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
@@ -129,6 +131,7 @@ def _open_reruns(
 ) -> Study:
     """Create or join the study of the re-runs and queue those that are missing."""
     study, _ = open_study(storage, f"{name}-rerun", [StudyDirection.MAXIMIZE], {"reruns": True})
+    require_own_trials(study, RERUN_SPACE)
     for params in rerun_parameters(candidates, config.rerun_seeds):
         study.enqueue_trial(params, skip_if_exists=True)
     return study
@@ -177,20 +180,6 @@ def _require_evaluation(config: TrainConfig) -> None:
             f"eval.freq={freq} is more than total_timesteps={steps}, so no trial would be evaluated; use a smaller "
             "eval.freq, or eval.freq=null."
         )
-
-
-def _require_own_trials(study: Study, space: search_space.Space) -> None:
-    """Raise UserError if a trial has a parameter outside of the search space.
-
-    The best trials are trained again with all their parameters. Another program may have written them, and a key such
-    as ``env.modules`` would run any code.
-    """
-    for trial in study.get_trials(deepcopy=False):
-        if key := search_space.foreign_parameter(space, trial.params):
-            raise UserError(
-                f"trial {trial.number} of the study {study.study_name!r} has a value of {key!r} that is not in its "
-                "search space, so another program wrote it; choose another --study-name."
-            )
 
 
 def _require_completed_trial(study: Study) -> None:

@@ -100,7 +100,7 @@ def trial_name(trial: FrozenTrial) -> str:
 
 def failure_reason(trial: FrozenTrial) -> str:
     """Return why a trial failed."""
-    return trial.user_attrs.get(REASON, "its workers died")
+    return str(trial.user_attrs.get(REASON, "its workers died"))  # another program may have stored anything
 
 
 def format_parameters(trial: FrozenTrial) -> str:

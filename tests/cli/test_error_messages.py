@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from rlher.cli.hydra_app import HydraApp
 
 UNBRACED = {
     "[mine:Slow: {factor: 1}]": "[{mine:Slow: {factor: 1}}]",
@@ -27,6 +30,13 @@ MISTAKES = [
     (("train", "her.goal_selection_strategy=fianl"), "'final'"),
     (("train", "her.relabel_done=maybe"), "her.relabel_done='maybe'"),
     (("train", "n_envs=0"), "n_envs=0"),
+    (("train", f"n_envs={10**9}"), f"n_envs={10**9}"),
+    (("train", f"seed={10**30}"), f"seed={10**30}"),
+    (("train", f"eval.seed={10**30}"), f"eval.seed={10**30}"),
+    (("train", f"eval.episodes={10**30}"), f"eval.episodes={10**30}"),
+    (("optimize", f"rerun_seeds={10**9}"), f"rerun_seeds={10**9}"),
+    (("evaluate", f"seed={2**32}"), f"seed={2**32}"),
+    (("check", "env=BitFlipping-v0", f"seed={10**30}"), f"seed={10**30}"),
     (("train", "total_timesteps=0"), "total_timesteps=0"),
     (("train", "seed=1,2"), "-m"),
     (("train", "total_timesteps"), "'total_timesteps'"),
@@ -99,3 +109,14 @@ def test_mistake_has_message_and_exit_code_2(rlher, tmp_path: Path, words: tuple
     assert "Traceback" not in done.err
     assert len(done.err.splitlines()) <= 2
     assert not list(tmp_path.rglob("config.yaml")), "a run folder was created"
+
+
+def test_a_lack_of_memory_has_a_message(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhaust(*_: object) -> None:
+        np.empty(2**60, dtype=np.uint8)
+
+    monkeypatch.setattr(HydraApp, "run", exhaust)
+    done = rlher("check", "env=BitFlipping-v0")
+    assert done.code == 2
+    assert "Unable to allocate" in done.err
+    assert "Traceback" not in done.err

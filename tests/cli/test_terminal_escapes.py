@@ -76,14 +76,16 @@ def test_report_escapes_names_of_folders(rlher, make_run: Make) -> None:
     assert not control_characters(done.out + done.err)
 
 
-def test_train_and_evaluate_escape_names_of_folders(rlher, tmp_path: Path) -> None:
+def test_train_evaluate_and_export_escape_names_of_folders(rlher, tmp_path: Path) -> None:
     logs = f"logs{MALICIOUS_NAME}"
     bits = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null")
     done = rlher("train", *bits, *TINY, "total_timesteps=40", "eval.freq=40", "--logs", logs)
     assert done.code == 0, done.err
     evaluated = rlher("evaluate", str(next(tmp_path.glob("*/dqn/*"))), "--episodes", "1")
     assert evaluated.code == 0, evaluated.err
-    for printed in (done.out, done.err, evaluated.err):
+    exported = rlher("export", str(next(tmp_path.glob("*/dqn/*"))))
+    assert exported.code == 0, exported.err
+    for printed in (done.out, done.err, evaluated.err, exported.out, exported.err):
         assert "PWN" in printed
         assert not control_characters(printed)
 

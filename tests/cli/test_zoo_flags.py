@@ -226,6 +226,14 @@ def test_a_yaml_file_of_rl_zoo_is_read(zoo) -> None:
     assert zoo(*line[:-3], "--env", "parking-v0", "-conf", "her.yml").code == 2
 
 
+@pytest.mark.parametrize("entry", ["{1: 2}", "{batch_size: 64, null: 3}", "{true: 1}"])
+def test_a_hyperparameter_without_a_name_is_refused(zoo, tmp_path: Path, entry: str) -> None:
+    (tmp_path / "odd.yml").write_text(f"FetchReach-v4: {entry}\n")
+    done = zoo("train", "--algo", "sac", "--env", "FetchReach-v4", "--conf-file", str(tmp_path / "odd.yml"))
+    assert done.code == 2
+    assert "odd.yml" in done.err
+
+
 def test_agents_that_come_with_rlher_take_the_place_of_rl_trained_agents() -> None:
     words = ["--algo", "ddpg", "--env", "FetchPush-v4", "-f", "rl-trained-agents", "--no-render"]
     assert zoo_flags.to_rlher(["enjoy", *words]) == ["evaluate", "agent=ddpg-FetchPush-v4"]
@@ -287,6 +295,8 @@ def test_python_values_are_read_without_running_them() -> None:
     assert zoo_flags.read_python("__import__('os').system('false')") == "__import__('os').system('false')"
     assert zoo_flags.read_python("lin_7.3e-4") == "lin_7.3e-4"
     assert zoo_flags.read_python("auto_0.1") == "auto_0.1"
+    for text in ("{[]: 1}", "-" * 20_000 + "1", "(" * 5000):
+        assert zoo_flags.read_python(text) == text
 
 
 def test_hyperparameters_of_gsde_train(zoo) -> None:

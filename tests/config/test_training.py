@@ -1,12 +1,17 @@
-"""The id of an experiment, by which a sweep finds its runs."""
+"""The id of an experiment, by which a sweep finds its runs; the range of seeds."""
 
 from dataclasses import replace
 
 import pytest
 
 from rlher.config.algorithms import SACConfig
+from rlher.config.collecting import CollectConfig
 from rlher.config.environment import EnvConfig
+from rlher.config.key import dotted_keys
 from rlher.config.training import EngineConfig, EvalConfig, TrainConfig, experiment_id
+from rlher.config.tuning import OptimizeConfig
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET
+from rlher.tuning.objective import RERUN_SEEDS
 
 CONFIG = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(id="FetchReach-v4"), seed=3)
 
@@ -40,3 +45,15 @@ def test_what_is_learnt_or_measured_changes_the_experiment(changed: TrainConfig)
 
 def test_key_added_later_changes_no_experiment() -> None:
     assert experiment_id(CONFIG) == "28a41677db5c3dc4", "runs of this version are found by later ones"
+
+
+def test_seeds_that_count_up_are_seeds_of_numpy() -> None:
+    keys = {
+        **dotted_keys(OptimizeConfig),
+        **{f"collect.{name}": key for name, key in dotted_keys(CollectConfig).items()},
+    }
+    highest = {name: key.metadata["high"] for name, key in keys.items() if key.metadata["high"] is not None}
+    offset = max(FINAL_SEED_OFFSET, RERUN_SEEDS + highest["rerun_seeds"], highest["n_seeds"])
+    for name in ("seed", "eval.seed", "collect.seed"):
+        assert highest[name] + offset + max(highest["eval.final_episodes"], highest["collect.episodes"]) < 2**32
+    assert highest["n_seeds"] <= RERUN_SEEDS

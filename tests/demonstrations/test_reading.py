@@ -1,6 +1,7 @@
 """Reading datasets: of plain Minari, and damaged or unsuitable ones, of which nothing is loaded or executed."""
 
 import json
+import os
 import shutil
 import tracemalloc
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from rlher.demonstrations.reading import read_dataset
 from rlher.demonstrations.writing import RecordedEpisode, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import HerReplayBuffer, Trajectory
+from tests.support.fuzzing.checks import time_limit
 from tests.support.minari_data import collect_with_minari
 
 ENV = BitFlippingEnv(n_bits=3)
@@ -128,7 +130,21 @@ def flip_bits(dataset: Path) -> None:
     path.write_bytes(content.tobytes())
 
 
+def pipe(dataset: Path) -> None:
+    (dataset / "data/main_data.hdf5").unlink()
+    os.mkfifo(dataset / "data/main_data.hdf5")
+
+
+def move_away(dataset: Path) -> None:
+    """Replace the arrays by a link to the same arrays in another folder."""
+    moved = dataset.parent / "elsewhere.hdf5"
+    (dataset / "data/main_data.hdf5").rename(moved)
+    (dataset / "data/main_data.hdf5").symlink_to(moved)
+
+
 DAMAGES = {
+    "a pipe": pipe,
+    "arrays elsewhere": move_away,
     "cut": truncate,
     "bits": flip_bits,
     "no arrays": lambda dataset: (dataset / "data/main_data.hdf5").unlink(),
@@ -152,7 +168,7 @@ DAMAGES = {
 def test_a_damaged_dataset_is_refused(dataset: Path, damage: str) -> None:
     DAMAGES[damage](dataset)
     tracemalloc.start()
-    with pytest.raises(DamagedFile) as caught:
+    with time_limit(30), pytest.raises(DamagedFile) as caught:
         read(dataset)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

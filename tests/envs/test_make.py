@@ -7,7 +7,7 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.envs.make import make_env
+from rlher.envs.make import make_env, render_modes
 from rlher.envs.registration import ensure_registered
 
 
@@ -89,3 +89,8 @@ def test_the_success_of_a_maze_is_is_success():
     assert env.step(np.zeros(2))[4]["is_success"] is False
     env.unwrapped.goal = env.step(np.zeros(2))[0]["achieved_goal"]
     assert env.step(np.zeros(2))[4]["is_success"] is True
+
+
+@pytest.mark.parametrize("env_id", ["FetchReach-v4", "gymnasium_robotics:FetchReach-v4"])
+def test_the_render_modes_of_an_id_with_a_module_are_found(env_id: str) -> None:
+    assert "rgb_array" in render_modes(EnvConfig(id=env_id))

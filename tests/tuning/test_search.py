@@ -1,5 +1,6 @@
 """`rlher optimize` as a command: mistakes, joining, Ctrl-C, resuming."""
 
+import math
 import os
 import signal
 import subprocess
@@ -8,10 +9,13 @@ from pathlib import Path
 import optuna
 import pandas as pd
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from rlher.cli import overrides
+from rlher.config.tuning import OptimizeConfig
 from rlher.tuning import search
+from rlher.tuning.foreign_trials import ForeignTrial, require_own_trials
+from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.study import counted_trials, requeue
 from rlher.tuning.study_storage import open_storage
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
@@ -87,6 +91,93 @@ def test_a_study_with_parameters_of_others_is_refused(rlher, monkeypatch: pytest
     again = rlher(*words)
     assert again.code == 2
     assert "--study-name" in again.err
+
+
+SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "seconds": 1.0}
+
+
+def trial(**changes) -> FrozenTrial:
+    """Return a trial as rlher stores one, with some changes."""
+    params = changes.pop("params", {"n": 4})
+    return optuna.create_trial(
+        **{
+            "value": 1.0,
+            "params": params,
+            "distributions": {name: optuna.distributions.IntDistribution(1, 8) for name in params},
+            "user_attrs": SCORED,
+            **changes,
+        }
+    )
+
+
+def changed(foreign: FrozenTrial, values: list | None) -> FrozenTrial:
+    """Return a trial with values that Optuna would refuse to store."""
+    foreign._values = values
+    return foreign
+
+
+WAITING = {"state": TrialState.WAITING, "value": None}
+FOREIGN = {
+    "no score": lambda: trial(user_attrs={}),
+    "a part of a score": lambda: trial(user_attrs={"success": 1.0}),
+    "text as score": lambda: trial(user_attrs=SCORED | {"auc": "high"}),
+    "infinite score": lambda: trial(user_attrs=SCORED | {"steps": math.inf}),
+    "text as reached": lambda: trial(user_attrs=SCORED | {"reached": "all"}),
+    "an infinite value": lambda: trial(value=math.inf),
+    "NaN": lambda: changed(trial(), [math.nan]),
+    "no value": lambda: changed(trial(), None),
+    "no parameters": lambda: trial(params={}),
+    "queued list": lambda: trial(**WAITING, system_attrs={"fixed_params": [1]}),
+    "queued text": lambda: trial(**WAITING, system_attrs={"fixed_params": "n"}),
+    "queued elsewhere": lambda: trial(**WAITING, system_attrs={"fixed_params": {"n": 9}}),
+    "retries of nothing": lambda: trial(**WAITING, system_attrs={"retry_history": 3}),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_trial_of_another_program_is_named(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    space = {"n": optuna.distributions.IntDistribution(1, 8)}
+    study = optuna.create_study()
+    queued = trial(**WAITING, params={}, user_attrs={}, system_attrs={"fixed_params": {"n": 4}})
+    own = [trial(), trial(user_attrs=SCORED | {"reached": 0.5}), queued, trial(**WAITING, user_attrs={})]
+    own.append(trial(**WAITING, user_attrs={}, system_attrs={"retry_history": [2], "failed_trial": 2}))
+    own.append(trial(state=TrialState.FAIL, value=None, user_attrs={"reason": "it fell over"}))
+    own.append(trial(state=TrialState.PRUNED, value=None, user_attrs={}, intermediate_values={0: 0.5}))
+    study.add_trials(own)
+    require_own_trials(study, space)
+    foreign = FOREIGN[case]()
+    foreign.number = len(own)
+    monkeypatch.setattr(study, "get_trials", lambda deepcopy: [*own, foreign])
+    with pytest.raises(ForeignTrial) as caught:
+        require_own_trials(study, space)
+    assert caught.value.number == len(own)
+
+
+def test_a_foreign_trial_ends_a_search_with_a_message(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    studies = []
+
+    def stop(study: optuna.Study, *_: object) -> None:
+        studies.append(study)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "_run", stop)
+    assert rlher("optimize", *SMALL).code == 130
+    studies[0].add_trial(optuna.create_trial(value=1.0))
+    again = rlher("optimize", *SMALL)
+    assert again.code == 2
+    assert "trial 1 " in again.err
+    assert len(studies) == 1
+
+
+def test_a_foreign_rerun_is_refused(tmp_path: Path) -> None:
+    storage = open_storage(None, tmp_path, 60, requeue)
+    config = OptimizeConfig(rerun_seeds=2)
+    reruns = search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config)
+    assert len(reruns.get_trials()) == 2
+    assert len(search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config).get_trials()) == 2
+    reruns.add_trial(trial())
+    with pytest.raises(ForeignTrial):
+        search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config)
 
 
 def test_resume_is_a_flag_of_train(rlher) -> None:

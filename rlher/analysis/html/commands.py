@@ -9,6 +9,7 @@ from hydra.errors import HydraException
 
 from rlher.analysis.loading import LoadedRun
 from rlher.config.override_syntax import literal
+from rlher.runs.command_file import first_command
 
 MULTIRUN = ("-m", "--multirun")
 WORKER_KEYS = ("workers", "launcher", "ray_address")
@@ -17,11 +18,13 @@ OPTION_KEYS = {"algo": ("algo.name",), "engine": ("engine.name",), "env": ("env.
 
 
 def single_run_command(run: LoadedRun) -> str:
-    """Return ``command.txt`` of a run; of a sweep (``-m``) with the run's own values in place of the swept ones.
+    """Return the command of a run; of a sweep (``-m``) with the run's own values in place of the swept ones.
 
     A sweep over a config group whose option is not stored in the run's configuration is returned as it was typed.
+
+    :return: as :func:`rlher.runs.command_file.first_command`.
     """
-    return "\n".join(_without_sweep(line, run.config) for line in run.command.strip().splitlines())
+    return _without_sweep(first_command(run.command), run.config)
 
 
 def _without_sweep(command: str, config: Mapping[str, Any]) -> str:

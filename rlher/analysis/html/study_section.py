@@ -12,6 +12,7 @@ from rlher.analysis.tables import percent
 from rlher.config.tuning import SOLVED
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
+from rlher.runs.command_file import first_command
 from rlher.tuning.scoring import format_steps
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
@@ -55,7 +56,7 @@ def read_study(folder: Path) -> Study:
         counts=_counts(verdict),
         candidates=_candidates(folder, verdict, notes),
         best=read_text(folder / "best.yaml"),
-        command=read_text(folder / "command.txt").strip(),
+        command=first_command(read_text(folder / "command.txt")),
         trials=_trials(folder / "trials.csv", notes),
         pictures=pictures,
         notes=notes,

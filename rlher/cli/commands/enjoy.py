@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rlher.config.key import output_key
+from rlher.config.key import MAX_EPISODES, output_key
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 from rlher.core.files import relative
@@ -18,7 +18,9 @@ DEFAULT_EPISODES = 6
 class EnjoyConfig(ReplayConfig):
     """Config keys of `rlher enjoy`."""
 
-    episodes: int | None = output_key(None, "number of episodes; null: 6, or the cells of the grid", low=1)
+    episodes: int | None = output_key(
+        None, "number of episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES
+    )
     video: str | None = output_key(
         None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display"
     )

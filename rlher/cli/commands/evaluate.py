@@ -5,7 +5,7 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass
 
-from rlher.config.key import output_key
+from rlher.config.key import MAX_EPISODES, output_key
 from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 
@@ -14,7 +14,7 @@ from rlher.core.console import escape_control
 class EvaluateConfig(ReplayConfig):
     """Config keys of `rlher evaluate`."""
 
-    episodes: int = output_key(100, "number of episodes", low=1)
+    episodes: int = output_key(100, "number of episodes", low=1, high=MAX_EPISODES)
 
 
 def run(config: EvaluateConfig) -> int:

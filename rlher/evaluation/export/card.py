@@ -10,6 +10,7 @@ from rlher.core.errors import DamagedFile, first_line
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.evaluation.metrics import format_cells
+from rlher.runs.command_file import first_command
 from rlher.runs.run_folder import Run
 
 MAX_TEXT_LENGTH = 500
@@ -39,9 +40,7 @@ is a plain {library} model: `{algo}.load("{file}")` reads it too, but that unpic
 {onnx}{notes}
 ## Training
 
-{command}
-
-with {versions}. The settings, defaults written out:
+{command} {versions}. The settings, defaults written out:
 
 {settings}
 """
@@ -96,7 +95,7 @@ def model_card(
         library=_library(plain),
         onnx=ONNX.format(file=onnx) if onnx else "",
         notes="".join(f"\n* {note}" for note in notes) + "\n" if notes else "",
-        command=_fenced("sh", command),
+        command=f"{_fenced('sh', command)}\n\nwith" if command else "Trained with",
         versions=_without_markup(versions),
         settings=_fenced("yaml", yaml.safe_dump(experiment_keys(config), sort_keys=False)),
     )
@@ -104,7 +103,7 @@ def model_card(
 
 def _origin(run: Run) -> tuple[str, str]:
     """Return the command of the run, and the versions from ``meta.json``."""
-    command, meta = read_text(run.folder / "command.txt").strip(), read_json(run.folder / "meta.json")
+    command, meta = first_command(read_text(run.folder / "command.txt")), read_json(run.folder / "meta.json")
     try:
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]

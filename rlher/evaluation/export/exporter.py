@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ExportConfig
+from rlher.core.console import escape_control
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write, relative, write_text
 from rlher.core.nested import finite_float
@@ -53,24 +54,24 @@ def export(config: ExportConfig) -> int:
         require_onnx()
     if config.push is not None:
         require_pushable(config.push)
-    print(f"{run}, {model_name(run, which)}", file=sys.stderr)
+    print(escape_control(f"{run}, {model_name(run, which)}"), file=sys.stderr)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files, notes = _write(run, which, folder, config.format == "onnx")
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error}.") from error
     for note in notes:
-        print(f"  {note}", file=sys.stderr)
+        print(escape_control(f"  {note}"), file=sys.stderr)
     folder = relative(folder)
     result = {"run": str(run), "checkpoint": which, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
         message = f"Export {model_name(run, which)} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
-        print(f"pushed to {result['url']}", file=sys.stderr)
-    print(json.dumps(result) if config.json else folder)
+        print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
+    print(json.dumps(result) if config.json else escape_control(str(folder)))
     path = "PYTHONPATH=. " if _needs_current_folder(run.config.env) else ""
-    print(f"play it: {path}python {folder / 'play.py'}", file=sys.stderr)
+    print(escape_control(f"play it: {path}python {folder / 'play.py'}"), file=sys.stderr)
     return 0
 
 

