@@ -17,7 +17,7 @@ from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, exit_as_fault, first_line
-from rlher.core.nested import flatten
+from rlher.core.nested import flatten, is_same
 from rlher.runs import lookup
 from rlher.runs.run_folder import Run
 
@@ -140,7 +140,7 @@ def _require_same_experiment(run: Run, config: TrainConfig) -> None:
     differences = [
         f"{key} was {recorded.get(key)!r}, not {changed.get(key)!r}"
         for key in dict.fromkeys([*recorded, *changed])
-        if recorded.get(key) != changed.get(key) and key not in CHANGEABLE
+        if not is_same(recorded.get(key), changed.get(key)) and key not in CHANGEABLE
     ]
     if differences:
         raise UserError(

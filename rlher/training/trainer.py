@@ -89,7 +89,7 @@ class Trainer:
         )
         self.checkpoints = CheckpointCallback(
             run.checkpoints,
-            self.config.checkpoint,
+            self.config,
             setup.envs,
             self.normalizer,
             self.evaluations,

@@ -26,6 +26,7 @@ from rlher.runs import checkpoint_store, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.loggers.csv_tensorboard import make_logger
+from rlher.training.resume import ChangedConfig, resume
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -636,6 +637,75 @@ def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tup
     assert again.code == 2
     assert named in again.err
     assert "Traceback" not in again.err
+
+
+def change_config(run: Path, **values: Any) -> None:
+    """Replace values of ``config.yaml``, as an editor would."""
+    path = run / "config.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | values, sort_keys=False))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def edit_gamma(run: Path) -> None:
+    change_config(run, algo=yaml.safe_load((run / "config.yaml").read_text())["algo"] | {"gamma": 0.5})
+
+
+def cut_after_seed(run: Path) -> None:
+    path = run / "config.yaml"
+    path.write_text(path.read_text().partition("\ntotal_timesteps")[0] + "\n")
+
+
+def drop_env_keys(run: Path) -> None:
+    change_config(run, env={"id": "BitFlipping-v0"})
+
+
+EDITS: dict[str, tuple[Callable[[Path], None], set[str]]] = {
+    "a number": (edit_gamma, {"algo.gamma"}),
+    "truncated": (cut_after_seed, {"eval.freq", "eval.episodes", "checkpoint.every"}),
+    "another schema": (drop_env_keys, {"env.n_bits"}),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, edit: str) -> None:
+    change, keys = EDITS[edit]
+    change(stopped)
+    before = contents(stopped)
+    run = lookup.find(str(stopped), "logs")
+    with pytest.raises(ChangedConfig) as caught:
+        resume(run, run.config)
+    assert keys <= set(caught.value.keys)
+    assert contents(stopped) == before
+
+
+def test_machine_and_output_may_be_edited_in_the_config(rlher, stopped: Path) -> None:
+    change_config(stopped, threads=2, vec_env="dummy", total_timesteps=250, progress=False)
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 0, again.err
+    assert json.loads((stopped / "result.json").read_text())["timesteps"] == 250
+
+
+def test_values_that_are_no_plain_json_are_the_same_after_resuming(rlher, at_step) -> None:
+    """NaN is equal to nothing, and the keys of a JSON object are strings."""
+    at_step(50, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    source = "from rlher.envs.bit_flipping import BitFlippingEnv\n"
+    source += "def make(odd, **kwargs):\n    return BitFlippingEnv(**kwargs)\n"
+    source += "import gymnasium\ngymnasium.register('Odd-v0', make)\n"
+    Path("odd_env.py").write_text(source)
+    odd = "{odd: {x: nan, y: [inf, 1e-05], 3: true}}"
+    env = ("env.id=Odd-v0", "env.modules=[odd_env]", "env.max_episode_steps=5", f"env.kwargs={odd}")
+    assert rlher("train", *words("dqn"), *env).code == 130
+    again = rlher("train", "--resume")
+    assert again.code == 0, again.err
+
+
+def test_a_checkpoint_of_an_older_version_records_no_config(rlher, stopped: Path) -> None:
+    edit_json("state.json", lambda state: state.pop("config"))(newest(stopped))
+    seal(newest(stopped))
+    assert rlher("train", "--resume", str(stopped)).code == 0
 
 
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:

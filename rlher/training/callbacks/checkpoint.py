@@ -20,7 +20,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos import exploration
-from rlher.config.training import CheckpointConfig
+from rlher.config.training import TrainConfig, values_fixed_at_resume
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
@@ -48,7 +48,7 @@ class CheckpointCallback(BaseCallback):
 
     Both happen at the start of a rollout: all updates of the steps so far are done, and no step has begun.
 
-    :param config: how often; with ``every=None`` never.
+    :param config: says how often, with ``checkpoint.every=None`` never; what may not change of it is recorded.
     :param evaluations: the callback whose evaluations are part of a checkpoint.
     :param require_folder: called before writing; raises if the run folder is not there any more.
     :param at_start: write a checkpoint before the first step, because the model of ``init_from`` may change later.
@@ -59,7 +59,7 @@ class CheckpointCallback(BaseCallback):
     def __init__(
         self,
         folder: Path,
-        config: CheckpointConfig,
+        config: TrainConfig,
         envs: ReplayableVecEnv,
         normalizer: GoalNormalize | None,
         evaluations: EvaluationCallback,
@@ -69,7 +69,8 @@ class CheckpointCallback(BaseCallback):
         at_start: bool = False,
     ) -> None:
         super().__init__()
-        self._folder, self._every, self._minutes = folder, config.every, config.minutes
+        self._folder, self._config = folder, values_fixed_at_resume(config)
+        self._every, self._minutes = config.checkpoint.every, config.checkpoint.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
         self._best_model, self._stop, self._at_start = best_model, stop, at_start
         self._require_folder = require_folder
@@ -168,6 +169,7 @@ class CheckpointCallback(BaseCallback):
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self.model.logger),
+            "config": self._config,
         }
 
     def _raw_observations(self) -> dict[str, np.ndarray]:
