@@ -272,9 +272,29 @@ def test_no_row_of_the_log_is_written_twice(rlher, at_step) -> None:
     assert rlher("train", *words("dqn"), *here).code == 0
     again = rlher("train", "--resume", "logs=killed")
     assert again.code == 0, again.err
-    one, two = (pd.read_csv(Path(logs) / "dqn/BitFlipping-v0_1/progress.csv") for logs in ("logs", "killed"))
+    assert_same_log(folder_of("dqn"), Path("killed/dqn/BitFlipping-v0_1"))
+
+
+@pytest.mark.parametrize("case", ["dqn", "sac, 4 envs", "sac, overlap"])
+def test_rows_of_the_log_are_those_of_an_uninterrupted_run(rlher, at_step, case: str) -> None:
+    """Means such as rollout/action_saturation are of steps before and after a checkpoint, at a barrier and between."""
+    run = ("train", *words(case), "eval.workers=0")  # so that rows are always in the same order
+    folder = folder_of(case)
+    at_step(200, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    at_step(228, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert rlher(*run).code == 130
+    assert rlher("train", "--resume", str(folder)).code == 0
+    assert rlher("train", "--resume", f"killed/{folder}").code == 0
+    assert rlher(*run, "logs=reference").code == 0
+    for again in (folder, Path("killed") / folder):
+        assert_same_log(Path("reference") / folder.relative_to("logs"), again)
+
+
+def assert_same_log(one: Path, two: Path) -> None:
+    """Compare ``progress.csv`` without the columns of the clock; columns that appear later may change places."""
     clock = ["time/fps", "time/time_elapsed"]
-    pd.testing.assert_frame_equal(one.drop(columns=clock), two.drop(columns=clock), check_like=True)
+    tables = (pd.read_csv(folder / "progress.csv").drop(columns=clock) for folder in (one, two))
+    pd.testing.assert_frame_equal(*tables, check_like=True, check_exact=True)
 
 
 @pytest.mark.parametrize(
@@ -463,6 +483,9 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
         "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[10**6])
     ),
     "a string as reward": edit_json("buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(perfect="much")),
+    "a count of -1 in the log": edit_json("state.json", lambda it: it.update(log_values={"a": [1.0, -1, [""]]})),
+    "a list in the log": edit_json("state.json", lambda it: it.update(log_values={"a": [[5], 1, [""]]})),
+    "a config that is a list": edit_json("state.json", lambda it: it.update(log_values={"a": [1.0, 1, 5]}, config=[5])),
     "a part elsewhere": edit_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
 }
 

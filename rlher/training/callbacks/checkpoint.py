@@ -31,7 +31,7 @@ from rlher.runs import checkpoint_store
 from rlher.training import random_state, training_state
 from rlher.training.best_model import BestModel
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
-from rlher.training.loggers.csv_tensorboard import count_rows
+from rlher.training.loggers.csv_tensorboard import count_rows, pending_values, require_pending_values
 
 NOT_REPEATABLE = (
     "the environment does not repeat the running episodes from seed and actions, or lost a process; "
@@ -76,6 +76,8 @@ class CheckpointCallback(BaseCallback):
         self._require_folder = require_folder
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
+        self.log_values: dict[str, Any] = {}
+        """What was recorded for the next row of ``progress.csv`` then."""
         self._barrier_step = 0
         self._saved_step: int | None = None
         self._saved_time = time.monotonic()
@@ -169,6 +171,7 @@ class CheckpointCallback(BaseCallback):
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self.model.logger),
+            "log_values": pending_values(self.model.logger),
             "config": self._config,
         }
 
@@ -194,6 +197,8 @@ class CheckpointCallback(BaseCallback):
             )
             self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
             self.log_rows = int(state.get("log_rows", sys.maxsize))  # of older versions: all rows
+            self.log_values = state.get("log_values", {})  # not in checkpoints of older versions
+            require_pending_values(self.log_values)
             self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
         except Exception as error:  # torch refuses a pickle with an exception of its own
             advice = "delete it to use the previous checkpoint"
