@@ -8,6 +8,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.envs.fork_server import uses_processes
 from rlher.evaluation.metrics import format_summary
+from rlher.runs import checkpoint_store
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.result import RunResult, Status
 
@@ -63,10 +64,18 @@ def _print_reason(run: Run, result: RunResult) -> None:
     if not any(run.model(name).exists() for name in MODELS):
         models = f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
-        commands = f"Evaluate: `rlher evaluate {run}`. Resume: `rlher train --resume {run}`."
-        warn(f"interrupted; {models}. {commands}")
+        warn(f"interrupted; {models}. Evaluate: `rlher evaluate {run}`. {_how_to_continue(run)}")
     else:
         warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
+
+
+def _how_to_continue(run: Run) -> str:
+    """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
+    command = f"`rlher train --resume {run}`"
+    if checkpoint_store.newest_first(run.checkpoints):
+        return f"Resume: {command}."
+    reason = ", because checkpoint.every is null" if run.config.checkpoint.every is None else ""
+    return f"It has no checkpoint{reason}, so it cannot be continued, only started again from step 0: {command}."
 
 
 def _print_evaluations(run: Run, result: RunResult) -> None:

@@ -785,6 +785,15 @@ def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     assert "checkpoint.every" in again.err
 
 
+@pytest.mark.parametrize("every", ["null", "90"])
+def test_an_interrupted_run_says_whether_it_has_a_checkpoint(rlher, at_step, every: str) -> None:
+    at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    stopped = rlher("train", *words("dqn"), f"checkpoint.every={every}", "checkpoint.minutes=0")
+    assert stopped.code == 130, stopped.err
+    assert ("step 0" in stopped.err) == ("checkpoint.every" in stopped.err) == (every == "null")
+    assert (folder_of("dqn") / "checkpoints").exists() == (every != "null")
+
+
 def test_copy_info_dict_disables_checkpoints(rlher, at_step) -> None:
     at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
     done = rlher("train", *words("dqn"), "her.copy_info_dict=true")
