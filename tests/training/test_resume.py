@@ -20,6 +20,7 @@ import torch as th
 import yaml
 from same_run import differences
 
+from rlher.cli.resume_overrides import changed_config
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoint_store, lookup, run_folder
@@ -735,6 +736,15 @@ def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> No
     again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.minutes=1", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 260
+
+
+def test_on_and_off_are_text_as_in_a_new_run(stopped: Path) -> None:
+    run = lookup.find(str(stopped), "logs")
+    assert changed_config(run, ["engine.compile=off", "init_from=null", "logs=on"]).logs == "on"
+    with pytest.raises(UserError) as caught:
+        changed_config(run, ["engine.compile=on"])
+    assert "'on'" in str(caught.value)
+    assert changed_config(run, ["logs='it''s'", "logger='mlflow'"]).logger == "mlflow"
 
 
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:
