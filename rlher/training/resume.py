@@ -19,7 +19,7 @@ from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
 from rlher.training.result import RunResult
-from rlher.training.summary import print_header
+from rlher.training.summary import print_header, resume_notes
 from rlher.training.trainer import Trainer
 from rlher.training.training_setup import prepare
 
@@ -59,6 +59,10 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             _require_recorded_values(run, checkpoint)
         _require_steps_left(run, config, checkpoint, damaged)
         first = replace(config, init_from=None if checkpoint else config.init_from)
+        notes = ["no valid checkpoint; training starts from step 0", *damaged]
+        if checkpoint is not None:
+            where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
+            notes = [where, *damaged, *resume_notes(run.config, config)]
         with prepare(first, from_checkpoint=checkpoint is not None) as setup:
             run = Run(
                 run.folder,
@@ -67,11 +71,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
                 ),
             )
             _record_resume(run, done)
-            where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
-            print_header(
-                run,
-                [where if checkpoint else "no valid checkpoint; training starts from step 0", *damaged, *setup.notes],
-            )
+            print_header(run, [*notes, *setup.notes])
             return run, Trainer(run, setup, started, require_folder).train(checkpoint)
 
 

@@ -29,6 +29,29 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
     return notes
 
 
+def resume_notes(before: TrainConfig, config: TrainConfig) -> list[str]:
+    """Return a line each on what a run that is resumed from a checkpoint does not continue as it began.
+
+    :param before: its config so far.
+    :param config: its new one.
+    """
+    notes, steps = [], config.total_timesteps
+    if steps != before.total_timesteps and (keys := _scheduled_keys(config)):
+        notes.append(
+            f"total_timesteps was {before.total_timesteps:,} and is {steps:,}: {' and '.join(keys)} "
+            f"{'follows' if len(keys) == 1 else 'follow'} the new length from here"
+        )
+    if config.callbacks:
+        notes.append("callbacks begin anew: one that counts, for example to end the run, counts from here")
+    return notes
+
+
+def _scheduled_keys(config: TrainConfig) -> list[str]:
+    """Return the keys whose effect depends on the share of the run that is done."""
+    keys = [] if config.algo.learning_rate_schedule == "constant" else ["algo.learning_rate_schedule"]
+    return keys + ["algo.exploration_fraction"] * hasattr(config.algo, "exploration_fraction")
+
+
 def _range(low: float | None, high: float | None) -> str:
     if low is None:
         return f"at most {high:g}"

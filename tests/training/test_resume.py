@@ -10,6 +10,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.loggers.csv_tensorboard import make_logger
 from rlher.training.resume import ChangedConfig, resume
+from rlher.training.summary import resume_notes
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -184,6 +186,22 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher) -> None:
     assert resumed_at(folder) == [127]
     assert json.loads((folder / "result.json").read_text())["timesteps"] == 290
     assert rlher("train", "--resume", str(folder)).code == 2
+
+
+def test_what_a_resumed_run_does_not_continue_is_noted(rlher, stopped: Path) -> None:
+    before = lookup.find(str(stopped), "logs").config
+    assert resume_notes(before, before) == []
+    longer, seen = replace(before, total_timesteps=300), [{"stable_baselines3.common.callbacks:ConvertCallback": None}]
+    (schedules,) = resume_notes(before, longer)
+    assert "algo.exploration_fraction" in schedules
+    assert "algo.learning_rate_schedule" not in schedules
+    linear = replace(longer, algo=replace(longer.algo, learning_rate_schedule="linear"), callbacks=seen)
+    schedules, callbacks = resume_notes(before, linear)
+    assert "algo.learning_rate_schedule" in schedules
+    assert "callbacks" in callbacks
+    again = rlher("train", "--resume", str(stopped), "total_timesteps=300")
+    assert resume_notes(before, longer)[0] in again.err
+    assert json.loads((stopped / "result.json").read_text())["timesteps"] == 300
 
 
 def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
@@ -639,6 +657,14 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher, stopped: Path) -> 
     steps = [int(row.split(",")[column]) for row in progress[1:] if row.split(",")[column]]
     assert steps == sorted(steps)
     assert steps[-1] > 260
+
+
+def test_an_extended_run_equals_a_longer_one(rlher) -> None:
+    case, folder = "tqc, not normalised", folder_of("tqc")
+    for words_ in ((*words(case), "total_timesteps=200"), ("--resume", "latest", "total_timesteps=+60")):
+        assert rlher("train", *words_).code == 0
+    assert rlher("train", *words(case), "logs=longer").code == 0
+    assert differences(Path("longer") / folder.relative_to("logs"), folder) == []
 
 
 @pytest.mark.parametrize(
