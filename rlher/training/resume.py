@@ -86,7 +86,7 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
         try:
             checkpoint_store.verify(checkpoint)
         except checkpoint_store.DamagedCheckpoint as error:
-            damaged.append(f"{str(error).rstrip('.')}; the previous checkpoint is used, if there is one.")
+            damaged.append(f"{str(error).rstrip('.')}; it was deleted.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
         except OSError as error:

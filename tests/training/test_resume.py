@@ -28,7 +28,7 @@ from rlher.runs import checkpoint_store, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.loggers.csv_tensorboard import make_logger
-from rlher.training.resume import ChangedConfig, resume
+from rlher.training.resume import ChangedConfig, newest_valid_checkpoint, resume
 from rlher.training.summary import resume_notes
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
@@ -622,6 +622,25 @@ def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path
     assert again.code == 0, again.err
     assert resumed_at(stopped) == [0]
     assert differences(uninterrupted, stopped) == []
+
+
+def test_the_advice_on_an_invalid_checkpoint_fits_what_is_left(rlher, stopped: Path) -> None:
+    """The last checkpoint has no previous one."""
+    messages = []
+    for _ in range(2):
+        ATTACKS["negative timesteps"](newest(stopped))
+        seal(newest(stopped))
+        messages.append(rlher("train", "--resume", str(stopped)).err)
+        shutil.rmtree(newest(stopped))
+    assert ["previous" in message for message in messages] == [True, False]
+
+
+def test_a_damaged_checkpoint_without_a_previous_one_promises_none(tmp_path: Path) -> None:
+    (tmp_path / "000000090").mkdir()
+    checkpoint, (note,) = newest_valid_checkpoint(tmp_path)
+    assert checkpoint is None
+    assert str(tmp_path / "000000090") in note
+    assert "previous" not in note
 
 
 def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:

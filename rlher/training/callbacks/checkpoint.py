@@ -201,7 +201,8 @@ class CheckpointCallback(BaseCallback):
             require_pending_values(self.log_values)
             self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
         except Exception as error:  # torch refuses a pickle with an exception of its own
-            advice = "delete it to use the previous checkpoint"
+            others = len(checkpoint_store.newest_first(checkpoint.parent)) > 1
+            advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         model._last_obs = {}  # else `learn` resets the environments, which changes the normaliser's statistics
         self._best_model.restore_from(checkpoint)
