@@ -21,7 +21,7 @@ from rlher.algos.factory import build_model
 from rlher.cli.main import main as rlher
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import CheckpointConfig, HerConfig
+from rlher.config.training import HerConfig, TrainConfig
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.replayable import ReplayableVecEnv
@@ -31,7 +31,7 @@ from rlher.training.best_model import BestModel
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
-EVERY = CheckpointConfig().every or 10_000
+EVERY = TrainConfig().checkpoint.every or 10_000
 EPISODE = 50
 ROUNDS = 5
 RUNS = {
@@ -61,7 +61,7 @@ def pause(transitions: int, priority: str) -> dict:
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
     with tempfile.TemporaryDirectory() as folder:
-        parts = Path(folder), CheckpointConfig(), envs, normalizer, EvaluationCallback(None, None, 1, None)  # type: ignore[arg-type]
+        parts = Path(folder), TrainConfig(algo=algo, env=env), envs, normalizer, EvaluationCallback(None, None, 1, None)  # type: ignore[arg-type]
         best_model = BestModel(Path(folder) / "best_model.zip")
         checkpoints = CheckpointCallback(*parts, best_model, StopRequest(), require_folder=lambda: None)
         model._setup_learn(1)

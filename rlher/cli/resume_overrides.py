@@ -14,16 +14,19 @@ from rlher import COMMAND
 from rlher.cli.key_suggestions import closest_key
 from rlher.cli.overrides import CLASSES, to_hydra
 from rlher.config.key import to_object
-from rlher.config.training import TrainConfig, keys_ignored_by
+from rlher.config.training import TrainConfig, keys_ignored_by, run_keys
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, exit_as_fault, first_line
-from rlher.core.nested import flatten
+from rlher.core.nested import flatten, is_same
 from rlher.runs import lookup
 from rlher.runs.run_folder import Run
 
 LATEST = "latest"
 CHANGEABLE = keys_ignored_by("resume")
 """Keys that do not change what is learnt up to a given step, and the callbacks, which are the user's own code."""
+
+
+TEXT_KEYS = {name for name, item in run_keys().items() if item.type in (str, str | None)}
 
 
 def is_resume(argv: Sequence[str]) -> bool:
@@ -102,8 +105,17 @@ def _absolute_timesteps(word: str, run: Run) -> str:
 
 
 def _as_yaml(word: str) -> str:
-    """Return an override for OmegaConf, which reads YAML, without the escapes of Hydra's grammar."""
-    return word.replace("\\:", ":") if word.partition("=")[0] in CLASSES else word
+    """Return an override for OmegaConf, which reads YAML, without the escapes of Hydra's grammar.
+
+    Text is quoted, because ``on`` and ``off`` are booleans in YAML.
+    """
+    key, equals, value = word.partition("=")
+    if key in CLASSES:
+        return word.replace("\\:", ":")
+    if key in TEXT_KEYS and equals and value != "null" and not value.startswith(("'", '"')):
+        quoted = value.replace("'", "''")
+        return f"{key}='{quoted}'"
+    return word
 
 
 def _is_recorded_choice(word: str, config: TrainConfig) -> bool:
@@ -140,7 +152,7 @@ def _require_same_experiment(run: Run, config: TrainConfig) -> None:
     differences = [
         f"{key} was {recorded.get(key)!r}, not {changed.get(key)!r}"
         for key in dict.fromkeys([*recorded, *changed])
-        if recorded.get(key) != changed.get(key) and key not in CHANGEABLE
+        if not is_same(recorded.get(key), changed.get(key)) and key not in CHANGEABLE
     ]
     if differences:
         raise UserError(

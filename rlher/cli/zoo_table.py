@@ -74,7 +74,7 @@ TRAIN = (
     Row("--eval-freq", "5000", "eval.freq={}"),
     Row("--eval-episodes", "10", "eval.episodes={}"),
     Row("--n-eval-envs", "2", "eval.workers={}", "processes that evaluate while training continues"),
-    Row("--save-freq", "-1", "checkpoint.every=null", "no checkpoints by steps", exact=True),
+    Row("--save-freq", "-1", "checkpoint.every=null", "no checkpoints, so the run cannot be continued", exact=True),
     Row(
         "--save-freq",
         "50000",

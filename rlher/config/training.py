@@ -1,7 +1,8 @@
 """Config keys of `rlher train`: update step, evaluation, checkpoints and the run itself."""
 
 import hashlib
-from dataclasses import Field, dataclass
+import json
+from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
@@ -166,6 +167,24 @@ def run_keys() -> dict[str, Field]:
 def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
     """Return the dotted keys of a training run that are ignored when grouping, writing a recipe or resuming."""
     return tuple(name for name, item in run_keys().items() if purpose in item.metadata["ignored_by"])
+
+
+def values_fixed_at_resume(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the values by dotted key that change what is learnt or measured and may not change at ``--resume``.
+
+    Keys of the machine, such as ``threads``, are left out, because a run may be resumed on another machine.
+
+    :param config: of a training run, or the section of it that ``prefix`` names.
+    :return: as JSON returns them, for example with lists in the place of tuples.
+    """
+    found: dict[str, Any] = {}
+    for item in fields(config):
+        value, name = getattr(config, item.name), prefix + item.name
+        if is_dataclass(value):
+            found |= values_fixed_at_resume(value, f"{name}.")
+        elif item.metadata["affects"] == "experiment" and "resume" not in item.metadata["ignored_by"]:
+            found[name] = json.loads(json.dumps(value, default=str))
+    return found
 
 
 def experiment_id(config: TrainConfig) -> str:

@@ -1,4 +1,4 @@
-"""Nested mappings as dotted keys, and finite numbers from files."""
+"""Nested mappings as dotted keys, their values, and finite numbers from files."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,6 +23,11 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
             node = node.setdefault(section, {})
         node[name] = value
     return tree
+
+
+def is_same(one: Any, two: Any) -> bool:
+    """Return whether two values of a config are equal; unlike in Python, NaN equals itself."""
+    return one == two or repr(one) == repr(two)
 
 
 def finite_float(value: Any) -> float | None:

@@ -44,12 +44,25 @@ def read_config(folder: Path) -> TrainConfig:
     try:
         values = read_yaml(path)
         require_no_interpolations(values)
+        _require_sections(values)
         schema = TrainConfig(algo=ALGORITHMS[values["algo"]["name"]].config(), env=_env_schema(values["env"]))
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
         raise DamagedFile(path, first_line(error)) from error
+
+
+def _require_sections(values: Any) -> None:
+    """Raise ValueError unless a file's values are keys, among them those that say which other keys there are."""
+    if values is None:
+        raise ValueError("it is empty")
+    if not isinstance(values, dict):
+        raise ValueError("it holds no keys")
+    algo = values.get("algo")
+    for key, section in (("algo.name", isinstance(algo, dict) and algo.get("name")), ("env", values.get("env"))):
+        if not section:
+            raise ValueError(f"it has no {key}")
 
 
 def _env_schema(values: dict[str, Any]) -> EnvConfig:

@@ -9,17 +9,35 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from rlher import COMMAND
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, values_fixed_at_resume
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
+from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import checkpoint_store, config_file, lookup, run_folder
 from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import WRITTEN_FOLDERS, require_own_files
+from rlher.training import training_state
 from rlher.training.result import RunResult
-from rlher.training.summary import print_header
+from rlher.training.summary import print_header, resume_notes
 from rlher.training.trainer import Trainer
 from rlher.training.training_setup import prepare
+
+NAMED_KEYS = 5
+"""Most keys that the message of :class:`ChangedConfig` names; a truncated file lacks dozens."""
+
+
+class ChangedConfig(UserError):
+    """A run's ``config.yaml`` has other values than its checkpoint was written with; ``keys`` names them."""
+
+    def __init__(self, run: Run, timesteps: int, differences: dict[str, str]) -> None:
+        named = "; ".join(f"{key} {how}" for key, how in list(differences.items())[:NAMED_KEYS])
+        more = f"; and {len(differences) - NAMED_KEYS} more keys" if len(differences) > NAMED_KEYS else ""
+        super().__init__(
+            f"{run.folder / config_file.NAME} has other values than the checkpoint of {timesteps:,} steps: "
+            f"{named}{more}; restore the file, or start a new run with init_from={run}."
+        )
+        self.keys = list(differences)
 
 
 def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
@@ -27,6 +45,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
 
     :param config: the run's own, except for the keys that may change.
     :return: the run with its new config, and its result.
+    :raises ChangedConfig: ``config.yaml`` was changed where it may not be; nothing was written.
     :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
     """
     started = time.monotonic()
@@ -36,8 +55,14 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             remove_unfinished(folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
         done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
+        if checkpoint is not None:
+            _require_recorded_values(run, checkpoint)
         _require_steps_left(run, config, checkpoint, damaged)
         first = replace(config, init_from=None if checkpoint else config.init_from)
+        notes = ["no valid checkpoint; training starts from step 0", *damaged]
+        if checkpoint is not None:
+            where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
+            notes = [where, *damaged, *resume_notes(run.config, config)]
         with prepare(first, from_checkpoint=checkpoint is not None) as setup:
             run = Run(
                 run.folder,
@@ -46,11 +71,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
                 ),
             )
             _record_resume(run, done)
-            where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
-            print_header(
-                run,
-                [where if checkpoint else "no valid checkpoint; training starts from step 0", *damaged, *setup.notes],
-            )
+            print_header(run, [*notes, *setup.notes])
             return run, Trainer(run, setup, started, require_folder).train(checkpoint)
 
 
@@ -65,7 +86,7 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
         try:
             checkpoint_store.verify(checkpoint)
         except checkpoint_store.DamagedCheckpoint as error:
-            damaged.append(f"{str(error).rstrip('.')}; the previous checkpoint is used, if there is one.")
+            damaged.append(f"{str(error).rstrip('.')}; it was deleted.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
         except OSError as error:
@@ -74,6 +95,21 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
         else:
             return checkpoint, damaged
     return None, damaged
+
+
+def _require_recorded_values(run: Run, checkpoint: Path) -> None:
+    """Raise ChangedConfig if a key that may not change has another value than when the checkpoint was written.
+
+    Keys that the checkpoint does not record were added to rlher later, so they have their default.
+    """
+    values = values_fixed_at_resume(run.config)
+    differences = {
+        key: f"is {values[key]!r}, was {recorded!r}" if key in values else f"is missing, was {recorded!r}"
+        for key, recorded in training_state.load_config(checkpoint).items()
+        if key not in values or not is_same(values[key], recorded)
+    }
+    if differences:
+        raise ChangedConfig(run, checkpoint_store.timesteps_of(checkpoint), differences)
 
 
 def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:

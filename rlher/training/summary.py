@@ -8,6 +8,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.envs.fork_server import uses_processes
 from rlher.evaluation.metrics import format_summary
+from rlher.runs import checkpoint_store
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.result import RunResult, Status
 
@@ -26,6 +27,29 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
         timeout = f"env.step_timeout={config.env.step_timeout:g}"
         notes.append(f"{timeout} has no effect on training in the main process; use vec_env=subproc")
     return notes
+
+
+def resume_notes(before: TrainConfig, config: TrainConfig) -> list[str]:
+    """Return a line each on what a run that is resumed from a checkpoint does not continue as it began.
+
+    :param before: its config so far.
+    :param config: its new one.
+    """
+    notes, steps = [], config.total_timesteps
+    if steps != before.total_timesteps and (keys := _scheduled_keys(config)):
+        notes.append(
+            f"total_timesteps was {before.total_timesteps:,} and is {steps:,}: {' and '.join(keys)} "
+            f"{'follows' if len(keys) == 1 else 'follow'} the new length from here"
+        )
+    if config.callbacks:
+        notes.append("callbacks begin anew: one that counts, for example to end the run, counts from here")
+    return notes
+
+
+def _scheduled_keys(config: TrainConfig) -> list[str]:
+    """Return the keys whose effect depends on the share of the run that is done."""
+    keys = [] if config.algo.learning_rate_schedule == "constant" else ["algo.learning_rate_schedule"]
+    return keys + ["algo.exploration_fraction"] * hasattr(config.algo, "exploration_fraction")
 
 
 def _range(low: float | None, high: float | None) -> str:
@@ -63,10 +87,18 @@ def _print_reason(run: Run, result: RunResult) -> None:
     if not any(run.model(name).exists() for name in MODELS):
         models = f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
-        commands = f"Evaluate: `rlher evaluate {run}`. Resume: `rlher train --resume {run}`."
-        warn(f"interrupted; {models}. {commands}")
+        warn(f"interrupted; {models}. Evaluate: `rlher evaluate {run}`. {_how_to_continue(run)}")
     else:
         warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
+
+
+def _how_to_continue(run: Run) -> str:
+    """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
+    command = f"`rlher train --resume {run}`"
+    if checkpoint_store.newest_first(run.checkpoints):
+        return f"Resume: {command}."
+    reason = ", because checkpoint.every is null" if run.config.checkpoint.every is None else ""
+    return f"It has no checkpoint{reason}, so it cannot be continued, only started again from step 0: {command}."
 
 
 def _print_evaluations(run: Run, result: RunResult) -> None:

@@ -89,7 +89,7 @@ class Trainer:
         )
         self.checkpoints = CheckpointCallback(
             run.checkpoints,
-            self.config.checkpoint,
+            self.config,
             setup.envs,
             self.normalizer,
             self.evaluations,
@@ -123,7 +123,8 @@ class Trainer:
             self.checkpoints.restore(checkpoint, self.model)
             with warn_on_write_error("evaluations.csv"):
                 self.run.write_evaluations(self.evaluations.rows)
-        self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows))
+        rows, pending = self.checkpoints.log_rows, self.checkpoints.log_values
+        self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, rows, pending))
         with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
             try:
                 with self._record_status():

@@ -1,9 +1,9 @@
 """The content of a checkpoint: everything that training needs to continue bit for bit, in files without pickle.
 
 ``weights.pt``: networks, optimisers, entropy coefficient and torch's generators, read with ``weights_only=True``.
-``state.json``: counters, the other random number generators, the evaluations so far. ``normalizer.npz`` and
-``buffer/``: arrays. ``episodes.npz``, unless the checkpoint is a barrier: the actions since the last barrier, and the
-observations after them.
+``state.json``: counters, the other random number generators, the evaluations so far, the config keys that may not
+change. ``normalizer.npz`` and ``buffer/``: arrays. ``episodes.npz``, unless the checkpoint is a barrier: the actions
+since the last barrier, and the observations after them.
 """
 
 import io
@@ -94,6 +94,18 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
             normalizer.load_state(dict(arrays))
     state["generators"] |= {"torch": tensors["generators"], "exploration": tensors.get("exploration", {})}
     return state
+
+
+def load_config(folder: Path) -> dict[str, Any]:
+    """Return the values by dotted key that a checkpoint was written with; none if it has no valid record of them.
+
+    Checkpoints of older versions have none. That the file is invalid is reported by :func:`load`.
+    """
+    try:
+        recorded = json.loads((folder / "state.json").read_text()).get("config")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return {}
+    return recorded if isinstance(recorded, dict) else {}
 
 
 def _require_numbers(entries: list) -> None:

@@ -1,6 +1,6 @@
 """Declaration and validation of config keys, and the lists of keys derived from their declarations."""
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import get_args
 
 import pytest
@@ -9,7 +9,7 @@ from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.key import Affects, Purpose, dotted_keys, experiment_keys, key, section, validate
-from rlher.config.training import TrainConfig, keys_ignored_by
+from rlher.config.training import TrainConfig, keys_ignored_by, values_fixed_at_resume
 from rlher.core.errors import UserError
 
 SCHEMAS = {
@@ -52,6 +52,7 @@ def test_resume_may_change_length_and_output() -> None:
         "eval.keep_models",
         "eval.workers",
         "checkpoint.minutes",
+        "callbacks",
         "trust_code",
         "logs",
         "progress",
@@ -63,6 +64,15 @@ def test_resume_may_change_length_and_output() -> None:
         "env.extra",
         *(f"env.camera.{name}" for name in ("distance", "azimuth", "elevation", "lookat")),
     }
+
+
+def test_values_fixed_at_resume_leave_out_the_machine_and_what_may_change() -> None:
+    config = TrainConfig(env=EnvConfig(kwargs={1: (2, 3)}))
+    found = values_fixed_at_resume(config)
+    assert found["env.kwargs"] == {"1": [2, 3]}
+    assert {"seed", "algo.gamma", "eval.freq", "checkpoint.every", "engine.precision", "algo.kwargs"} <= set(found)
+    assert not {"threads", "device", "vec_env", "engine.compile", "recipe", *keys_ignored_by("resume")} & set(found)
+    assert values_fixed_at_resume(replace(config, seed=1))["seed"] == 1
 
 
 def test_experiment_keys_leave_out_machine_and_output() -> None:

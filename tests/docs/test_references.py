@@ -11,6 +11,7 @@ from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS
 from rlher.config.key import dotted_keys
+from rlher.config.training import keys_ignored_by
 from rlher.config.tuning import OptimizeConfig
 from tests.support.documents import NAMES, ROOT, prose
 
@@ -87,6 +88,13 @@ def test_reference_has_every_key() -> None:
         assert [key for key in dotted_keys(algorithm.config, "algo.") if f"| `{key}` |" not in page] == []
     for schema in ENV_SCHEMAS.values():
         assert [key for key in dotted_keys(schema, "env.") if f"| `{key}` |" not in page] == []
+
+
+def test_the_keys_that_may_change_when_a_run_is_resumed_are_listed() -> None:
+    listed = (
+        (ROOT / "docs/guide/resume.md").read_text().partition("## What may change")[2].partition("Any other change")[0]
+    )
+    assert set(re.findall(r"`([a-z_.]+)`", listed)) - {"config.yaml"} == set(keys_ignored_by("resume"))
 
 
 def test_documented_keys_exist() -> None:

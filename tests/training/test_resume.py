@@ -10,6 +10,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ import torch as th
 import yaml
 from same_run import differences
 
+from rlher.cli.resume_overrides import changed_config
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoint_store, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.loggers.csv_tensorboard import make_logger
+from rlher.training.resume import ChangedConfig, newest_valid_checkpoint, resume
+from rlher.training.summary import resume_notes
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -184,6 +188,22 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher) -> None:
     assert rlher("train", "--resume", str(folder)).code == 2
 
 
+def test_what_a_resumed_run_does_not_continue_is_noted(rlher, stopped: Path) -> None:
+    before = lookup.find(str(stopped), "logs").config
+    assert resume_notes(before, before) == []
+    longer, seen = replace(before, total_timesteps=300), [{"stable_baselines3.common.callbacks:ConvertCallback": None}]
+    (schedules,) = resume_notes(before, longer)
+    assert "algo.exploration_fraction" in schedules
+    assert "algo.learning_rate_schedule" not in schedules
+    linear = replace(longer, algo=replace(longer.algo, learning_rate_schedule="linear"), callbacks=seen)
+    schedules, callbacks = resume_notes(before, linear)
+    assert "algo.learning_rate_schedule" in schedules
+    assert "callbacks" in callbacks
+    again = rlher("train", "--resume", str(stopped), "total_timesteps=300")
+    assert resume_notes(before, longer)[0] in again.err
+    assert json.loads((stopped / "result.json").read_text())["timesteps"] == 300
+
+
 def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
     after = "{stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes: {max_episodes: %d}}"
     assert rlher("train", *words("dqn"), f"callbacks=[{after % 3}]").code == 0
@@ -271,9 +291,29 @@ def test_no_row_of_the_log_is_written_twice(rlher, at_step) -> None:
     assert rlher("train", *words("dqn"), *here).code == 0
     again = rlher("train", "--resume", "logs=killed")
     assert again.code == 0, again.err
-    one, two = (pd.read_csv(Path(logs) / "dqn/BitFlipping-v0_1/progress.csv") for logs in ("logs", "killed"))
+    assert_same_log(folder_of("dqn"), Path("killed/dqn/BitFlipping-v0_1"))
+
+
+@pytest.mark.parametrize("case", ["dqn", "sac, 4 envs", "sac, overlap"])
+def test_rows_of_the_log_are_those_of_an_uninterrupted_run(rlher, at_step, case: str) -> None:
+    """Means such as rollout/action_saturation are of steps before and after a checkpoint, at a barrier and between."""
+    run = ("train", *words(case), "eval.workers=0")  # so that rows are always in the same order
+    folder = folder_of(case)
+    at_step(200, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    at_step(228, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert rlher(*run).code == 130
+    assert rlher("train", "--resume", str(folder)).code == 0
+    assert rlher("train", "--resume", f"killed/{folder}").code == 0
+    assert rlher(*run, "logs=reference").code == 0
+    for again in (folder, Path("killed") / folder):
+        assert_same_log(Path("reference") / folder.relative_to("logs"), again)
+
+
+def assert_same_log(one: Path, two: Path) -> None:
+    """Compare ``progress.csv`` without the columns of the clock; columns that appear later may change places."""
     clock = ["time/fps", "time/time_elapsed"]
-    pd.testing.assert_frame_equal(one.drop(columns=clock), two.drop(columns=clock), check_like=True)
+    tables = (pd.read_csv(folder / "progress.csv").drop(columns=clock) for folder in (one, two))
+    pd.testing.assert_frame_equal(*tables, check_like=True, check_exact=True)
 
 
 @pytest.mark.parametrize(
@@ -462,6 +502,9 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
         "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[10**6])
     ),
     "a string as reward": edit_json("buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(perfect="much")),
+    "a count of -1 in the log": edit_json("state.json", lambda it: it.update(log_values={"a": [1.0, -1, [""]]})),
+    "a list in the log": edit_json("state.json", lambda it: it.update(log_values={"a": [[5], 1, [""]]})),
+    "a config that is a list": edit_json("state.json", lambda it: it.update(log_values={"a": [1.0, 1, 5]}, config=[5])),
     "a part elsewhere": edit_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
 }
 
@@ -581,6 +624,25 @@ def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path
     assert differences(uninterrupted, stopped) == []
 
 
+def test_the_advice_on_an_invalid_checkpoint_fits_what_is_left(rlher, stopped: Path) -> None:
+    """The last checkpoint has no previous one."""
+    messages = []
+    for _ in range(2):
+        ATTACKS["negative timesteps"](newest(stopped))
+        seal(newest(stopped))
+        messages.append(rlher("train", "--resume", str(stopped)).err)
+        shutil.rmtree(newest(stopped))
+    assert ["previous" in message for message in messages] == [True, False]
+
+
+def test_a_damaged_checkpoint_without_a_previous_one_promises_none(tmp_path: Path) -> None:
+    (tmp_path / "000000090").mkdir()
+    checkpoint, (note,) = newest_valid_checkpoint(tmp_path)
+    assert checkpoint is None
+    assert str(tmp_path / "000000090") in note
+    assert "previous" not in note
+
+
 def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple:
@@ -616,6 +678,14 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher, stopped: Path) -> 
     assert steps[-1] > 260
 
 
+def test_an_extended_run_equals_a_longer_one(rlher) -> None:
+    case, folder = "tqc, not normalised", folder_of("tqc")
+    for words_ in ((*words(case), "total_timesteps=200"), ("--resume", "latest", "total_timesteps=+60")):
+        assert rlher("train", *words_).code == 0
+    assert rlher("train", *words(case), "logs=longer").code == 0
+    assert differences(Path("longer") / folder.relative_to("logs"), folder) == []
+
+
 @pytest.mark.parametrize(
     ("typed", "named"),
     [
@@ -638,10 +708,88 @@ def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tup
     assert "Traceback" not in again.err
 
 
+def change_config(run: Path, **values: Any) -> None:
+    """Replace values of ``config.yaml``, as an editor would."""
+    path = run / "config.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | values, sort_keys=False))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def edit_gamma(run: Path) -> None:
+    change_config(run, algo=yaml.safe_load((run / "config.yaml").read_text())["algo"] | {"gamma": 0.5})
+
+
+def cut_after_seed(run: Path) -> None:
+    path = run / "config.yaml"
+    path.write_text(path.read_text().partition("\ntotal_timesteps")[0] + "\n")
+
+
+def drop_env_keys(run: Path) -> None:
+    change_config(run, env={"id": "BitFlipping-v0"})
+
+
+EDITS: dict[str, tuple[Callable[[Path], None], set[str]]] = {
+    "a number": (edit_gamma, {"algo.gamma"}),
+    "truncated": (cut_after_seed, {"eval.freq", "eval.episodes", "checkpoint.every"}),
+    "another schema": (drop_env_keys, {"env.n_bits"}),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, edit: str) -> None:
+    change, keys = EDITS[edit]
+    change(stopped)
+    before = contents(stopped)
+    run = lookup.find(str(stopped), "logs")
+    with pytest.raises(ChangedConfig) as caught:
+        resume(run, run.config)
+    assert keys <= set(caught.value.keys)
+    assert contents(stopped) == before
+
+
+def test_machine_and_output_may_be_edited_in_the_config(rlher, stopped: Path) -> None:
+    change_config(stopped, threads=2, vec_env="dummy", total_timesteps=250, progress=False)
+    again = rlher("train", "--resume", str(stopped))
+    assert again.code == 0, again.err
+    assert json.loads((stopped / "result.json").read_text())["timesteps"] == 250
+
+
+def test_values_that_are_no_plain_json_are_the_same_after_resuming(rlher, at_step) -> None:
+    """NaN is equal to nothing, and the keys of a JSON object are strings."""
+    at_step(50, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    source = "from rlher.envs.bit_flipping import BitFlippingEnv\n"
+    source += "def make(odd, **kwargs):\n    return BitFlippingEnv(**kwargs)\n"
+    source += "import gymnasium\ngymnasium.register('Odd-v0', make)\n"
+    Path("odd_env.py").write_text(source)
+    odd = "{odd: {x: nan, y: [inf, 1e-05], 3: true}}"
+    env = ("env.id=Odd-v0", "env.modules=[odd_env]", "env.max_episode_steps=5", f"env.kwargs={odd}")
+    assert rlher("train", *words("dqn"), *env).code == 130
+    again = rlher("train", "--resume")
+    assert again.code == 0, again.err
+
+
+def test_a_checkpoint_of_an_older_version_records_no_config(rlher, stopped: Path) -> None:
+    edit_json("state.json", lambda state: state.pop("config"))(newest(stopped))
+    seal(newest(stopped))
+    assert rlher("train", "--resume", str(stopped)).code == 0
+
+
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
     again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.minutes=1", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 260
+
+
+def test_on_and_off_are_text_as_in_a_new_run(stopped: Path) -> None:
+    run = lookup.find(str(stopped), "logs")
+    assert changed_config(run, ["engine.compile=off", "init_from=null", "logs=on"]).logs == "on"
+    with pytest.raises(UserError) as caught:
+        changed_config(run, ["engine.compile=on"])
+    assert "'on'" in str(caught.value)
+    assert changed_config(run, ["logs='it''s'", "logger='mlflow'"]).logger == "mlflow"
 
 
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:
@@ -690,6 +838,15 @@ def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     again = rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10")
     assert again.code == 2
     assert "checkpoint.every" in again.err
+
+
+@pytest.mark.parametrize("every", ["null", "90"])
+def test_an_interrupted_run_says_whether_it_has_a_checkpoint(rlher, at_step, every: str) -> None:
+    at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    stopped = rlher("train", *words("dqn"), f"checkpoint.every={every}", "checkpoint.minutes=0")
+    assert stopped.code == 130, stopped.err
+    assert ("step 0" in stopped.err) == ("checkpoint.every" in stopped.err) == (every == "null")
+    assert (folder_of("dqn") / "checkpoints").exists() == (every != "null")
 
 
 def test_copy_info_dict_disables_checkpoints(rlher, at_step) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos import exploration
-from rlher.config.training import CheckpointConfig
+from rlher.config.training import TrainConfig, values_fixed_at_resume
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
@@ -31,7 +31,7 @@ from rlher.runs import checkpoint_store
 from rlher.training import random_state, training_state
 from rlher.training.best_model import BestModel
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
-from rlher.training.loggers.csv_tensorboard import count_rows
+from rlher.training.loggers.csv_tensorboard import count_rows, pending_values, require_pending_values
 
 NOT_REPEATABLE = (
     "the environment does not repeat the running episodes from seed and actions, or lost a process; "
@@ -48,7 +48,7 @@ class CheckpointCallback(BaseCallback):
 
     Both happen at the start of a rollout: all updates of the steps so far are done, and no step has begun.
 
-    :param config: how often; with ``every=None`` never.
+    :param config: says how often, with ``checkpoint.every=None`` never; what may not change of it is recorded.
     :param evaluations: the callback whose evaluations are part of a checkpoint.
     :param require_folder: called before writing; raises if the run folder is not there any more.
     :param at_start: write a checkpoint before the first step, because the model of ``init_from`` may change later.
@@ -59,7 +59,7 @@ class CheckpointCallback(BaseCallback):
     def __init__(
         self,
         folder: Path,
-        config: CheckpointConfig,
+        config: TrainConfig,
         envs: ReplayableVecEnv,
         normalizer: GoalNormalize | None,
         evaluations: EvaluationCallback,
@@ -69,12 +69,15 @@ class CheckpointCallback(BaseCallback):
         at_start: bool = False,
     ) -> None:
         super().__init__()
-        self._folder, self._every, self._minutes = folder, config.every, config.minutes
+        self._folder, self._config = folder, values_fixed_at_resume(config)
+        self._every, self._minutes = config.checkpoint.every, config.checkpoint.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
         self._best_model, self._stop, self._at_start = best_model, stop, at_start
         self._require_folder = require_folder
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
+        self.log_values: dict[str, Any] = {}
+        """What was recorded for the next row of ``progress.csv`` then."""
         self._barrier_step = 0
         self._saved_step: int | None = None
         self._saved_time = time.monotonic()
@@ -168,6 +171,8 @@ class CheckpointCallback(BaseCallback):
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self.model.logger),
+            "log_values": pending_values(self.model.logger),
+            "config": self._config,
         }
 
     def _raw_observations(self) -> dict[str, np.ndarray]:
@@ -192,9 +197,12 @@ class CheckpointCallback(BaseCallback):
             )
             self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
             self.log_rows = int(state.get("log_rows", sys.maxsize))  # of older versions: all rows
+            self.log_values = state.get("log_values", {})  # not in checkpoints of older versions
+            require_pending_values(self.log_values)
             self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
         except Exception as error:  # torch refuses a pickle with an exception of its own
-            advice = "delete it to use the previous checkpoint"
+            others = len(checkpoint_store.newest_first(checkpoint.parent)) > 1
+            advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         model._last_obs = {}  # else `learn` resets the environments, which changes the normaliser's statistics
         self._best_model.restore_from(checkpoint)

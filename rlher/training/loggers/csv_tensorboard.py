@@ -7,16 +7,21 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, make_output_format
 
 from rlher.core.console import warn
 from rlher.core.errors import UserError, os_error_reason
 
+LARGEST = 2**63
+"""Bound of integers in the log; larger ones, of a forged checkpoint, are no valid floats."""
 
-def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
+
+def make_logger(folder: Path, tensorboard: bool, rows: int = 0, pending: dict[str, Any] | None = None) -> Logger:
     """Return the logger of a run.
 
     :param rows: rows of ``progress.csv`` that are kept, if the run is resumed.
+    :param pending: valid :func:`pending_values` of the logger that it continues.
     :raises UserError: a file cannot be created.
     """
     try:
@@ -26,7 +31,12 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     except OSError as error:
         advice = "free space or choose another folder with logs=…"
         raise UserError(f"cannot write {folder}: {os_error_reason(error)}; {advice}") from error
-    return Logger(str(folder), list(writers))
+    logger = Logger(str(folder), list(writers))
+    for name, (number, count, excluded) in (pending or {}).items():
+        logger.name_to_value[name], logger.name_to_excluded[name] = number, tuple(excluded)
+        if count:
+            logger.name_to_count[name] = count
+    return logger
 
 
 class ContinuedCSV(CSVOutputFormat):
@@ -57,6 +67,34 @@ class ContinuedCSV(CSVOutputFormat):
 def count_rows(logger: Logger) -> int:
     """Return the number of rows that a logger of :func:`make_logger` has in ``progress.csv``."""
     return sum(getattr(getattr(each, "writer", None), "rows", 0) for each in logger.output_formats)
+
+
+def pending_values(logger: Logger) -> dict[str, Any]:
+    """Return what a logger has recorded for its next row, as JSON values; only numbers, so no videos and figures.
+
+    :return: for each column its value, the number of values that it is the mean of (0: it is none), and the formats
+        that leave it out.
+    """
+    found = {}
+    for name, value in logger.name_to_value.items():
+        number = value.item() if isinstance(value, np.generic) else value
+        if _is_number(number):
+            excluded = logger.name_to_excluded.get(name, ("",))
+            found[name] = [number, logger.name_to_count.get(name, 0), list(excluded)]
+    return found
+
+
+def require_pending_values(values: dict[str, Any]) -> None:
+    """Raise ValueError or TypeError unless the values are as :func:`pending_values` returns them."""
+    for name, (number, count, excluded) in values.items():
+        if not _is_number(number) or not isinstance(count, int) or not 0 <= count < LARGEST:
+            raise TypeError(f"{name} in the log is not a number")
+        if not isinstance(excluded, list) or not all(isinstance(each, str) for each in excluded):
+            raise TypeError(f"{name} in the log is left out by formats that are no names")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < LARGEST)
 
 
 def _first_rows(path: Path, count: int) -> tuple[list[str], list[list[str]]]:
