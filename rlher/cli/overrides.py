@@ -5,7 +5,7 @@ Hydra 1.3 wants its own flags before all overrides; here they may come in any or
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 
@@ -54,10 +54,19 @@ def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
     validate_flag_pairs(line.hydra_flags)
     if line.positionals:
         line.overrides.insert(0, _positional_override(command, line.positionals))
+    _require_env_for_its_keys(command, line.overrides)
     config_dirs = [value for flag, value in pairwise(line.hydra_flags) if flag in ("-cd", "--config-dir")]
     overrides = [each for word in line.overrides for each in _expand(word, config_dirs)]
     require_readable(overrides, config_dirs)
     return line.hydra_flags + overrides
+
+
+def _require_env_for_its_keys(command: Command, overrides: Sequence[str]) -> None:
+    """Raise UserError for keys of an environment that is not chosen, on the command line of a command that has none."""
+    typed = [word for word in overrides if word.lstrip("+").startswith("env.")]
+    env = next((item for item in fields(command.schema) if item.name == "env"), None)
+    if typed and env is not None and env.default is None and not any(word.startswith("env=") for word in overrides):
+        raise UserError(f"{typed[0]}: an agent plays the environment that it was trained in; leave {typed[0]} out.")
 
 
 def split(command: Command, argv: Sequence[str]) -> SplitLine:

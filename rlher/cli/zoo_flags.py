@@ -16,7 +16,7 @@ from rlher.cli import overrides
 from rlher.cli.commands import command_names, load_command
 from rlher.cli.config_files import read_file
 from rlher.cli.flags import groups, positional
-from rlher.cli.zoo_table import FLAGS, PARAMETERS, RUN_PARTS, SCRIPTS, Row
+from rlher.cli.zoo_table import FLAGS, PARAMETERS, RUN_PARTS, SB3_DEFAULTS, SCRIPTS, Row
 from rlher.config.override_syntax import literal
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
@@ -249,7 +249,10 @@ def _add_file(found: Translation, path: Path) -> None:
         raise UserError(f"{path} has no entry {env!r}; RL Zoo's files have one for each environment.")
     if odd := [name for name in entry if not isinstance(name, str)]:
         raise UserError(f"{path} has {odd[0]!r} among the hyperparameters of {env!r}, which is no name; remove it.")
-    words, found.words = found.words, ["recipe=null"]
+    algos = [word for flag, word in pairwise(found.words) if flag == "--algo"]
+    algos += [word[5:] for word in found.words if word.startswith("algo=")]
+    defaults = SB3_DEFAULTS.get(algos[-1], "").split() if algos else []
+    words, found.words = found.words, ["recipe=null", "normalize.enabled=false", *defaults]
     values = {name: read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     _add_parameters(found, values)
     found.words += words

@@ -103,7 +103,13 @@ TRAIN = (
     Row("--env-kwargs", "reward_type:'dense'", "env.kwargs.{key}={}", kind="pairs"),
     Row("--eval-env-kwargs", "a:1", None, "evaluations play the environment of the training", "pairs"),
     Row("-params, --hyperparams", "learning_rate:0.01", "algo.{key}={}", "all names: next table", "pairs"),
-    Row("-conf, --conf-file", "her.yml", "recipe=null …", "each entry of the environment, as by `-params`", "file"),
+    Row(
+        "-conf, --conf-file",
+        "her.yml",
+        "recipe=null …",
+        "each entry of the environment, as by `-params`; what it leaves out is as in SB3, without normalisation",
+        "file",
+    ),
     Row("-uuid, --uuid", "", "", "run folders are numbered, also where runs start at the same time", "switch"),
     Row("--track", "", "logger=wandb", kind="switch"),
     Row("--wandb-project-name", "reach", "WANDB_PROJECT={}", "an environment variable"),
@@ -225,6 +231,27 @@ FLAGS = {
     "check": CHECK,
 }
 """The rows of each command."""
+
+_ONE_NETWORK = (
+    "algo.learning_starts=100 algo.batch_size=32 algo.gamma=0.99 algo.tau=1.0 algo.train_freq=4 algo.gradient_steps=1 "
+    "algo.net_arch=[64,64] algo.target_update_interval=10000 algo.target_q_bounds=null"
+)
+_ACTOR_CRITIC = (
+    "algo.learning_starts=100 algo.batch_size=256 algo.gamma=0.99 algo.tau=0.005 algo.train_freq=1 "
+    "algo.gradient_steps=1 algo.target_q_bounds=null"
+)
+_DETERMINISTIC = f"algo.learning_rate=0.001 algo.net_arch=[400,300] algo.action_noise=0.0 {_ACTOR_CRITIC}"
+_ENTROPY = f"algo.learning_rate=0.0003 algo.net_arch=[256,256] {_ACTOR_CRITIC}"
+SB3_DEFAULTS = {
+    "dqn": f"algo.learning_rate=0.0001 algo.exploration_fraction=0.1 algo.exploration_final_eps=0.05 {_ONE_NETWORK}",
+    "qrdqn": f"algo.learning_rate=5e-05 algo.exploration_fraction=0.005 algo.exploration_final_eps=0.01 "
+    f"algo.n_quantiles=200 {_ONE_NETWORK}",
+    "sac": _ENTROPY,
+    "tqc": _ENTROPY,
+    "td3": _DETERMINISTIC,
+    "ddpg": _DETERMINISTIC,
+}
+"""Defaults of Stable-Baselines3 and sb3-contrib where rlher's differ: those of RL Zoo's files."""
 
 PARAMETERS = (
     Row("n_timesteps", "n_timesteps:10000", "total_timesteps={}"),

@@ -22,6 +22,7 @@ from rlher.envs.contract.probe import probe
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import Agent
 from rlher.evaluation.rollout import make_policy
+from rlher.runs.model_file import NORMALIZER
 
 VECNORMALIZE = "vecnormalize.pkl"
 
@@ -42,10 +43,15 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
 
     :return: the environment to act in.
     :raises MissingFile: there is no such file.
-    :raises UserError: it is not trusted, or no environment was named.
+    :raises UserError: it is a model of rlher without its run, it is not trusted, or no environment was named.
     """
     if not path.is_file():
         raise MissingFile(path, f"there is no model file {path}.")
+    if path.parent.joinpath(NORMALIZER).is_file() or _has_normalizer(path):
+        raise UserError(
+            f"{path} was written by rlher and normalises observations, which needs the other files of its folder; "
+            "name its run folder, or run the play.py beside it if it was exported."
+        )
     if not config.trust_pickle:
         raise UserError(
             f"{path} was not written by rlher, and loading it runs any code pickled in it; add --trust-pickle if you "
@@ -54,6 +60,14 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
     if config.env is None:
         raise UserError(f"{path} does not name its environment; add env=<id>.")
     return config.env
+
+
+def _has_normalizer(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return NORMALIZER in archive.namelist()
+    except (OSError, zipfile.BadZipFile):  # reported when it is loaded
+        return False
 
 
 def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render_mode: str | None) -> Agent:

@@ -1,5 +1,6 @@
 """Every row of RL Zoo's table is executed, and the page shows the table."""
 
+import inspect
 import os
 import shlex
 from pathlib import Path
@@ -10,7 +11,8 @@ from zoo_table import PAGE, SECTIONS, render, translated, typed
 
 from rlher.cli import zoo_flags
 from rlher.cli.main import main
-from rlher.cli.zoo_table import ENJOY, FLAGS, PLOT, SCRIPTS, Row, Script
+from rlher.cli.zoo_table import ENJOY, FLAGS, PLOT, SB3_DEFAULTS, SCRIPTS, Row, Script
+from rlher.config.algorithms import ALGORITHMS
 from rlher.core.errors import UserError
 from tests.conftest import TINY
 
@@ -23,6 +25,16 @@ COMPOSED = [
     (command, row) for name in ("train", "optimize", "export", "parameters") for command, row in [SECTIONS[name]]
 ]
 COMPOSED = [(command, row) for command, rows in COMPOSED for row in rows]
+DEFAULT_NETWORK = {
+    "dqn": [64, 64],
+    "qrdqn": [64, 64],
+    "sac": [256, 256],
+    "tqc": [256, 256],
+    "td3": [400, 300],
+    "ddpg": [400, 300],
+}
+"""What the policies of Stable-Baselines3 build if no ``net_arch`` is given."""
+
 HER_YML = """
 FetchPush-v1: &her-defaults
   n_timesteps: !!float 1e6
@@ -232,6 +244,24 @@ def test_a_hyperparameter_without_a_name_is_refused(zoo, tmp_path: Path, entry: 
     done = zoo("train", "--algo", "sac", "--env", "FetchReach-v4", "--conf-file", str(tmp_path / "odd.yml"))
     assert done.code == 2
     assert "odd.yml" in done.err
+
+
+@pytest.mark.parametrize("algo", SB3_DEFAULTS)
+def test_entries_that_a_file_leaves_out_are_as_in_sb3(zoo, algo: str) -> None:
+    env = "BitFlipping-v0" if algo in ("dqn", "qrdqn") else "FetchReach-v4"
+    Path("short.yml").write_text(f"{env}:\n  n_timesteps: 500\n  gamma: 0.5\n")
+    config = yaml.safe_load(zoo("--algo", algo, "--env", env, "-conf", "short.yml", "--cfg", "job").out)
+    assert config["total_timesteps"] == 500
+    assert not config["normalize"]["enabled"]
+    found = config["algo"]
+    assert found["gamma"] == 0.5
+    assert found["target_q_bounds"] is None
+    assert found.get("action_noise", 0) == 0
+    parameters = inspect.signature(ALGORITHMS[algo].load("sb3")).parameters
+    own = {name: each.default for name, each in parameters.items() if name in found and each.default is not None}
+    own.pop("gamma")
+    assert {name: type(value)(found[name]) for name, value in own.items()} == own
+    assert found["net_arch"] == DEFAULT_NETWORK[algo]
 
 
 def test_agents_that_come_with_rlher_take_the_place_of_rl_trained_agents() -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -147,6 +148,16 @@ def test_a_model_of_a_run_needs_no_trust_flag(rlher: Callable[..., Outcome]) -> 
         assert found[0] == found[1]
         assert found[0]["run"] == run
         assert found[0]["checkpoint"] == which
+    Path("copies").mkdir()
+    shutil.copy(f"{run}/best_model.zip", "copies")
+    assert rlher("export", run, "--output", "exported").code == 0
+    for copied in ("copies/best_model.zip", "exported/dqn-BitFlipping-v0.zip"):
+        code, _, err = rlher("evaluate", copied, BITS, "--trust-pickle")
+        assert code == 2, "without its normaliser the agent would act on other observations"
+        assert copied in err
+    code, _, err = rlher("evaluate", run, "env.n_bits=8")
+    assert code == 2
+    assert "env.n_bits=8" in err
     code, _, err = rlher("evaluate", run, BITS)
     assert code == 2
     assert "env=" in err
