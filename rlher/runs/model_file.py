@@ -30,6 +30,9 @@ POLICY = "policy.pth"
 ACTING = ("actor.", "q_net.", "quantile_net.")
 """Prefixes of the policy's weights that choose actions; the others are needed for training only."""
 
+ENT_COEF_OPTIMIZER = "ent_coef_optimizer"
+"""Optimiser of an entropy coefficient that is learnt."""
+
 FIXED_ENT_COEF = "ent_coef_tensor"
 """A fixed entropy coefficient: set by the config, not learnt, so not loaded."""
 
@@ -68,10 +71,16 @@ def _as_user_error(path: Path) -> Iterator[None]:
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise DamagedFile(path, first_line(error)) from error
     except (RuntimeError, ValueError, AttributeError, TypeError) as error:
-        reason = "its networks are others" if "state_dict" in str(error) else first_line(error)
+        reason = _misfit(error) if "state_dict" in str(error) else first_line(error)
         raise UserError(f"{path} does not fit the config: {reason}.") from error
     except Exception as error:  # torch.load raises pickle.UnpicklingError for anything that is not a tensor
         raise DamagedFile(path, f"it holds something other than weights ({type(error).__name__})") from error
+
+
+def _misfit(error: Exception) -> str:
+    """Return what torch found first in a model whose networks are others."""
+    details = [line.strip().rstrip(".") for line in str(error).splitlines()[1:] if line.strip()]
+    return f"its networks are others ({details[0][:160]})" if details else "its networks are others"
 
 
 def require_spaces(path: Path, env: gym.Env) -> None:
@@ -123,6 +132,8 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
         space_signature.require_fitting_model(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
+        if ENT_COEF_OPTIMIZER in parameters and getattr(model, ENT_COEF_OPTIMIZER, None) is None:
+            raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
         model.set_parameters(parameters, exact_match=True, device=model.device)
         if VARIABLES in archive.namelist():
             for name, value in (_tensors(archive, VARIABLES, model.device) or {}).items():

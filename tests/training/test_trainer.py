@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable
 from operator import itemgetter
@@ -167,6 +168,15 @@ def test_init_from_starts_with_the_other_runs_model(rlher, finished: Path) -> No
     with (finished.parent / "BitFlipping-v0_2/evaluations.csv").open() as file:
         first = next(csv.DictReader(file))
     assert float(first["mean_reward"]) == pytest.approx(_last_evaluation(finished), abs=1.5)
+
+
+def test_init_from_names_the_entropy_coefficient_that_does_not_fit(rlher, tmp_path: Path) -> None:
+    words = ("algo=sac", *BITS, "env.continuous=true", *TINY, "total_timesteps=41")
+    assert rlher("train", *words).code == 0
+    shutil.copy(tmp_path / "logs/sac/BitFlipping-v0_1/last_model.zip", tmp_path / "model.zip")
+    done = rlher("train", *words, "init_from=model.zip", "algo.ent_coef=0.1")
+    assert done.code == 2
+    assert "algo.ent_coef=auto" in done.err
 
 
 def _last_evaluation(run: Path) -> float:
