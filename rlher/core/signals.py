@@ -43,22 +43,27 @@ class StopRequest:
                 signal.signal(number, handler)
 
     def _handle(self, number: int, frame: Any) -> None:
-        if self.requested:
-            raise KeyboardInterrupt
+        if self.requested:  # a closed terminal sends SIGHUP, and its command SIGTERM, which must not be too much
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         self.requested = True
         if number == signal.SIGINT:
             print("\nrlher: stopping after this step; press Ctrl-C again to stop at once", file=sys.stderr)
 
 
 @contextmanager
-def interrupt_on_sigterm() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGTERM within the block, as Ctrl-C does."""
+def interrupt_on_stop_signals() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP within the block, as Ctrl-C does."""
 
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
+    before = {number: signal.signal(number, interrupt) for number in caught}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -89,7 +89,7 @@ class HindsightSampler:
 
         :param rows: (batch,) rows of observations.
         """
-        if n_real < len(rows):
+        if n_real < len(rows) or self.slot_shares is not None:  # with slots all rewards are recomputed
             self.goal_independent.compute_goal_independent_rewards(storage)
         if self.n_steps > 1:
             return self._n_step_batch(storage, rows, n_real, rng)

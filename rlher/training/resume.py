@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rlher import COMMAND
 from rlher.config.training import TrainConfig, values_fixed_at_resume
+from rlher.core.console import command_line
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
@@ -122,7 +123,7 @@ def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, 
     before, total = lookup.steps_of(run), config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:
-        more = f"rlher train --resume {run} total_timesteps=+{before}"
+        more = command_line(["rlher", "train", "--resume", str(run), f"total_timesteps=+{before}"])
         raise UserError(f"{run} is finished, with {before:,} steps; to train for as many more, run `{more}`.")
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")

@@ -5,7 +5,7 @@ import sys
 
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
-from rlher.core.console import escape_control, warn
+from rlher.core.console import command_line, escape_control, warn
 from rlher.envs.fork_server import uses_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs import checkpoint_store
@@ -78,7 +78,7 @@ def print_result(run: Run, result: RunResult) -> None:
     if result.status is not Status.FINISHED:
         _print_reason(run, result)
     elif not run.config.dry_run:
-        print(escape_control(f"watch it: rlher enjoy {run}"), file=sys.stderr)
+        print(escape_control(f"watch it: {command_line(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
 
 
 def _print_reason(run: Run, result: RunResult) -> None:
@@ -87,14 +87,15 @@ def _print_reason(run: Run, result: RunResult) -> None:
     if not any(run.model(name).exists() for name in MODELS):
         models = f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
-        warn(f"interrupted; {models}. Evaluate: `rlher evaluate {run}`. {_how_to_continue(run)}")
+        evaluate = command_line(["rlher", "evaluate", str(run)])
+        warn(f"interrupted; {models}. Evaluate: `{evaluate}`. {_how_to_continue(run)}")
     else:
         warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
 
 
 def _how_to_continue(run: Run) -> str:
     """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
-    command = f"`rlher train --resume {run}`"
+    command = f"`{command_line(['rlher', 'train', '--resume', str(run)])}`"
     if checkpoint_store.newest_first(run.checkpoints):
         return f"Resume: {command}."
     reason = ", because checkpoint.every is null" if run.config.checkpoint.every is None else ""

@@ -17,7 +17,7 @@ from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import redact, warn
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
+from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.training.training_setup import prepare
 from rlher.tuning import recipe, search_space
 from rlher.tuning.foreign_trials import require_own_trials
@@ -59,7 +59,7 @@ def optimize(config: OptimizeConfig) -> int:
         )
     require_own_trials(study, space)
     try:
-        with interrupt_on_sigterm():
+        with interrupt_on_stop_signals():
             spec = _worker_spec(study, checked, space, folder, created)
             _run(study, spec, launch, "search")
             require_own_trials(study, space)

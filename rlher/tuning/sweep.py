@@ -19,7 +19,7 @@ from rlher.config.tuning import WorkersConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError, os_error_reason
 from rlher.core.safe_read import read_json, read_text
-from rlher.core.signals import INTERRUPTED, interrupt_on_sigterm
+from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.runs import lookup
 from rlher.tuning.launchers import Launcher, Task, Worker, make_launcher, start_imports, stop_all, wait_for_any
 from rlher.tuning.live_table import LiveTable
@@ -50,7 +50,7 @@ def train_sweep(named: Sequence[tuple[str, WorkersConfig]]) -> tuple[list[SweepR
         f"{len(waiting)} runs, {config.workers} at a time; their output is in {waiting[0].log.parent}", file=sys.stderr
     )
     try:
-        with interrupt_on_sigterm(), SweepProgress(runs, config.progress) as progress:
+        with interrupt_on_stop_signals(), SweepProgress(runs, config.progress) as progress:
             code = _supervise(waiting, config.workers, launch, progress)
     except KeyboardInterrupt:
         finished = sum(run.state is State.FINISHED for run in runs)

@@ -17,8 +17,8 @@ def reward(achieved, desired, info):
     return np.where(np.where(second, gaps[1], gaps[0]) < 1e-6, 0.0, -1.0)
 
 
-def make_buffer(**keys) -> HerReplayBuffer:
-    """Fill a buffer with episodes whose goal changes its slot from step to step."""
+def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
+    """Fill a buffer with episodes whose goal changes its slot from step to step; the penalty is part of each reward."""
     goal = spaces.Box(-np.inf, np.inf, (2 * SIZE,), np.float32)
     space = spaces.Dict(observation=spaces.Box(-1, 1, (3,), np.float32), achieved_goal=goal, desired_goal=goal)
     buffer = HerReplayBuffer(
@@ -45,7 +45,7 @@ def make_buffer(**keys) -> HerReplayBuffer:
         now = observe(0)
         for step in range(LENGTH):
             after = observe(step + 1)
-            paid = reward(after["achieved_goal"], after["desired_goal"], {})
+            paid = reward(after["achieved_goal"], after["desired_goal"], {}) + penalty
             over = step == LENGTH - 1
             buffer.add(now, after, np.zeros((1, 1)), paid, np.array([over]), [{"TimeLimit.truncated": over}])
             now = after
@@ -71,6 +71,13 @@ def test_a_batch_holds_one_goal_per_transition_and_its_reward():
     expected = reward(batch.next_observations["achieved_goal"].numpy(), goals, {})
     assert np.array_equal(batch.rewards.numpy().ravel(), expected)
     assert set(expected[800:]) == {-1.0, 0.0}
+
+
+@pytest.mark.parametrize("n_sampled_goal", [0, 4])
+def test_real_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: int):
+    """Also in a batch without virtual transitions, such as one of a single transition."""
+    buffer = make_buffer(penalty=-0.5, n_sampled_goal=n_sampled_goal)
+    assert {float(buffer.sample(1).rewards) for _ in range(20)} <= {-1.5, -0.5}
 
 
 def test_energy_is_that_of_the_first_slot(tmp_path):

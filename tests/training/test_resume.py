@@ -231,16 +231,31 @@ def in_table(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_folder.Run, "write_evaluations", lambda *arguments: write(*arguments) or do())
 
 
+def test_signals_of_a_closed_terminal_are_one_request_to_stop(rlher, at_step, uninterrupted: Path) -> None:
+    """Its SIGHUP reaches the runs of a sweep and their command, whose end sends them SIGTERM."""
+
+    def close() -> None:
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+
+    at_step(105, close)
+    stopped = rlher("train", *words("dqn"))
+    assert stopped.code == 130, stopped.err
+    assert checkpoint_store.newest_first(folder_of("dqn") / "checkpoints")[0].name > "000000100"
+    assert rlher("train", "--resume").code == 0
+    assert differences(uninterrupted, folder_of("dqn")) == []
+
+
 @pytest.mark.parametrize("where", [in_env, in_checkpoint, in_table])
-def test_a_second_signal_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, where: Callable) -> None:
+def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, where: Callable) -> None:
     """It interrupts a step, so no checkpoint is written then."""
     due: list[bool] = []
 
     def twice() -> None:
         if due:
             due.clear()
-            for _ in range(2):
-                os.kill(os.getpid(), signal.SIGTERM)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                os.kill(os.getpid(), number)
 
     at_step(105, lambda: due.append(True))
     with pytest.MonkeyPatch.context() as patched:

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.config.environment import EnvConfig
 from rlher.config.saved_model import ExportConfig
-from rlher.core.console import escape_control
+from rlher.core.console import command_line, escape_control
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write, relative, write_text
 from rlher.core.nested import finite_float
@@ -71,7 +71,7 @@ def export(config: ExportConfig) -> int:
         print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
     print(json.dumps(result) if config.json else escape_control(str(folder)))
     path = "PYTHONPATH=. " if _needs_current_folder(run.config.env) else ""
-    print(escape_control(f"play it: {path}python {folder / 'play.py'}"), file=sys.stderr)
+    print(escape_control(f"play it: {path}{command_line(['python', str(folder / 'play.py')])}"), file=sys.stderr)
     return 0
 
 
