@@ -25,8 +25,8 @@ LATEST = "latest"
 CHANGEABLE = keys_ignored_by("resume")
 """Keys that do not change what is learnt up to a given step, and the callbacks, which are the user's own code."""
 
-
 TEXT_KEYS = {name for name, item in run_keys().items() if item.type in (str, str | None)}
+"""Keys whose values are text."""
 
 
 def is_resume(argv: Sequence[str]) -> bool:

@@ -241,21 +241,24 @@ def _add_file(found: Translation, path: Path) -> None:
     :raises UserError: the file cannot be read or has no entry for the environment.
     """
     entries = read_file(path)
-    chosen = [word for flag, word in pairwise(found.words) if flag == "--env"]
-    chosen += [word[4:] for word in found.words if word.startswith("env=")]
-    env = chosen[-1] if chosen else "default"
+    env = _chosen(found, "env") or "default"
     entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None
     if not isinstance(entry, dict):
         raise UserError(f"{path} has no entry {env!r}; RL Zoo's files have one for each environment.")
     if odd := [name for name in entry if not isinstance(name, str)]:
         raise UserError(f"{path} has {odd[0]!r} among the hyperparameters of {env!r}, which is no name; remove it.")
-    algos = [word for flag, word in pairwise(found.words) if flag == "--algo"]
-    algos += [word[5:] for word in found.words if word.startswith("algo=")]
-    defaults = SB3_DEFAULTS.get(algos[-1], "").split() if algos else []
+    defaults = SB3_DEFAULTS.get(_chosen(found, "algo") or "", "").split()
     words, found.words = found.words, ["recipe=null", "normalize.enabled=false", *defaults]
     values = {name: read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     _add_parameters(found, values)
     found.words += words
+
+
+def _chosen(found: Translation, group: str) -> str | None:
+    """Return the name that ``--<group> <name>`` or ``<group>=<name>`` chooses, the last one of several."""
+    names = [word for flag, word in pairwise(found.words) if flag == f"--{group}"]
+    names += [word.removeprefix(f"{group}=") for word in found.words if word.startswith(f"{group}=")]
+    return names[-1] if names else None
 
 
 def read_python(text: str) -> Any:

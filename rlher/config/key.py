@@ -3,7 +3,7 @@
 import copy
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
@@ -116,13 +116,20 @@ def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
     return config
 
 
-def validate(config: Any, prefix: str = "") -> None:
-    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`key`."""
+def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
+    """Yield the dotted keys of a config and of its sections, each with its field and its value."""
     for item in fields(config):
         value, name = getattr(config, item.name), prefix + item.name
         if is_dataclass(value):
-            validate(value, name + ".")
-        elif value is not None and value is not MISSING:
+            yield from values_by_key(value, f"{name}.")
+        else:
+            yield name, item, value
+
+
+def validate(config: Any) -> None:
+    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`key`."""
+    for name, item, value in values_by_key(config):
+        if value is not None and value is not MISSING:
             _validate_value(name, value, item)
 
 

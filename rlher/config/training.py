@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
@@ -19,6 +19,7 @@ from rlher.config.key import (
     machine_key,
     output_key,
     section,
+    values_by_key,
 )
 from rlher.core.nested import flatten
 
@@ -169,22 +170,18 @@ def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
     return tuple(name for name, item in run_keys().items() if purpose in item.metadata["ignored_by"])
 
 
-def values_fixed_at_resume(config: Any, prefix: str = "") -> dict[str, Any]:
+def values_fixed_at_resume(config: TrainConfig) -> dict[str, Any]:
     """Return the values by dotted key that change what is learnt or measured and may not change at ``--resume``.
 
     Keys of the machine, such as ``threads``, are left out, because a run may be resumed on another machine.
 
-    :param config: of a training run, or the section of it that ``prefix`` names.
     :return: as JSON returns them, for example with lists in the place of tuples.
     """
-    found: dict[str, Any] = {}
-    for item in fields(config):
-        value, name = getattr(config, item.name), prefix + item.name
-        if is_dataclass(value):
-            found |= values_fixed_at_resume(value, f"{name}.")
-        elif item.metadata["affects"] == "experiment" and "resume" not in item.metadata["ignored_by"]:
-            found[name] = json.loads(json.dumps(value, default=str))
-    return found
+    return {
+        name: json.loads(json.dumps(value, default=str))
+        for name, item, value in values_by_key(config)
+        if item.metadata["affects"] == "experiment" and "resume" not in item.metadata["ignored_by"]
+    }
 
 
 def experiment_id(config: TrainConfig) -> str:

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,14 +33,8 @@ class StopRequest:
 
         Batch systems send SIGTERM before they kill a job, terminals SIGHUP when they are closed.
         """
-        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
-        before = {number: signal.signal(number, self._handle) for number in caught}
-        try:
+        with _handled_by(self._handle, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _handle(self, number: int, frame: Any) -> None:
         if self.requested:  # a closed terminal sends SIGHUP, and its command SIGTERM, which must not be too much
@@ -59,11 +53,17 @@ def interrupt_on_stop_signals() -> Iterator[None]:
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
-    signals = (signal.SIGTERM, signal.SIGHUP)
-    caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
-    before = {number: signal.signal(number, interrupt) for number in caught}
+    with _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP):
+        yield
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, Any], None], *signals: signal.Signals) -> Iterator[None]:
+    """Handle signals within the block, except those that are ignored, as SIGHUP with nohup."""
+    caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in caught}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, previous in before.items():
+            signal.signal(number, previous)

@@ -40,7 +40,7 @@ def find_source(config: ReplayConfig) -> Source:
     validate_device(config.device)
     if config.run and config.run.endswith(".zip") and not Path(config.run).is_dir():
         path = Path(config.run).absolute()  # building the environment may change the current folder
-        folder = _run_of(path)
+        folder = lookup.folder_of_model(path)
         if folder is None:
             return _sb3_source(path, config)
         config = replace(config, run=str(relative(folder)), checkpoint=path.stem.removesuffix("_model"))
@@ -60,12 +60,6 @@ def find_source(config: ReplayConfig) -> Source:
         run.config.env,
         lambda mode: agent.load_agent(run, which, config.device, config.deterministic, mode),
     )
-
-
-def _run_of(model: Path) -> Path | None:
-    """Return the run folder that a model file belongs to."""
-    folder = model.parent.parent if model.parent.name == "models" else model.parent
-    return folder if model.is_file() and (folder / "config.yaml").exists() else None
 
 
 def _sb3_source(path: Path, config: ReplayConfig) -> Source:

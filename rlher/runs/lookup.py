@@ -42,6 +42,12 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
     return Run(folder, config)
 
 
+def folder_of_model(model: Path) -> Path | None:
+    """Return the run folder that a model file lies in, None if there is none."""
+    folder = model.parent.parent if model.parent.name == "models" else model.parent
+    return folder if model.is_file() and (folder / config_file.NAME).exists() else None
+
+
 def latest_unfinished(logs: str, trust_code: bool = False) -> Run:
     """Open the most recently started run that is not finished; the newest run if all are finished.
 

@@ -56,14 +56,13 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             remove_unfinished(folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
         done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
-        if checkpoint is not None:
-            _require_recorded_values(run, checkpoint)
-        _require_steps_left(run, config, checkpoint, damaged)
-        first = replace(config, init_from=None if checkpoint else config.init_from)
         notes = ["no valid checkpoint; training starts from step 0", *damaged]
         if checkpoint is not None:
+            _require_recorded_values(run, checkpoint)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
             notes = [where, *damaged, *resume_notes(run.config, config)]
+        _require_steps_left(run, config, checkpoint, damaged)
+        first = replace(config, init_from=None if checkpoint else config.init_from)
         with prepare(first, from_checkpoint=checkpoint is not None) as setup:
             run = Run(
                 run.folder,

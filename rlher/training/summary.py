@@ -48,8 +48,12 @@ def resume_notes(before: TrainConfig, config: TrainConfig) -> list[str]:
 
 def _scheduled_keys(config: TrainConfig) -> list[str]:
     """Return the keys whose effect depends on the share of the run that is done."""
-    keys = [] if config.algo.learning_rate_schedule == "constant" else ["algo.learning_rate_schedule"]
-    return keys + ["algo.exploration_fraction"] * hasattr(config.algo, "exploration_fraction")
+    keys = []
+    if config.algo.learning_rate_schedule != "constant":
+        keys.append("algo.learning_rate_schedule")
+    if hasattr(config.algo, "exploration_fraction"):
+        keys.append("algo.exploration_fraction")
+    return keys
 
 
 def _range(low: float | None, high: float | None) -> str:

@@ -26,7 +26,7 @@ from rlher.envs.rendering import configure_offscreen
 from rlher.envs.replayable import ReplayableVecEnv
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import make_goal_envs
-from rlher.runs import config_file, lookup, model_file
+from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import Run
 from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstrations import add_demonstrations, validate_cloning, validate_demonstrations
@@ -124,8 +124,8 @@ def _initial_model(config: TrainConfig) -> Path:
     is_file = path.suffix == ".zip" and not path.is_dir()
     if is_file and not path.is_file():
         raise MissingFile(path, f"init_from={config.init_from} does not exist; name a run folder or a model file.")
-    folder = path.parent.parent if path.parent.name == "models" else path.parent
-    if not is_file or (folder / config_file.NAME).exists():
+    folder = lookup.folder_of_model(path)
+    if not is_file or folder:
         run = lookup.find(str(folder) if is_file else config.init_from, config.logs, trust_code=True)  # for its weights
         _require_same_networks(run, config)
     return path if is_file else run.model("last")

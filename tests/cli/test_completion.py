@@ -20,31 +20,31 @@ COMPLETIONS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "expected"), COMPLETIONS, ids=[line for line, _ in COMPLETIONS])
-def test_tab_completion_in_bash(line: str, expected: set[str]) -> None:
-    """Through the script that `rlher -sc install=bash` prints, in a real bash."""
+def complete_in_bash(line: str, folder: Path) -> str:
+    """Return the completions of the last word of a line, a line each.
+
+    Through the script that `rlher -sc install=bash` prints, in a real bash.
+    """
     script = f"""
         eval "$(rlher -sc install=bash)"
         COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_WORDS=($COMP_LINE); COMP_CWORD={line.count(" ")}
         hydra_bash_completion; printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
-    assert expected <= set(done.stdout.split()), done.stdout + done.stderr
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, cwd=folder)
+    return done.stdout
+
+
+@pytest.mark.parametrize(("line", "expected"), COMPLETIONS, ids=[line for line, _ in COMPLETIONS])
+def test_tab_completion_in_bash(line: str, expected: set[str], tmp_path: Path) -> None:
+    assert expected <= set(complete_in_bash(line, tmp_path).split())
 
 
 @pytest.mark.parametrize("line", ["rlher evaluate logs/", "rlher train init_from=./logs/"])
 def test_names_of_folders_are_not_executed(line: str, tmp_path: Path) -> None:
     for name in ("$(touch pwned)", "`touch pwned`", "plain", "$(touch${IFS}pwned)"):
         (tmp_path / "logs" / name).mkdir(parents=True)
-    script = f"""
-        eval "$(rlher -sc install=bash)"
-        COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_WORDS=($COMP_LINE); COMP_CWORD=2
-        hydra_bash_completion; printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, cwd=tmp_path)
-    assert "logs/plain" in done.stdout
+    assert "logs/plain" in complete_in_bash(line, tmp_path)
     assert not (tmp_path / "pwned").exists()
 
 

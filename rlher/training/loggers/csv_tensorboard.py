@@ -72,8 +72,7 @@ def count_rows(logger: Logger) -> int:
 def pending_values(logger: Logger) -> dict[str, Any]:
     """Return what a logger has recorded for its next row, as JSON values; only numbers, so no videos and figures.
 
-    :return: for each column its value, the number of values that it is the mean of (0: it is none), and the formats
-        that leave it out.
+    :return: by column: its value; how many values that is the mean of, or 0 if it is no mean; the formats without it.
     """
     found = {}
     for name, value in logger.name_to_value.items():
