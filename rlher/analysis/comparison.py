@@ -55,7 +55,7 @@ def _summary_row(group: Group) -> dict[str, object]:
         "crash_rate": float(np.nanmean(crashes)) if np.isfinite(crashes).any() else np.nan,
         **{f"steps_to_{level}": float(np.median(each)) for level, each in steps.items()},
         **{f"never_{level}": int(np.isinf(each).sum()) for level, each in steps.items()},
-        "timesteps": int(max(run.evaluations["timesteps"].max() for run in group.runs)),
+        "timesteps": max(run.timesteps for run in group.runs),
     }
 
 

@@ -12,6 +12,9 @@ from rlher.core.errors import UserError, did_you_mean
 
 DEFAULT_BY = ("algo", "her")
 
+EMPTY = ("None", "[]", "{}")
+"""Values that a label leaves out, because a key is empty where an option is not used."""
+
 IGNORED_KEYS = keys_ignored_by("grouping")
 """Keys in which runs of one experiment may differ: seed, length, machine, evaluation and output."""
 
@@ -109,7 +112,7 @@ def drop_repeated_runs(runs: Sequence[LoadedRun]) -> tuple[list[LoadedRun], list
         identity = repr([(key, run.config[key]) for key in keys])
         other = kept.setdefault(identity, run)
         if other is not run:
-            longer, shorter = sorted((run, other), key=lambda each: -each.evaluations["timesteps"].max())
+            longer, shorter = sorted((run, other), key=lambda each: -each.timesteps)
             kept[identity] = longer
             notes.append(f"left out {shorter.folder}: same configuration and seed as {longer.folder}")
     return list(kept.values()), notes
@@ -133,11 +136,12 @@ def _differing_keys(runs: Sequence[LoadedRun]) -> list[str]:
 
 
 def _split(pool: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
-    """Return the runs of each configuration, by ``("name=value", ...)``."""
+    """Return the runs of each configuration, by ``("name=value", ...)`` without the keys that are empty."""
     splits: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
     keys = _distinguishing_keys(pool)
     for index, run in enumerate(pool):
-        splits[tuple(f"{name}={values[index]}" for name, values in keys.items())].append(run)
+        given = {name: values[index] for name, values in keys.items() if values[index] not in EMPTY}
+        splits[tuple(f"{name}={value}" for name, value in given.items())].append(run)
     return splits
 
 

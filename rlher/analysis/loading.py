@@ -108,6 +108,13 @@ class LoadedRun:
         return float(reached.iloc[0]) if len(reached) else math.inf
 
     @property
+    def timesteps(self) -> int:
+        """Number of steps trained, which may be more than at the last evaluation; of a running one those evaluated."""
+        evaluated = float(self.evaluations["timesteps"].max())
+        trained = finite_float(self.result.get("timesteps")) or 0.0
+        return int(max(evaluated, min(trained, MAX_STEPS)))
+
+    @property
     def final_episodes(self) -> int:
         """Number of episodes behind :meth:`final`, at least one."""
         found = finite_float(self.result.get("episodes"))

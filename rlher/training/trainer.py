@@ -158,6 +158,8 @@ class Trainer:
                 with suppress(Exception):  # the first fault is reported
                     self.evaluations.record_pending()
                 if callback := self._raising_callback(error):
+                    if self.checkpoints.in_step:  # elsewhere the updates of the last steps may be missing
+                        self.checkpoints.finish(in_step=True)
                     raise as_fault(error, f"the callback {callback}") from error
                 if isinstance(error, CONFIG_ERRORS) and (
                     self.config.algo.kwargs or self.model._n_updates <= updates + 1

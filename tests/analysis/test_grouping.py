@@ -61,6 +61,12 @@ def test_every_typed_key_is_in_the_label(make_run: Make, tmp_path: Path) -> None
     assert set(group_logs(tmp_path)) == labels
 
 
+def test_a_label_leaves_out_options_that_are_not_used(make_run: Make, tmp_path: Path) -> None:
+    make_run("plain")
+    make_run("callback", callbacks=["a:B"])
+    assert set(group_logs(tmp_path)) == {"sac, future", "sac, future, callbacks=['a:B']"}
+
+
 def test_a_recipe_stands_for_the_keys_it_sets(make_run: Make, tmp_path: Path) -> None:
     for name, rate in (("slow", 0.1), ("fast", 0.2)):
         make_run(name, algo={"learning_rate": rate, "gamma": 1 - rate}, recipe=name)

@@ -32,6 +32,13 @@ def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> No
     assert final_success_rates(load_group(folder)).tolist() == [0.4]
 
 
+def test_a_run_is_as_long_as_it_was_trained(make_run: Make) -> None:
+    folder = make_run("run", freq=100, rows=4)
+    for trained, counted in ((450, 450), (10, 400), ("many", 400)):
+        (folder / "result.json").write_text(json.dumps({"success_rate": 0.5, "timesteps": trained}))
+        assert loading.read_run(folder).timesteps == counted
+
+
 def test_a_partly_written_run_is_drawn_up_to_its_last_row(rlher, make_run: Make) -> None:
     folder = make_run("running", rows=4)
     (folder / "result.json").write_text('{"succ')

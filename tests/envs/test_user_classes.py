@@ -36,7 +36,7 @@ class Stop(BaseCallback):
 
 class Fails(BaseCallback):
     def _on_step(self):
-        return {}["missing"]
+        return {}["missing"] if self.num_timesteps == 50 else True
 
 def raises(*_):
     raise AssertionError("called")
@@ -112,6 +112,16 @@ def test_a_callback_that_raises_ends_the_run_with_its_place(rlher, module: str) 
     assert result["status"] == "failed"
     assert all(part in result["error"] for part in ("Fails", "KeyError", f"{module}.py, line "))
     assert "Traceback" not in done.err
+
+
+def test_a_run_whose_callback_raised_is_resumed_where_it_stopped(rlher, module: str, tmp_path: Path) -> None:
+    rlher("train", *BITS, f"callbacks=[{module}:Fails]")
+    run = Path("logs/dqn/BitFlipping-v0_1")
+    assert json.loads(Path(run, "result.json").read_text())["timesteps"] == 50
+    assert [each.name for each in Path(run, "checkpoints").iterdir() if "50" in each.name]
+    done = rlher("train", "--resume", str(run), "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["timesteps"] == 80
 
 
 @pytest.mark.parametrize("entry", ["no_such_module:C", "MODULE:Doubled", "MODULE:Stop", "MODULE"])

@@ -82,8 +82,11 @@ class CheckpointCallback(BaseCallback):
         self._saved_step: int | None = None
         self._saved_time = time.monotonic()
         self._restored: _Restored | None = None  # until the environments are restored, when training starts
+        self.in_step = False
+        """Whether the newest step is in no buffer yet; so it is when callbacks hear of it."""
 
     def _on_rollout_start(self) -> None:
+        self.in_step = False
         if self._restored is not None:
             self._restore_envs(self._restored)
             self._restored = None
@@ -97,7 +100,11 @@ class CheckpointCallback(BaseCallback):
         self._stop.raise_if_requested()
 
     def _on_step(self) -> bool:
+        self.in_step = True
         return True
+
+    def _on_rollout_end(self) -> None:
+        self.in_step = False
 
     def _pass_barrier(self) -> None:
         self._buffer.storage.truncate_running()
