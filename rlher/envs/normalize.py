@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
@@ -12,6 +13,16 @@ GOALS = ("achieved_goal", "desired_goal")
 
 MIN_STD = 1e-2
 """Lower bound of a feature's standard deviation, as in OpenAI baselines, so that noise is not amplified."""
+
+
+class RunningScale(RunningMeanStd):
+    """Running mean square in place of the variance; the mean is 0."""
+
+    def update_from_moments(self, batch_mean: np.ndarray, batch_var: np.ndarray, batch_count: float = 0) -> None:
+        """Add the moments of a batch."""
+        total = self.count + batch_count
+        self.var = (self.var * self.count + (batch_var + batch_mean**2) * batch_count) / total
+        self.count = total
 
 
 class GoalNormalize(VecNormalize):
@@ -25,9 +36,12 @@ class GoalNormalize(VecNormalize):
 
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
     :param training: whether steps update the statistics.
+    :param goal_slots: equal parts of a goal (:mod:`rlher.envs.relay`). With more than one, goals are scaled but not
+        centred, so that the zeros of an unused slot stay zeros, by the achieved goals of all slots. Statistics of each
+        slot, zeros included, kept FetchPickAndPlace from learning to lift (docs/benchmarks.md).
     """
 
-    def __init__(self, venv: VecEnv, clip: float = 5.0, training: bool = True) -> None:
+    def __init__(self, venv: VecEnv, clip: float = 5.0, training: bool = True, goal_slots: int = 1) -> None:
         super().__init__(
             venv,
             training=training,
@@ -36,8 +50,20 @@ class GoalNormalize(VecNormalize):
             epsilon=MIN_STD**2,
             norm_obs_keys=[name for name, space in venv.observation_space.spaces.items() if _is_vector(space)],  # type: ignore[attr-defined]
         )
+        self._goal_slots = goal_slots
         if all(goal in self.obs_rms for goal in GOALS):
+            if goal_slots > 1:
+                self.obs_rms["achieved_goal"] = RunningScale(shape=self.obs_rms["achieved_goal"].mean.shape)
             self.obs_rms["desired_goal"] = self.obs_rms["achieved_goal"]
+
+    def reset(self) -> dict[str, np.ndarray]:
+        """Reset, update the statistics and normalise."""
+        obs = self.venv.reset()
+        assert isinstance(obs, dict)
+        self.old_obs = obs
+        if self.training:
+            self.update(obs)
+        return self.normalize_obs(obs)
 
     def step_wait(self) -> VecEnvStepReturn:
         """Step, update the statistics and normalise; see the class for the added key of ``infos``."""
@@ -54,8 +80,12 @@ class GoalNormalize(VecNormalize):
 
     def update(self, obs: dict[str, np.ndarray]) -> None:
         """Update the statistics with (n, …) observations by key, not normalised."""
-        for name in self.obs_rms:
-            self.obs_rms[name].update(obs[name])
+        for name, statistics in self.obs_rms.items():
+            if self._goal_slots == 1 or name not in GOALS:
+                statistics.update(obs[name])
+            elif name == "achieved_goal":
+                slots = obs[name].reshape(len(obs[name]) * self._goal_slots, -1)
+                statistics.update(np.tile(slots, self._goal_slots))
 
     def normalize_obs(self, obs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:  # type: ignore[override]
         """Return the observations, of any leading shape, normalised; neither statistics nor ``obs`` change."""

@@ -79,7 +79,8 @@ def prepare(
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)
-        normalizer = GoalNormalize(envs, clip=config.normalize.clip) if config.normalize.enabled else None
+        slots = 2 if config.env.relay.enabled else 1
+        normalizer = GoalNormalize(envs, config.normalize.clip, goal_slots=slots) if config.normalize.enabled else None
         wrapped = normalizer or envs
         model = build_model(
             config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine, config.demos

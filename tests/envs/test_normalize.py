@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlher.config.environment import EnvConfig
+from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import make_goal_envs
 
@@ -80,3 +80,25 @@ def test_statistics_survive_saving_and_loading(rollout) -> None:
     broken = envs.state() | {"observation/mean": np.zeros(3)}
     with pytest.raises(ValueError, match="shape"):
         other.load_state(broken)
+
+
+def test_slots_share_the_scale_of_achieved_goals_and_unused_ones_stay_zero() -> None:
+    relay = RelayConfig(enabled=True, hand=[0, 3], object=[3, 6], origin=[1.34, 0.75, 0.5])
+    config = EnvConfig(
+        id="FetchPush-v4", max_episode_steps=6, relay=relay, success_reward=0.0, reward_range=[-1.0, 0.0]
+    )
+    envs = GoalNormalize(make_goal_envs(config), goal_slots=2)
+    envs.reset()
+    seen = [envs.get_original_obs()["achieved_goal"]]
+    for _ in range(10):
+        envs.step(np.array([envs.action_space.sample()]))
+        seen.append(envs.get_original_obs()["achieved_goal"])
+    achieved = np.concatenate(seen).reshape(-1, 3)
+    statistics = envs.obs_rms["desired_goal"]
+    np.testing.assert_allclose(statistics.var, np.tile((achieved**2).mean(axis=0), 2), rtol=0.01)
+    assert statistics.count == pytest.approx(len(achieved), rel=1e-3)
+    assert envs.obs_rms["observation"].count == pytest.approx(11, rel=1e-3)
+    shown = envs.get_original_obs()
+    goal = np.array([[0.1, -0.2, 0.3, 0, 0, 0]])
+    normalized = envs.normalize_obs({**shown, "desired_goal": goal})["desired_goal"]
+    assert ((normalized == 0) == (goal == 0)).all()
