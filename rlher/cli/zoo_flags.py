@@ -183,7 +183,7 @@ def _take_values(row: Row, rest: list[str], flag: str, many: bool) -> list[str]:
 
 def _translate_flag(found: Translation, flag: str, values: list[str], rows: list[Row]) -> None:
     typed = " ".join([flag, *values])
-    row = next((row for row in rows if not row.exact or [row.example] == values), None)
+    row = next((row for row in rows if _fits(row, " ".join(values))), None)
     if row is None:
         raise UserError(f"{typed} has no equivalent; use one of {', '.join(row.example for row in rows)}.")
     if row.kind == "run":
@@ -199,6 +199,12 @@ def _translate_flag(found: Translation, flag: str, values: list[str], rows: list
         found.words += [flag, *values]
     else:
         found.add(typed, flag, row, ",".join(values) if row.kind == "list" else literal("".join(values)))
+
+
+def _fits(row: Row, value: str) -> bool:
+    if row.pattern:
+        return re.fullmatch(row.pattern, value) is not None
+    return not row.exact or row.example == value
 
 
 # ------------------------------------------------------------------------------------------- hyperparameters

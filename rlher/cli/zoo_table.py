@@ -21,7 +21,8 @@ class Row:
         ``""``: nothing is needed; None: refused with the note. Words that begin with ``--`` are a flag of rlher itself.
     :param note: what differs, why nothing is needed, or what to do instead.
     :param exact: the row holds only for the value of its example. Such rows come before the others.
-    :param pattern: the row holds only for values that this regular expression matches; ``{}`` is its group.
+    :param pattern: the row holds only for values that this regular expression matches; of a hyperparameter, ``{}`` is
+        its group.
     :param command: the command that a switch selects.
     """
 
@@ -116,9 +117,16 @@ TRAIN = (
     Row("--wandb-entity", "lab", "WANDB_ENTITY={}", "an environment variable"),
     Row("--wandb-group", "her", "WANDB_RUN_GROUP={}", "an environment variable"),
     Row("-tags, --wandb-tags", "first", "WANDB_TAGS={}", "an environment variable", "list"),
-    Row("-optimize, --optimize-hyperparameters", "", "", "`rlher optimize`", "switch", command="optimize"),
+    Row("-optimize, --optimize, --optimize-hyperparameters", "", "", "`rlher optimize`", "switch", command="optimize"),
 )
 """Flags of `train.py`."""
+
+BEST_TRIAL = "to train the best trial of a study: `--recipe logs/optuna/<study>/best.yaml`"
+TRIAL = tuple(
+    Row(flag, example, None, BEST_TRIAL)
+    for flag, example in {"--study-name": "reach", "--storage": "sqlite:///study.db", "--trial-id": "3"}.items()
+)
+"""Flags of `train.py` without `-optimize` that name a trial of a study."""
 
 OPTIMIZE = (
     *TRAIN,
@@ -131,9 +139,10 @@ OPTIMIZE = (
     Row("--pruner", "median", "--pruner {}"),
     Row("--n-startup-trials", "10", "", "Optuna's default"),
     Row("--n-evaluations", "5", None, "set eval.freq to total_timesteps / evaluations"),
+    Row("--storage", "logs/demo.log", "", "the journal file is in the folder of the study", pattern=r".+\.log"),
     Row("--storage", "sqlite:///study.db", "--storage {}"),
     Row("--study-name", "reach", "--study-name {}"),
-    Row("--trial-id", "3", None, "`rlher optimize` writes its best trial to best.yaml; use --recipe best.yaml"),
+    Row("--trial-id", "3", None, BEST_TRIAL),
     Row("--no-optim-plots", "", "", "the plots are small files in the folder of the study", "switch"),
     Row("--optimization-log-path", "trials", "", "the folder of the study holds every trial"),
 )
@@ -220,7 +229,7 @@ CHECK = tuple(row for row in TRAIN if row.names in ("--gym-packages", "--env-kwa
 """Flags of `train.py` about the environment."""
 
 FLAGS = {
-    "train": TRAIN,
+    "train": (*TRAIN, *TRIAL),
     "optimize": OPTIMIZE,
     "enjoy": ENJOY,
     "evaluate": ENJOY,

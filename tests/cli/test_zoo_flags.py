@@ -221,6 +221,20 @@ def test_a_line_of_rl_zoo_trains_and_the_agent_is_found(zoo) -> None:
     assert zoo("enjoy", "--algo", "dqn", "--env", "BitFlipping-v0", "--exp-id", "7").code == 2
 
 
+@pytest.mark.parametrize("flag", ["-optimize", "--optimize", "--optimize-hyperparameters"])
+def test_a_study_keeps_its_journal_in_its_own_folder(flag: str) -> None:
+    words = ["--algo", "dqn", "--env", "BitFlipping-v0", flag, "--study-name", "demo"]
+    found = zoo_flags.to_rlher(["train", *words, "--storage", "logs/demo.log"])
+    assert found == ["optimize", *words[:4], "--study-name", "demo"]
+    database = ["--storage", "sqlite:///study.db"]
+    assert zoo_flags.to_rlher(["train", *words, *database]) == [*found, *database]
+
+
+def test_a_trial_cannot_be_trained_by_its_number() -> None:
+    with pytest.raises(UserError, match=r"best\.yaml"):
+        zoo_flags.to_rlher(["train", "--algo", "dqn", "--study-name", "reach", "--trial-id", "3"])
+
+
 def test_a_yaml_file_of_rl_zoo_is_read(zoo) -> None:
     line = ("python", "-m", "rl_zoo3.train", "--algo", "sac", "--env", "FetchReach-v4", "-conf", "her.yml")
     config = yaml.safe_load(zoo(*line, "-params", "batch_size:64", "--cfg", "job").out)
