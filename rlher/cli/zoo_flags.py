@@ -20,7 +20,7 @@ from rlher.cli.zoo_table import FLAGS, PARAMETERS, RUN_PARTS, SB3_DEFAULTS, SCRI
 from rlher.config.override_syntax import literal
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
-from rlher.runs import bundled_agents
+from rlher.runs import bundled_agents, lookup
 from rlher.runs.run_folder import safe_name
 
 HYDRA_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -316,6 +316,8 @@ def _keep_named_run(command: str, typed: Sequence[str]) -> Translation:
 def _run_folder(found: Translation) -> list[str]:
     """Return the words for the run that ``--algo``, ``--env``, ``-f`` and ``--exp-id`` name.
 
+    Dry runs do not count, unless ``--exp-id`` names one.
+
     :raises UserError: there is none.
     """
     if set(found.run) == {"folder"}:
@@ -324,6 +326,8 @@ def _run_folder(found: Translation) -> list[str]:
     runs = _numbered(Path(folder or "logs"), algo, env)
     if number not in ("", "0"):
         runs = [run for run in runs if run.name.endswith(f"_{number}")]
+    else:
+        runs = [run for run in runs if not lookup.is_dry_run(run)]
     if runs:
         run = runs[-1] if algo else max(runs, key=_modified)
         zoo = run / ("best_model.zip" if "checkpoint=best" in found.words else f"{env}.zip")

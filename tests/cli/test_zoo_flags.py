@@ -283,6 +283,16 @@ def test_agents_that_come_with_rlher_take_the_place_of_rl_trained_agents() -> No
     assert zoo_flags.to_rlher(["enjoy", *words]) == ["evaluate", "agent=ddpg-FetchPush-v4"]
 
 
+def test_a_dry_run_is_not_the_newest_run(tmp_path: Path) -> None:
+    for number, dry_run in ((1, "false"), (2, "true")):
+        run = tmp_path / f"dqn/BitFlipping-v0_{number}"
+        run.mkdir(parents=True)
+        (run / "config.yaml").write_text(f"seed: 0\ndry_run: {dry_run}\n")
+    words = ["evaluate", "--algo", "dqn", "--env", "BitFlipping-v0", "-f", str(tmp_path)]
+    assert zoo_flags.to_rlher(words) == ["evaluate", str(tmp_path / "dqn/BitFlipping-v0_1")]
+    assert zoo_flags.to_rlher([*words, "--exp-id", "2"]) == ["evaluate", str(tmp_path / "dqn/BitFlipping-v0_2")]
+
+
 def test_a_model_of_rl_zoo_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "logs/tqc/FetchReach-v4_2"
