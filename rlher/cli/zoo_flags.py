@@ -224,8 +224,8 @@ def _add_parameters(found: Translation, values: dict[str, Any]) -> None:
     for name, value in values.items():
         rows = [row for row in PARAMETERS if fnmatchcase(name, row.names)]
         row = next(row for row in rows if _holds(row, value))
-        if row.pattern:
-            value = re.sub(row.pattern, r"\1", value)
+        if row.pattern and (group := re.fullmatch(row.pattern, str(value))) and group.groups():
+            value = group[1]
         whole = isinstance(value, float) and value.is_integer()  # RL Zoo writes n_timesteps: !!float 1e6
         found.add(f"{name}:{value}", name, row, literal(int(value) if whole else value))
 

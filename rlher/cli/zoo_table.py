@@ -22,7 +22,7 @@ class Row:
     :param note: what differs, why nothing is needed, or what to do instead.
     :param exact: the row holds only for the value of its example. Such rows come before the others.
     :param pattern: the row holds only for values that this regular expression matches; of a hyperparameter, ``{}`` is
-        its group.
+        its group if it has one.
     :param command: the command that a switch selects.
     """
 
@@ -303,6 +303,13 @@ PARAMETERS = (
         "replay_buffer_kwargs.max_episode_length", "replay_buffer_kwargs:dict(max_episode_length=50)", "", "not needed"
     ),
     Row("replay_buffer_kwargs.*", "replay_buffer_kwargs:dict(n_sampled_goal=4)", "her.{key}={}"),
+    Row(
+        "policy_kwargs.net_arch",
+        "policy_kwargs:dict(net_arch=dict(pi=[32,32],qf=[64]))",
+        "algo.kwargs.policy_kwargs.net_arch={}",
+        "of algorithms with actor and critics",
+        pattern=r"\{.*\}",
+    ),
     Row("policy_kwargs.net_arch", "policy_kwargs:dict(net_arch=[64,64])", "algo.net_arch={}"),
     Row("policy_kwargs.n_critics", "policy_kwargs:dict(n_critics=1)", "algo.n_critics={}"),
     Row("policy_kwargs.n_quantiles", "policy_kwargs:dict(n_quantiles=25)", "algo.n_quantiles={}", "of TQC and QR-DQN"),
@@ -311,6 +318,25 @@ PARAMETERS = (
     Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.ELU)", "algo.activation=elu", exact=True),
     Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.GELU)", "algo.activation=gelu", exact=True),
     Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.SiLU)", "algo.activation=silu", exact=True),
+    Row(
+        "policy_kwargs.activation_fn",
+        "policy_kwargs:dict(activation_fn=nn.LeakyReLU)",
+        None,
+        "algo.activation is relu, tanh, elu, gelu or silu",
+    ),
+    Row(
+        "policy_kwargs.*_class",
+        "policy_kwargs:dict(optimizer_class=th.optim.Adam)",
+        "",
+        "the default",
+        pattern=r"(?:.*\.)?(?:Adam|CombinedExtractor)",
+    ),
+    Row(
+        "policy_kwargs.*_class",
+        "policy_kwargs:dict(optimizer_class=th.optim.AdamW)",
+        None,
+        "networks are SB3's of MultiInputPolicy, trained with Adam; leave the class out",
+    ),
     Row("policy_kwargs.*", "policy_kwargs:dict(use_expln=True)", "algo.kwargs.policy_kwargs.{key}={}"),
     Row("*", "batch_size:256", "algo.{key}={}", "every other name"),
 )

@@ -1,11 +1,14 @@
 """Every row of RL Zoo's table is executed, and the page shows the table."""
 
 import inspect
+import io
 import os
 import shlex
+import zipfile
 from pathlib import Path
 
 import pytest
+import torch as th
 import yaml
 from zoo_table import PAGE, SECTIONS, render, translated, typed
 
@@ -52,6 +55,13 @@ FetchReach-v4:
   <<: *her-defaults
   normalize: True
 """
+
+
+def model_weights(path: Path) -> dict[str, int]:
+    """Return the first dimension of every tensor of a model's policy."""
+    with zipfile.ZipFile(path) as archive:
+        tensors = th.load(io.BytesIO(archive.read("policy.pth")), weights_only=True)
+    return {name: len(tensor) for name, tensor in tensors.items()}
 
 
 def name_of(value: object) -> str:
@@ -338,6 +348,21 @@ def test_a_line_without_command_needs_an_algorithm_or_environment(zoo, line: str
 )
 def test_an_invalid_value_is_the_users_mistake(zoo, line: str) -> None:
     assert zoo(*line.split()).code == 2
+
+
+def test_networks_of_actor_and_critics_differ(zoo) -> None:
+    words = ("--algo", "sac", "--env", "BitFlipping-v0", "env.n_bits=3", "env.continuous=true", "-n", "40", *TINY)
+    done = zoo(*words, "recipe=null", "-params", "policy_kwargs:dict(net_arch=dict(pi=[8,4],qf=[6]))", "--json")
+    assert done.code == 0, done.err
+    weights = model_weights(Path("logs/sac/BitFlipping-v0_1/last_model.zip"))
+    assert [weights[f"actor.latent_pi.{layer}.bias"] for layer in (0, 2)] == [8, 4]
+    assert weights["critic.qf0.0.bias"] == 6
+
+
+@pytest.mark.parametrize("name", ["activation_fn=nn.LeakyReLU", "optimizer_class=th.optim.AdamW"])
+def test_a_class_that_cannot_be_chosen_is_named(name: str) -> None:
+    with pytest.raises(UserError, match=name.partition("=")[0]):
+        zoo_flags.to_rlher(["train", "--algo", "sac", "-params", f"policy_kwargs:dict({name})"])
 
 
 def test_python_values_are_read_without_running_them() -> None:
