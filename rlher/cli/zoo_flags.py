@@ -215,8 +215,10 @@ def _add_parameters(found: Translation, values: dict[str, Any]) -> None:
 
     :raises UserError: one has no equivalent.
     """
+    if isinstance(values.get("normalize"), dict):
+        values |= {"normalize": True, "normalize_kwargs": values["normalize"]}
     sections = {row.names.partition(".")[0] for row in PARAMETERS if "." in row.names}
-    for section in sections & values.keys():
+    for section in [name for name in values if name in sections]:
         inner = values.pop(section)
         if not isinstance(inner, dict):
             raise UserError(f"{section}:{inner} is not a dict(...) of names and values.")

@@ -266,7 +266,21 @@ PARAMETERS = (
     Row("n_timesteps", "n_timesteps:10000", "total_timesteps={}"),
     Row("n_envs", "n_envs:2", "n_envs={}"),
     Row("policy", "policy:'MultiInputPolicy'", "", "every goal environment has this one"),
-    Row("normalize", "normalize:True", "normalize.enabled={}", "observations only"),
+    Row("normalize", "normalize:True", "normalize.enabled={}", "observations only; a dict is `normalize_kwargs`"),
+    Row("normalize_kwargs.norm_obs", "normalize_kwargs:dict(norm_obs=True)", "normalize.enabled={}"),
+    Row("normalize_kwargs.clip_obs", "normalize_kwargs:dict(clip_obs=10)", "normalize.clip={}"),
+    *(
+        Row(f"normalize_kwargs.{key}", f"normalize_kwargs:dict({key}={value})", "", "rewards are not normalised")
+        for key, value in {"norm_reward": False, "clip_reward": 10, "gamma": 0.99}.items()
+    ),
+    Row(
+        "normalize_kwargs.*",
+        "normalize_kwargs:dict(norm_obs_keys=['observation'])",
+        None,
+        "normalize.enabled and normalize.clip are all there is",
+    ),
+    Row("monitor_kwargs", "monitor_kwargs:dict(info_keywords=('is_success',))", "", "every evaluation has the success"),
+    Row("vec_env_wrapper", "vec_env_wrapper:my_module.MyWrapper", None, "wrap each environment with env.wrappers"),
     Row(
         "learning_rate",
         "learning_rate:lin_1e-3",
@@ -297,10 +311,30 @@ PARAMETERS = (
         for key, value in {"n_bits": 8, "continuous": True, "fixed_goal": True}.items()
     ),
     Row("env_kwargs.*", "env_kwargs:dict(reward_type='dense')", "env.kwargs.{key}={}"),
+    *(
+        Row(key, f"{key}:{value}", "her.{key}={}", "of old files")
+        for key, value in {"n_sampled_goal": 4, "goal_selection_strategy": "future"}.items()
+    ),
+    Row("online_sampling", "online_sampling:True", "", "the only way"),
+    Row("max_episode_length", "max_episode_length:50", "", "not needed"),
+    Row("model_class", "model_class:'sac'", "", "`--algo` chooses the algorithm"),
     Row("replay_buffer_class", "replay_buffer_class:HerReplayBuffer", "", "rlher's replay buffer is used"),
     Row("replay_buffer_kwargs.online_sampling", "replay_buffer_kwargs:dict(online_sampling=True)", "", "the only way"),
     Row(
         "replay_buffer_kwargs.max_episode_length", "replay_buffer_kwargs:dict(max_episode_length=50)", "", "not needed"
+    ),
+    Row(
+        "replay_buffer_kwargs.handle_timeout_termination",
+        "replay_buffer_kwargs:dict(handle_timeout_termination=True)",
+        "",
+        "the default",
+        exact=True,
+    ),
+    Row(
+        "replay_buffer_kwargs.handle_timeout_termination",
+        "replay_buffer_kwargs:dict(handle_timeout_termination=False)",
+        None,
+        "the end of a time limit is never terminal; leave it out",
     ),
     Row("replay_buffer_kwargs.*", "replay_buffer_kwargs:dict(n_sampled_goal=4)", "her.{key}={}"),
     Row(

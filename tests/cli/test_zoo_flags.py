@@ -359,6 +359,33 @@ def test_networks_of_actor_and_critics_differ(zoo) -> None:
     assert weights["critic.qf0.0.bias"] == 6
 
 
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{norm_obs: true, norm_reward: false}", "normalize.enabled=true normalize.enabled=true"),
+        ("\"{'norm_obs': True, 'clip_obs': 10}\"", "normalize.enabled=true normalize.enabled=true normalize.clip=10"),
+        ("dict(norm_reward=False)", "normalize.enabled=true"),
+        ("{norm_obs: false}", "normalize.enabled=true normalize.enabled=false"),
+        ("false", "normalize.enabled=false"),
+    ],
+)
+def test_normalize_may_be_the_arguments_of_vec_normalize(tmp_path: Path, entry: str, words: str) -> None:
+    (tmp_path / "her.yml").write_text(f"default:\n  normalize: {entry}\n")
+    line = zoo_flags.to_rlher(["train", "--algo", "sac", "-conf", str(tmp_path / "her.yml")])
+    assert [word for word in line if word.startswith("normalize.")][-len(words.split()) :] == words.split()
+
+
+def test_an_old_file_of_her_is_read(zoo) -> None:
+    Path("old.yml").write_text(
+        "FetchReach-v4:\n  model_class: 'sac'\n  n_sampled_goal: 3\n  goal_selection_strategy: 'episode'\n"
+        "  online_sampling: True\n  max_episode_length: 50\n"
+    )
+    config = yaml.safe_load(zoo("--algo", "sac", "--env", "FetchReach-v4", "-conf", "old.yml", "--cfg", "job").out)
+    assert config["algo"]["name"] == "sac"
+    assert config["her"]["n_sampled_goal"] == 3
+    assert config["her"]["goal_selection_strategy"] == "episode"
+
+
 @pytest.mark.parametrize("name", ["activation_fn=nn.LeakyReLU", "optimizer_class=th.optim.AdamW"])
 def test_a_class_that_cannot_be_chosen_is_named(name: str) -> None:
     with pytest.raises(UserError, match=name.partition("=")[0]):
