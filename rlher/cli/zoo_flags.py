@@ -256,7 +256,7 @@ def _add_file(found: Translation, path: Path) -> None:
     if odd := [name for name in entry if not isinstance(name, str)]:
         raise UserError(f"{path} has {odd[0]!r} among the hyperparameters of {env!r}, which is no name; remove it.")
     defaults = SB3_DEFAULTS.get(_chosen(found, "algo") or "", "").split()
-    words, found.words = found.words, ["recipe=null", "normalize.enabled=false", *defaults]
+    words, found.words = found.words, ["recipe=null", "normalize.enabled=false", "normalize.clip=10", *defaults]
     values = {name: read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     _add_parameters(found, values)
     found.words += words

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch as th
 import yaml
+from stable_baselines3.common.vec_env import VecNormalize
 from zoo_table import PAGE, SECTIONS, render, translated, typed
 
 from rlher.cli import zoo_flags
@@ -277,6 +278,7 @@ def test_entries_that_a_file_leaves_out_are_as_in_sb3(zoo, algo: str) -> None:
     config = yaml.safe_load(zoo("--algo", algo, "--env", env, "-conf", "short.yml", "--cfg", "job").out)
     assert config["total_timesteps"] == 500
     assert not config["normalize"]["enabled"]
+    assert config["normalize"]["clip"] == inspect.signature(VecNormalize).parameters["clip_obs"].default
     found = config["algo"]
     assert found["gamma"] == 0.5
     assert found["target_q_bounds"] is None
@@ -363,7 +365,7 @@ def test_networks_of_actor_and_critics_differ(zoo) -> None:
     ("entry", "words"),
     [
         ("{norm_obs: true, norm_reward: false}", "normalize.enabled=true normalize.enabled=true"),
-        ("\"{'norm_obs': True, 'clip_obs': 10}\"", "normalize.enabled=true normalize.enabled=true normalize.clip=10"),
+        ("\"{'norm_obs': True, 'clip_obs': 8}\"", "normalize.enabled=true normalize.enabled=true normalize.clip=8"),
         ("dict(norm_reward=False)", "normalize.enabled=true"),
         ("{norm_obs: false}", "normalize.enabled=true normalize.enabled=false"),
         ("false", "normalize.enabled=false"),
