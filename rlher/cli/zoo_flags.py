@@ -220,6 +220,8 @@ def _add_parameters(found: Translation, values: dict[str, Any]) -> None:
     sections = {row.names.partition(".")[0] for row in PARAMETERS if "." in row.names}
     for section in [name for name in values if name in sections]:
         inner = values.pop(section)
+        if isinstance(inner, str):  # quoted twice
+            inner = read_python(inner)
         if not isinstance(inner, dict):
             raise UserError(f"{section}:{inner} is not a dict(...) of names and values.")
         values |= {f"{section}.{name}": value for name, value in inner.items()}
@@ -248,6 +250,8 @@ def _add_file(found: Translation, path: Path) -> None:
 
     :raises UserError: the file cannot be read or has no entry for the environment.
     """
+    if path.suffix == ".py":
+        raise UserError(f"{path} is a Python file, which is not run; write its hyperparameters as YAML.")
     entries = read_file(path)
     env = _chosen(found, "env") or "default"
     entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None

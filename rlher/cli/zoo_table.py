@@ -310,6 +310,7 @@ PARAMETERS = (
         Row(f"env_kwargs.{key}", f"env_kwargs:dict({key}={value})", "env.{key}={}", "of BitFlipping-v0")
         for key, value in {"n_bits": 8, "continuous": True, "fixed_goal": True}.items()
     ),
+    Row("env_kwargs.max_episode_steps", "env_kwargs:dict(max_episode_steps=50)", "env.max_episode_steps={}"),
     Row("env_kwargs.*", "env_kwargs:dict(reward_type='dense')", "env.kwargs.{key}={}"),
     *(
         Row(key, f"{key}:{value}", "her.{key}={}", "of old files")

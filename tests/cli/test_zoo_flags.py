@@ -388,6 +388,31 @@ def test_an_old_file_of_her_is_read(zoo) -> None:
     assert config["her"]["goal_selection_strategy"] == "episode"
 
 
+def test_a_python_file_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "her.py").write_text("hyperparams = {}\n")
+    with pytest.raises(UserError, match="Python"):
+        zoo_flags.to_rlher(["train", "--algo", "sac", "-conf", str(tmp_path / "her.py")])
+
+
+def test_words_keep_the_order_of_the_entries() -> None:
+    entries = ["env_kwargs:dict(n_bits=6)", "policy_kwargs:dict(net_arch=[8])", "replay_buffer_kwargs:dict(n_steps=2)"]
+    words = ["env.n_bits=6", "algo.net_arch=[8]", "her.n_steps=2"]
+    for step in (1, -1):
+        assert zoo_flags.to_rlher(["train", "--algo", "dqn", "-params", *entries[::step]])[3:] == words[::step]
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_arguments_may_be_quoted_twice(quote: str) -> None:
+    entry = f"policy_kwargs:{quote}dict(net_arch=[32],log_std_init=-3){quote}"
+    words = ["algo.net_arch=[32]", "algo.kwargs.policy_kwargs.log_std_init=-3"]
+    assert zoo_flags.to_rlher(["train", "--algo", "sac", "-params", entry])[3:] == words
+
+
+def test_the_time_limit_is_a_key_of_the_environment() -> None:
+    line = ["train", "--algo", "sac", "--env-kwargs", "max_episode_steps:20", "reward_type:'dense'"]
+    assert zoo_flags.to_rlher(line)[3:] == ["env.max_episode_steps=20", "env.kwargs.reward_type=dense"]
+
+
 @pytest.mark.parametrize("name", ["activation_fn=nn.LeakyReLU", "optimizer_class=th.optim.AdamW"])
 def test_a_class_that_cannot_be_chosen_is_named(name: str) -> None:
     with pytest.raises(UserError, match=name.partition("=")[0]):
