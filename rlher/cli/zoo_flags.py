@@ -73,7 +73,8 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
     :raises UserError: rlher has nothing for a flag or a script; the message says what to do instead.
     """
     command, typed = split_command(argv)
-    if command not in FLAGS or not {"-h", "--help"}.isdisjoint(typed):
+    is_help = not {"-h", "--help"}.isdisjoint(typed)
+    if command not in FLAGS or is_help or (command == "collect" and not _has_algo(typed)):
         return list(argv)
     found = translate(command, typed)
     words = [found.command, *found.words]
@@ -84,6 +85,11 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
         for note in found.notes:
             print(f"  {note}", file=sys.stderr)
     return words
+
+
+def _has_algo(typed: Sequence[str]) -> bool:
+    """Return whether ``--algo`` is typed; without it ``--env`` of `rlher collect` is where a controller plays."""
+    return any(word.partition("=")[0] in RUN_PARTS["algo"].split(", ") for word in typed)
 
 
 def split_command(argv: Sequence[str]) -> tuple[str, list[str]]:

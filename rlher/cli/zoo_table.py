@@ -186,8 +186,11 @@ ENJOY = (
 )
 """Flags of `enjoy.py` and `record_video.py`."""
 
+SAVED_MODEL = tuple(row for row in ENJOY if row.kind == "run" or row.names.startswith("--load"))
+"""Flags of `enjoy.py` that select a run and its model."""
+
 EXPORT = (
-    *(row for row in ENJOY if row.kind == "run" or row.names.startswith("--load")),
+    *SAVED_MODEL,
     Row("-orga, --organization", "me", "push={}", "or `owner/name`"),
     Row("-name, --repo-name", "reach", None, "write --push owner/reach"),
     Row("--commit-message", "First", "", "the commit names the run"),
@@ -234,6 +237,7 @@ FLAGS = {
     "enjoy": ENJOY,
     "evaluate": ENJOY,
     "export": EXPORT,
+    "collect": SAVED_MODEL,
     "plot": PLOT,
     "compare": CURVES,
     "report": CURVES,

@@ -290,6 +290,15 @@ def test_entries_that_a_file_leaves_out_are_as_in_sb3(zoo, algo: str) -> None:
     assert found["net_arch"] == DEFAULT_NETWORK[algo]
 
 
+def test_demonstrations_are_collected_from_the_run_that_flags_name(with_run) -> None:
+    words = ["--algo", "dqn", "--env", "BitFlipping-v0", "-f", "logs"]
+    assert zoo_flags.to_rlher(["collect", *words]) == ["collect", "logs/dqn/BitFlipping-v0_1"]
+    done = with_run("collect", *words, "--load-last-checkpoint", "--episodes", "2")
+    assert done.code == 0, done.err
+    controller = ["collect", "--env", "FetchReach-v4", "--episodes", "2"]
+    assert zoo_flags.to_rlher(controller) == controller
+
+
 def test_agents_that_come_with_rlher_take_the_place_of_rl_trained_agents() -> None:
     words = ["--algo", "ddpg", "--env", "FetchPush-v4", "-f", "rl-trained-agents", "--no-render"]
     assert zoo_flags.to_rlher(["enjoy", *words]) == ["evaluate", "agent=ddpg-FetchPush-v4"]
