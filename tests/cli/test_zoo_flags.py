@@ -397,6 +397,13 @@ def test_an_old_file_of_her_is_read(zoo) -> None:
     assert config["her"]["goal_selection_strategy"] == "episode"
 
 
+def test_a_q_network_has_no_actor_and_critics(zoo) -> None:
+    words = ("--algo", "dqn", "--env", "BitFlipping-v0", "env.n_bits=3", "-n", "40", *TINY, "recipe=null")
+    done = zoo(*words, "-params", "policy_kwargs:dict(net_arch=dict(pi=[8],qf=[6]))")
+    assert done.code == 2
+    assert "algo.net_arch" in done.err.splitlines()[-1]
+
+
 def test_a_python_file_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "her.py").write_text("hyperparams = {}\n")
     with pytest.raises(UserError, match="Python"):
