@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlher.cli.zoo_flags import translate
-from rlher.cli.zoo_table import ENJOY, EXPORT, OPTIMIZE, PARAMETERS, PLOT, SCRIPTS, TRAIN, Row
+from rlher.cli.zoo_table import ENJOY, EXPORT, FLAGS, OPTIMIZE, PARAMETERS, PLOT, SCRIPTS, TRAIN, Row
 from rlher.core.console import command_line
 
 PAGE = Path(__file__).parents[1] / "docs/guide/coming_from.md"
 SECTIONS: dict[str, tuple[str, Sequence[Row]]] = {
-    "train": ("train", TRAIN),
+    "train": ("train", FLAGS["train"]),
     "optimize": ("optimize", [row for row in OPTIMIZE if row not in TRAIN]),
     "enjoy": ("enjoy", ENJOY),
     "export": ("export", [row for row in EXPORT if row not in ENJOY]),

@@ -230,6 +230,8 @@ def constructor_arguments(
     if "n_steps" in extra:
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
     policy |= extra.pop("policy_kwargs", {})
+    if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
+        raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     return own | {"policy_kwargs": policy} | arguments | extra
 
 

@@ -20,7 +20,7 @@ from rlher.cli.zoo_table import FLAGS, PARAMETERS, RUN_PARTS, SB3_DEFAULTS, SCRI
 from rlher.config.override_syntax import literal
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
-from rlher.runs import bundled_agents
+from rlher.runs import bundled_agents, lookup
 from rlher.runs.run_folder import safe_name
 
 HYDRA_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -73,7 +73,8 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
     :raises UserError: rlher has nothing for a flag or a script; the message says what to do instead.
     """
     command, typed = split_command(argv)
-    if command not in FLAGS or not {"-h", "--help"}.isdisjoint(typed):
+    is_help = not {"-h", "--help"}.isdisjoint(typed)
+    if command not in FLAGS or is_help or (command == "collect" and not _has_algo(typed)):
         return list(argv)
     found = translate(command, typed)
     words = [found.command, *found.words]
@@ -84,6 +85,11 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
         for note in found.notes:
             print(f"  {note}", file=sys.stderr)
     return words
+
+
+def _has_algo(typed: Sequence[str]) -> bool:
+    """Return whether ``--algo`` is typed; without it ``--env`` of `rlher collect` is where a controller plays."""
+    return any(word.partition("=")[0] in RUN_PARTS["algo"].split(", ") for word in typed)
 
 
 def split_command(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -183,7 +189,7 @@ def _take_values(row: Row, rest: list[str], flag: str, many: bool) -> list[str]:
 
 def _translate_flag(found: Translation, flag: str, values: list[str], rows: list[Row]) -> None:
     typed = " ".join([flag, *values])
-    row = next((row for row in rows if not row.exact or [row.example] == values), None)
+    row = next((row for row in rows if _fits(row, " ".join(values))), None)
     if row is None:
         raise UserError(f"{typed} has no equivalent; use one of {', '.join(row.example for row in rows)}.")
     if row.kind == "run":
@@ -201,6 +207,12 @@ def _translate_flag(found: Translation, flag: str, values: list[str], rows: list
         found.add(typed, flag, row, ",".join(values) if row.kind == "list" else literal("".join(values)))
 
 
+def _fits(row: Row, value: str) -> bool:
+    if row.pattern:
+        return re.fullmatch(row.pattern, value) is not None
+    return not row.exact or row.example == value
+
+
 # ------------------------------------------------------------------------------------------- hyperparameters
 
 
@@ -209,17 +221,21 @@ def _add_parameters(found: Translation, values: dict[str, Any]) -> None:
 
     :raises UserError: one has no equivalent.
     """
+    if isinstance(values.get("normalize"), dict):
+        values |= {"normalize": True, "normalize_kwargs": values["normalize"]}
     sections = {row.names.partition(".")[0] for row in PARAMETERS if "." in row.names}
-    for section in sections & values.keys():
+    for section in [name for name in values if name in sections]:
         inner = values.pop(section)
+        if isinstance(inner, str):  # quoted twice
+            inner = read_python(inner)
         if not isinstance(inner, dict):
             raise UserError(f"{section}:{inner} is not a dict(...) of names and values.")
         values |= {f"{section}.{name}": value for name, value in inner.items()}
     for name, value in values.items():
         rows = [row for row in PARAMETERS if fnmatchcase(name, row.names)]
         row = next(row for row in rows if _holds(row, value))
-        if row.pattern:
-            value = re.sub(row.pattern, r"\1", value)
+        if row.pattern and (group := re.fullmatch(row.pattern, str(value))) and group.groups():
+            value = group[1]
         whole = isinstance(value, float) and value.is_integer()  # RL Zoo writes n_timesteps: !!float 1e6
         found.add(f"{name}:{value}", name, row, literal(int(value) if whole else value))
 
@@ -240,6 +256,8 @@ def _add_file(found: Translation, path: Path) -> None:
 
     :raises UserError: the file cannot be read or has no entry for the environment.
     """
+    if path.suffix == ".py":
+        raise UserError(f"{path} is a Python file, which is not run; write its hyperparameters as YAML.")
     entries = read_file(path)
     env = _chosen(found, "env") or "default"
     entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None
@@ -248,7 +266,7 @@ def _add_file(found: Translation, path: Path) -> None:
     if odd := [name for name in entry if not isinstance(name, str)]:
         raise UserError(f"{path} has {odd[0]!r} among the hyperparameters of {env!r}, which is no name; remove it.")
     defaults = SB3_DEFAULTS.get(_chosen(found, "algo") or "", "").split()
-    words, found.words = found.words, ["recipe=null", "normalize.enabled=false", *defaults]
+    words, found.words = found.words, ["recipe=null", "normalize.enabled=false", "normalize.clip=10", *defaults]
     values = {name: read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     _add_parameters(found, values)
     found.words += words
@@ -310,6 +328,8 @@ def _keep_named_run(command: str, typed: Sequence[str]) -> Translation:
 def _run_folder(found: Translation) -> list[str]:
     """Return the words for the run that ``--algo``, ``--env``, ``-f`` and ``--exp-id`` name.
 
+    Dry runs do not count, unless ``--exp-id`` names one.
+
     :raises UserError: there is none.
     """
     if set(found.run) == {"folder"}:
@@ -318,6 +338,8 @@ def _run_folder(found: Translation) -> list[str]:
     runs = _numbered(Path(folder or "logs"), algo, env)
     if number not in ("", "0"):
         runs = [run for run in runs if run.name.endswith(f"_{number}")]
+    else:
+        runs = [run for run in runs if not lookup.is_dry_run(run)]
     if runs:
         run = runs[-1] if algo else max(runs, key=_modified)
         zoo = run / ("best_model.zip" if "checkpoint=best" in found.words else f"{env}.zip")

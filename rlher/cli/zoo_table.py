@@ -21,7 +21,8 @@ class Row:
         ``""``: nothing is needed; None: refused with the note. Words that begin with ``--`` are a flag of rlher itself.
     :param note: what differs, why nothing is needed, or what to do instead.
     :param exact: the row holds only for the value of its example. Such rows come before the others.
-    :param pattern: the row holds only for values that this regular expression matches; ``{}`` is its group.
+    :param pattern: the row holds only for values that this regular expression matches; of a hyperparameter, ``{}`` is
+        its group if it has one.
     :param command: the command that a switch selects.
     """
 
@@ -116,9 +117,16 @@ TRAIN = (
     Row("--wandb-entity", "lab", "WANDB_ENTITY={}", "an environment variable"),
     Row("--wandb-group", "her", "WANDB_RUN_GROUP={}", "an environment variable"),
     Row("-tags, --wandb-tags", "first", "WANDB_TAGS={}", "an environment variable", "list"),
-    Row("-optimize, --optimize-hyperparameters", "", "", "`rlher optimize`", "switch", command="optimize"),
+    Row("-optimize, --optimize, --optimize-hyperparameters", "", "", "`rlher optimize`", "switch", command="optimize"),
 )
 """Flags of `train.py`."""
+
+BEST_TRIAL = "to train the best trial of a study: `--recipe logs/optuna/<study>/best.yaml`"
+TRIAL = tuple(
+    Row(flag, example, None, BEST_TRIAL)
+    for flag, example in {"--study-name": "reach", "--storage": "sqlite:///study.db", "--trial-id": "3"}.items()
+)
+"""Flags of `train.py` without `-optimize` that name a trial of a study."""
 
 OPTIMIZE = (
     *TRAIN,
@@ -131,9 +139,10 @@ OPTIMIZE = (
     Row("--pruner", "median", "--pruner {}"),
     Row("--n-startup-trials", "10", "", "Optuna's default"),
     Row("--n-evaluations", "5", None, "set eval.freq to total_timesteps / evaluations"),
+    Row("--storage", "logs/demo.log", "", "the journal file is in the folder of the study", pattern=r".+\.log"),
     Row("--storage", "sqlite:///study.db", "--storage {}"),
     Row("--study-name", "reach", "--study-name {}"),
-    Row("--trial-id", "3", None, "`rlher optimize` writes its best trial to best.yaml; use --recipe best.yaml"),
+    Row("--trial-id", "3", None, BEST_TRIAL),
     Row("--no-optim-plots", "", "", "the plots are small files in the folder of the study", "switch"),
     Row("--optimization-log-path", "trials", "", "the folder of the study holds every trial"),
 )
@@ -177,8 +186,11 @@ ENJOY = (
 )
 """Flags of `enjoy.py` and `record_video.py`."""
 
+SAVED_MODEL = tuple(row for row in ENJOY if row.kind == "run" or row.names.startswith("--load"))
+"""Flags of `enjoy.py` that select a run and its model."""
+
 EXPORT = (
-    *(row for row in ENJOY if row.kind == "run" or row.names.startswith("--load")),
+    *SAVED_MODEL,
     Row("-orga, --organization", "me", "push={}", "or `owner/name`"),
     Row("-name, --repo-name", "reach", None, "write --push owner/reach"),
     Row("--commit-message", "First", "", "the commit names the run"),
@@ -220,11 +232,12 @@ CHECK = tuple(row for row in TRAIN if row.names in ("--gym-packages", "--env-kwa
 """Flags of `train.py` about the environment."""
 
 FLAGS = {
-    "train": TRAIN,
+    "train": (*TRAIN, *TRIAL),
     "optimize": OPTIMIZE,
     "enjoy": ENJOY,
     "evaluate": ENJOY,
     "export": EXPORT,
+    "collect": SAVED_MODEL,
     "plot": PLOT,
     "compare": CURVES,
     "report": CURVES,
@@ -257,7 +270,21 @@ PARAMETERS = (
     Row("n_timesteps", "n_timesteps:10000", "total_timesteps={}"),
     Row("n_envs", "n_envs:2", "n_envs={}"),
     Row("policy", "policy:'MultiInputPolicy'", "", "every goal environment has this one"),
-    Row("normalize", "normalize:True", "normalize.enabled={}", "observations only"),
+    Row("normalize", "normalize:True", "normalize.enabled={}", "observations only; a dict is `normalize_kwargs`"),
+    Row("normalize_kwargs.norm_obs", "normalize_kwargs:dict(norm_obs=True)", "normalize.enabled={}"),
+    Row("normalize_kwargs.clip_obs", "normalize_kwargs:dict(clip_obs=10)", "normalize.clip={}"),
+    *(
+        Row(f"normalize_kwargs.{key}", f"normalize_kwargs:dict({key}={value})", "", "rewards are not normalised")
+        for key, value in {"norm_reward": False, "clip_reward": 10, "gamma": 0.99}.items()
+    ),
+    Row(
+        "normalize_kwargs.*",
+        "normalize_kwargs:dict(norm_obs_keys=['observation'])",
+        None,
+        "normalize.enabled and normalize.clip are all there is",
+    ),
+    Row("monitor_kwargs", "monitor_kwargs:dict(info_keywords=('is_success',))", "", "every evaluation has the success"),
+    Row("vec_env_wrapper", "vec_env_wrapper:my_module.MyWrapper", None, "wrap each environment with env.wrappers"),
     Row(
         "learning_rate",
         "learning_rate:lin_1e-3",
@@ -287,13 +314,41 @@ PARAMETERS = (
         Row(f"env_kwargs.{key}", f"env_kwargs:dict({key}={value})", "env.{key}={}", "of BitFlipping-v0")
         for key, value in {"n_bits": 8, "continuous": True, "fixed_goal": True}.items()
     ),
+    Row("env_kwargs.max_episode_steps", "env_kwargs:dict(max_episode_steps=50)", "env.max_episode_steps={}"),
     Row("env_kwargs.*", "env_kwargs:dict(reward_type='dense')", "env.kwargs.{key}={}"),
+    *(
+        Row(key, f"{key}:{value}", "her.{key}={}", "of old files")
+        for key, value in {"n_sampled_goal": 4, "goal_selection_strategy": "future"}.items()
+    ),
+    Row("online_sampling", "online_sampling:True", "", "the only way"),
+    Row("max_episode_length", "max_episode_length:50", "", "not needed"),
+    Row("model_class", "model_class:'sac'", "", "`--algo` chooses the algorithm"),
     Row("replay_buffer_class", "replay_buffer_class:HerReplayBuffer", "", "rlher's replay buffer is used"),
     Row("replay_buffer_kwargs.online_sampling", "replay_buffer_kwargs:dict(online_sampling=True)", "", "the only way"),
     Row(
         "replay_buffer_kwargs.max_episode_length", "replay_buffer_kwargs:dict(max_episode_length=50)", "", "not needed"
     ),
+    Row(
+        "replay_buffer_kwargs.handle_timeout_termination",
+        "replay_buffer_kwargs:dict(handle_timeout_termination=True)",
+        "",
+        "the default",
+        exact=True,
+    ),
+    Row(
+        "replay_buffer_kwargs.handle_timeout_termination",
+        "replay_buffer_kwargs:dict(handle_timeout_termination=False)",
+        None,
+        "the end of a time limit is never terminal; leave it out",
+    ),
     Row("replay_buffer_kwargs.*", "replay_buffer_kwargs:dict(n_sampled_goal=4)", "her.{key}={}"),
+    Row(
+        "policy_kwargs.net_arch",
+        "policy_kwargs:dict(net_arch=dict(pi=[32,32],qf=[64]))",
+        "algo.kwargs.policy_kwargs.net_arch={}",
+        "of algorithms with actor and critics",
+        pattern=r"\{.*\}",
+    ),
     Row("policy_kwargs.net_arch", "policy_kwargs:dict(net_arch=[64,64])", "algo.net_arch={}"),
     Row("policy_kwargs.n_critics", "policy_kwargs:dict(n_critics=1)", "algo.n_critics={}"),
     Row("policy_kwargs.n_quantiles", "policy_kwargs:dict(n_quantiles=25)", "algo.n_quantiles={}", "of TQC and QR-DQN"),
@@ -302,6 +357,25 @@ PARAMETERS = (
     Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.ELU)", "algo.activation=elu", exact=True),
     Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.GELU)", "algo.activation=gelu", exact=True),
     Row("policy_kwargs.activation_fn", "policy_kwargs:dict(activation_fn=nn.SiLU)", "algo.activation=silu", exact=True),
+    Row(
+        "policy_kwargs.activation_fn",
+        "policy_kwargs:dict(activation_fn=nn.LeakyReLU)",
+        None,
+        "algo.activation is relu, tanh, elu, gelu or silu",
+    ),
+    Row(
+        "policy_kwargs.*_class",
+        "policy_kwargs:dict(optimizer_class=th.optim.Adam)",
+        "",
+        "the default",
+        pattern=r"(?:.*\.)?(?:Adam|CombinedExtractor)",
+    ),
+    Row(
+        "policy_kwargs.*_class",
+        "policy_kwargs:dict(optimizer_class=th.optim.AdamW)",
+        None,
+        "networks are SB3's of MultiInputPolicy, trained with Adam; leave the class out",
+    ),
     Row("policy_kwargs.*", "policy_kwargs:dict(use_expln=True)", "algo.kwargs.policy_kwargs.{key}={}"),
     Row("*", "batch_size:256", "algo.{key}={}", "every other name"),
 )

@@ -79,7 +79,7 @@ def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render
     model_class = _algorithm_class(path)
     env_config = probe(env_config)
     env = make_env(env_config, render_mode=render_mode)
-    normalizer_file = _find_vecnormalize(path)
+    normalizer_file = find_vecnormalize(path)
     names = f"{path} and {normalizer_file}" if normalizer_file else str(path)
     print(
         escape_control(f"warning: unpickling {names}: any code in it runs now with your permissions."), file=sys.stderr
@@ -106,7 +106,7 @@ def _algorithm_class(path: Path) -> type[OffPolicyAlgorithm]:
     return ALGORITHMS[name].load("sb3")
 
 
-def _find_vecnormalize(path: Path) -> Path | None:
+def find_vecnormalize(path: Path) -> Path | None:
     """Return RL Zoo's ``vecnormalize.pkl`` beside the model or in a subfolder, None if there is none."""
     places = (path.parent / VECNORMALIZE, path.with_suffix("") / VECNORMALIZE, *path.parent.glob(f"*/{VECNORMALIZE}"))
     return next((place for place in places if place.is_file()), None)

@@ -56,7 +56,7 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> Run:
     """
     started = sorted(Path(logs).glob(f"*/*/{config_file.NAME}"), key=_modified, reverse=True)
     for path in started:
-        if not _is_dry_run(path.parent) and not is_finished(path.parent):
+        if not is_dry_run(path.parent) and not is_finished(path.parent):
             return find(str(path.parent), logs, trust_code)
     return find(None, logs, trust_code)
 
@@ -88,14 +88,15 @@ def _newest(logs: Path) -> Path | None:
 
     Dry runs do not count. Files dated in the future (the clock was set back) come last.
     """
-    folders = [path.parent for path in logs.glob(f"*/*/{config_file.NAME}") if not _is_dry_run(path.parent)]
+    folders = [path.parent for path in logs.glob(f"*/*/{config_file.NAME}") if not is_dry_run(path.parent)]
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
     now = time.time()
     times = {path: _modified(path) for path in models or [folder / config_file.NAME for folder in folders]}
     return max(times, key=lambda path: (times[path] <= now, times[path])).parent if times else None
 
 
-def _is_dry_run(folder: Path) -> bool:
+def is_dry_run(folder: Path) -> bool:
+    """Return whether the run in a folder is a dry run."""
     return "\ndry_run: true\n" in read_text(folder / config_file.NAME)
 
 

@@ -68,7 +68,9 @@ def print_header(run: Run, notes: list[str]) -> None:
     strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
     her = strategy if config.her.n_sampled_goal else "no hindsight"
     title = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run}"
-    recipe = f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults"
+    recipe = (
+        f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults where no value is given"
+    )
     for line in [title, *(f"  {note}" for note in [recipe, *notes])]:
         print(escape_control(line), file=sys.stderr, flush=True)
 
@@ -87,7 +89,8 @@ def print_result(run: Run, result: RunResult) -> None:
 
 def _print_reason(run: Run, result: RunResult) -> None:
     """Print why a run did not finish, where its models are, and how to resume it."""
-    models = f"the models after {result.timesteps:,} steps are in {run}"
+    steps = f"{result.timesteps:,} step{'s' if result.timesteps != 1 else ''}"
+    models = f"the models after {steps} are in {run}"
     if not any(run.model(name).exists() for name in MODELS):
         models = f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:

@@ -18,6 +18,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
+from rlher.core.files import relative
 from rlher.envs.contract.checker import validate_goal_env
 from rlher.envs.contract.probe import probe
 from rlher.envs.fork_server import uses_processes
@@ -26,6 +27,7 @@ from rlher.envs.rendering import configure_offscreen
 from rlher.envs.replayable import ReplayableVecEnv
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import make_goal_envs
+from rlher.evaluation.sb3_import import find_vecnormalize
 from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import Run
 from rlher.training.defaults import resolve_defaults
@@ -129,7 +131,23 @@ def _initial_model(config: TrainConfig) -> Path:
     if not is_file or folder:
         run = lookup.find(str(folder) if is_file else config.init_from, config.logs, trust_code=True)  # for its weights
         _require_same_networks(run, config)
+    else:
+        _require_no_other_statistics(path)
     return path if is_file else run.model("last")
+
+
+def _require_no_other_statistics(model: Path) -> None:
+    """Raise UserError if the statistics of a model's normalised observations lie in another file.
+
+    An export has only the scales, without the counts that training needs; RL Zoo's file is a pickle.
+    """
+    exported = model.parent / model_file.NORMALIZER
+    other = exported if exported.is_file() else find_vecnormalize(model)
+    if other is not None:
+        raise UserError(
+            f"init_from={relative(model)} normalises observations by {relative(other)}, which training cannot continue "
+            "with; name a run folder, such as the one it was exported from."
+        )
 
 
 def _require_same_networks(initial: Run, config: TrainConfig) -> None:

@@ -96,8 +96,10 @@ def _parse_url(storage: str) -> URL:
     try:
         url = make_url(storage)
     except (sqlalchemy.exc.ArgumentError, ValueError):  # ValueError: the port is not a number
-        example = "sqlite:///study.db or postgresql://user@host/database"
-        raise UserError(f"storage= is not a database address; use for example {example}.") from None
+        example = "sqlite:///study.db"  # without @: warn() takes what is before an @ for a password
+        raise UserError(
+            f"storage= is not the address of a database, such as {example}; leave it out for a journal file."
+        ) from None
     credentials = re.match(r"[^:]+://[^:/]*:[^@]*@", storage)  # SQLAlchemy ends a password at its first @
     if credentials and "@" in storage[credentials.end() :]:
         raise UserError("storage= has a password with an unquoted '@'; write it as %40.")

@@ -1,12 +1,16 @@
 """Every row of RL Zoo's table is executed, and the page shows the table."""
 
 import inspect
+import io
 import os
 import shlex
+import zipfile
 from pathlib import Path
 
 import pytest
+import torch as th
 import yaml
+from stable_baselines3.common.vec_env import VecNormalize
 from zoo_table import PAGE, SECTIONS, render, translated, typed
 
 from rlher.cli import zoo_flags
@@ -52,6 +56,13 @@ FetchReach-v4:
   <<: *her-defaults
   normalize: True
 """
+
+
+def model_weights(path: Path) -> dict[str, int]:
+    """Return the first dimension of every tensor of a model's policy."""
+    with zipfile.ZipFile(path) as archive:
+        tensors = th.load(io.BytesIO(archive.read("policy.pth")), weights_only=True)
+    return {name: len(tensor) for name, tensor in tensors.items()}
 
 
 def name_of(value: object) -> str:
@@ -221,6 +232,20 @@ def test_a_line_of_rl_zoo_trains_and_the_agent_is_found(zoo) -> None:
     assert zoo("enjoy", "--algo", "dqn", "--env", "BitFlipping-v0", "--exp-id", "7").code == 2
 
 
+@pytest.mark.parametrize("flag", ["-optimize", "--optimize", "--optimize-hyperparameters"])
+def test_a_study_keeps_its_journal_in_its_own_folder(flag: str) -> None:
+    words = ["--algo", "dqn", "--env", "BitFlipping-v0", flag, "--study-name", "demo"]
+    found = zoo_flags.to_rlher(["train", *words, "--storage", "logs/demo.log"])
+    assert found == ["optimize", *words[:4], "--study-name", "demo"]
+    database = ["--storage", "sqlite:///study.db"]
+    assert zoo_flags.to_rlher(["train", *words, *database]) == [*found, *database]
+
+
+def test_a_trial_cannot_be_trained_by_its_number() -> None:
+    with pytest.raises(UserError, match=r"best\.yaml"):
+        zoo_flags.to_rlher(["train", "--algo", "dqn", "--study-name", "reach", "--trial-id", "3"])
+
+
 def test_a_yaml_file_of_rl_zoo_is_read(zoo) -> None:
     line = ("python", "-m", "rl_zoo3.train", "--algo", "sac", "--env", "FetchReach-v4", "-conf", "her.yml")
     config = yaml.safe_load(zoo(*line, "-params", "batch_size:64", "--cfg", "job").out)
@@ -253,6 +278,7 @@ def test_entries_that_a_file_leaves_out_are_as_in_sb3(zoo, algo: str) -> None:
     config = yaml.safe_load(zoo("--algo", algo, "--env", env, "-conf", "short.yml", "--cfg", "job").out)
     assert config["total_timesteps"] == 500
     assert not config["normalize"]["enabled"]
+    assert config["normalize"]["clip"] == inspect.signature(VecNormalize).parameters["clip_obs"].default
     found = config["algo"]
     assert found["gamma"] == 0.5
     assert found["target_q_bounds"] is None
@@ -264,9 +290,28 @@ def test_entries_that_a_file_leaves_out_are_as_in_sb3(zoo, algo: str) -> None:
     assert found["net_arch"] == DEFAULT_NETWORK[algo]
 
 
+def test_demonstrations_are_collected_from_the_run_that_flags_name(with_run) -> None:
+    words = ["--algo", "dqn", "--env", "BitFlipping-v0", "-f", "logs"]
+    assert zoo_flags.to_rlher(["collect", *words]) == ["collect", "logs/dqn/BitFlipping-v0_1"]
+    done = with_run("collect", *words, "--load-last-checkpoint", "--episodes", "2")
+    assert done.code == 0, done.err
+    controller = ["collect", "--env", "FetchReach-v4", "--episodes", "2"]
+    assert zoo_flags.to_rlher(controller) == controller
+
+
 def test_agents_that_come_with_rlher_take_the_place_of_rl_trained_agents() -> None:
     words = ["--algo", "ddpg", "--env", "FetchPush-v4", "-f", "rl-trained-agents", "--no-render"]
     assert zoo_flags.to_rlher(["enjoy", *words]) == ["evaluate", "agent=ddpg-FetchPush-v4"]
+
+
+def test_a_dry_run_is_not_the_newest_run(tmp_path: Path) -> None:
+    for number, dry_run in ((1, "false"), (2, "true")):
+        run = tmp_path / f"dqn/BitFlipping-v0_{number}"
+        run.mkdir(parents=True)
+        (run / "config.yaml").write_text(f"seed: 0\ndry_run: {dry_run}\n")
+    words = ["evaluate", "--algo", "dqn", "--env", "BitFlipping-v0", "-f", str(tmp_path)]
+    assert zoo_flags.to_rlher(words) == ["evaluate", str(tmp_path / "dqn/BitFlipping-v0_1")]
+    assert zoo_flags.to_rlher([*words, "--exp-id", "2"]) == ["evaluate", str(tmp_path / "dqn/BitFlipping-v0_2")]
 
 
 def test_a_model_of_rl_zoo_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,6 +359,80 @@ def test_a_line_without_command_needs_an_algorithm_or_environment(zoo, line: str
 )
 def test_an_invalid_value_is_the_users_mistake(zoo, line: str) -> None:
     assert zoo(*line.split()).code == 2
+
+
+def test_networks_of_actor_and_critics_differ(zoo) -> None:
+    words = ("--algo", "sac", "--env", "BitFlipping-v0", "env.n_bits=3", "env.continuous=true", "-n", "40", *TINY)
+    done = zoo(*words, "recipe=null", "-params", "policy_kwargs:dict(net_arch=dict(pi=[8,4],qf=[6]))", "--json")
+    assert done.code == 0, done.err
+    weights = model_weights(Path("logs/sac/BitFlipping-v0_1/last_model.zip"))
+    assert [weights[f"actor.latent_pi.{layer}.bias"] for layer in (0, 2)] == [8, 4]
+    assert weights["critic.qf0.0.bias"] == 6
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{norm_obs: true, norm_reward: false}", "normalize.enabled=true normalize.enabled=true"),
+        ("\"{'norm_obs': True, 'clip_obs': 8}\"", "normalize.enabled=true normalize.enabled=true normalize.clip=8"),
+        ("dict(norm_reward=False)", "normalize.enabled=true"),
+        ("{norm_obs: false}", "normalize.enabled=true normalize.enabled=false"),
+        ("false", "normalize.enabled=false"),
+    ],
+)
+def test_normalize_may_be_the_arguments_of_vec_normalize(tmp_path: Path, entry: str, words: str) -> None:
+    (tmp_path / "her.yml").write_text(f"default:\n  normalize: {entry}\n")
+    line = zoo_flags.to_rlher(["train", "--algo", "sac", "-conf", str(tmp_path / "her.yml")])
+    assert [word for word in line if word.startswith("normalize.")][-len(words.split()) :] == words.split()
+
+
+def test_an_old_file_of_her_is_read(zoo) -> None:
+    Path("old.yml").write_text(
+        "FetchReach-v4:\n  model_class: 'sac'\n  n_sampled_goal: 3\n  goal_selection_strategy: 'episode'\n"
+        "  online_sampling: True\n  max_episode_length: 50\n"
+    )
+    config = yaml.safe_load(zoo("--algo", "sac", "--env", "FetchReach-v4", "-conf", "old.yml", "--cfg", "job").out)
+    assert config["algo"]["name"] == "sac"
+    assert config["her"]["n_sampled_goal"] == 3
+    assert config["her"]["goal_selection_strategy"] == "episode"
+
+
+def test_a_q_network_has_no_actor_and_critics(zoo) -> None:
+    words = ("--algo", "dqn", "--env", "BitFlipping-v0", "env.n_bits=3", "-n", "40", *TINY, "recipe=null")
+    done = zoo(*words, "-params", "policy_kwargs:dict(net_arch=dict(pi=[8],qf=[6]))")
+    assert done.code == 2
+    assert "algo.net_arch" in done.err.splitlines()[-1]
+
+
+def test_a_python_file_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "her.py").write_text("hyperparams = {}\n")
+    with pytest.raises(UserError, match="Python"):
+        zoo_flags.to_rlher(["train", "--algo", "sac", "-conf", str(tmp_path / "her.py")])
+
+
+def test_words_keep_the_order_of_the_entries() -> None:
+    entries = ["env_kwargs:dict(n_bits=6)", "policy_kwargs:dict(net_arch=[8])", "replay_buffer_kwargs:dict(n_steps=2)"]
+    words = ["env.n_bits=6", "algo.net_arch=[8]", "her.n_steps=2"]
+    for step in (1, -1):
+        assert zoo_flags.to_rlher(["train", "--algo", "dqn", "-params", *entries[::step]])[3:] == words[::step]
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_arguments_may_be_quoted_twice(quote: str) -> None:
+    entry = f"policy_kwargs:{quote}dict(net_arch=[32],log_std_init=-3){quote}"
+    words = ["algo.net_arch=[32]", "algo.kwargs.policy_kwargs.log_std_init=-3"]
+    assert zoo_flags.to_rlher(["train", "--algo", "sac", "-params", entry])[3:] == words
+
+
+def test_the_time_limit_is_a_key_of_the_environment() -> None:
+    line = ["train", "--algo", "sac", "--env-kwargs", "max_episode_steps:20", "reward_type:'dense'"]
+    assert zoo_flags.to_rlher(line)[3:] == ["env.max_episode_steps=20", "env.kwargs.reward_type=dense"]
+
+
+@pytest.mark.parametrize("name", ["activation_fn=nn.LeakyReLU", "optimizer_class=th.optim.AdamW"])
+def test_a_class_that_cannot_be_chosen_is_named(name: str) -> None:
+    with pytest.raises(UserError, match=name.partition("=")[0]):
+        zoo_flags.to_rlher(["train", "--algo", "sac", "-params", f"policy_kwargs:dict({name})"])
 
 
 def test_python_values_are_read_without_running_them() -> None:

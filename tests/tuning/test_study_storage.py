@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy
 from optuna.trial import TrialState
 
+from rlher.core.console import redact
 from rlher.core.errors import UserError
 from rlher.tuning import study_storage
 from rlher.tuning.launchers import LocalWorker
@@ -54,6 +55,7 @@ def test_address_that_cannot_be_parsed_is_not_printed(tmp_path: Path, text: str)
     with pytest.raises(UserError) as caught:
         open_storage(text, tmp_path, 60, print)
     assert "s3cret" not in str(caught.value)
+    assert redact(str(caught.value)) == str(caught.value), "the example is no password"
 
 
 def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
