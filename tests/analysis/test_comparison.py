@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from rlher.analysis import comparison
-from rlher.analysis.grouping import load_groups
+from rlher.analysis.grouping import Group, load_groups
 from rlher.core import stats
 from tests.analysis.conftest import notes_about
 from tests.conftest import Make
@@ -92,6 +92,12 @@ def test_one_environment_or_few_seeds_over_environments(make_run: Make, rlher, t
     (row,) = comparison.over_environments(load_groups(two_agents, "logs", [])[0]).to_dict("records")
     assert np.isnan([row[name] for name in ("low", "high", "gap_low", "gap_high")]).all()
     assert (row["iqm"], row["gap"]) == (1, 0)
+
+
+def test_one_environment_twice_is_not_several(rlher, two_agents: list[str]) -> None:
+    groups, _ = load_groups(two_agents, "logs", [])
+    same_label = [Group(group.env, "agent", group.runs) for group in groups]
+    assert len(comparison.over_environments(same_label)) == 0
 
 
 def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
