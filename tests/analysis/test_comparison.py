@@ -109,6 +109,13 @@ def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
 
 
+def test_a_median_of_infinity_is_named_once(rlher, make_run: Make) -> None:
+    for seed in range(2):
+        make_run(f"{seed}", seed, 0.04 + 0.06 * seed)
+    (row,) = rows_of(rlher("compare", "--format", "markdown").out)
+    assert row[5:7] == ["never in 1 of 2"] * 2
+
+
 def test_text_columns_are_aligned(rlher, two_agents: list[str]) -> None:
     text = rlher("compare", *two_agents).out
     header, rule, good, bad = text.splitlines()[:4]
