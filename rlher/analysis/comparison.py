@@ -85,7 +85,7 @@ def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
     rows = []
     for agent in dict.fromkeys(group.label for group in groups):
         tasks = [group for group in groups if group.label == agent]
-        if len(tasks) > 1:
+        if len({group.env for group in tasks}) > 1:
             rows.append(_over_environments_row(agent, tasks))
     return pd.DataFrame(rows)
 

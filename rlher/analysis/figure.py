@@ -17,6 +17,8 @@ MAX_COLUMNS = 3
 LABEL_WIDTH = 58
 """Characters per line of a legend, which then is as wide as its panel."""
 MAX_LABEL_LINES = 20
+LEGEND_DISTANCE = 5
+"""Distance of a legend from its panel, in sizes of its font; the axis label is between them."""
 TIME_UNITS = ((2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 """Shortest run in seconds that a unit is used for, seconds per unit, unit."""
 
@@ -79,7 +81,9 @@ def _format_axes(panel: Axes, x: str, y: str) -> None:
     panel.set_xlim(left=0)
     panel.margins(x=0.02)
     panel.grid(alpha=0.3)
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize="small", frameon=False, handlelength=3)
+    # Below the panel by a length of its own: the layout moves what is placed by a share of the panel's height.
+    below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": LEGEND_DISTANCE}
+    panel.legend(**below, fontsize="small", frameon=False, handlelength=3)
 
 
 def _legend_label(curve: GroupCurve) -> str:

@@ -52,7 +52,8 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
         groups, notes = group_runs(runs, by)
         return groups, skipped + notes
     groups, notes = [], []
-    for path, label in zip(paths, _folder_labels(paths), strict=True):
+    folders = list({Path(path).resolve(): path for path in paths}.values())
+    for path, label in zip(folders, folder_labels(folders), strict=True):
         runs, skipped = read_runs_below(path)
         notes += skipped or ([] if runs else [f"skipped {path}: it contains no run"])
         runs, repeated = drop_repeated_runs(runs)
@@ -65,19 +66,21 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     return groups, notes
 
 
-def _folder_labels(paths: Sequence[str]) -> list[str]:
-    """Return the names of folders, or their paths if two names are equal."""
+def folder_labels(paths: Sequence[str]) -> list[str]:
+    """Return the names of different folders, or their paths if two names are equal."""
     names = [Path(path).resolve().name for path in paths]
     return names if len(set(names)) == len(names) else list(paths)
 
 
-def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[Group], list[str]]:
+def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = (), source: str = "") -> tuple[list[Group], list[str]]:
     """Group runs by environment and some config keys.
 
     Without ``by`` the keys are algorithm and strategy, and groups are split by every other key that differs: a mean
     over two learning rates is not a mean over seeds. With ``by`` all other differences are pooled.
 
     :param by: config keys or aliases.
+    :param source: where the runs come from, which each label then begins with; groups of other sources may have the
+        same keys.
     :return: the groups, and a message for each repeated run and each group that pools different configurations.
     :raises UserError: no run has a key of ``by``.
     """
@@ -91,7 +94,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[
         pools[(run.env, *(_label_part(key, run) for key in by or DEFAULT_BY))].append(run)
     groups = []
     for (env, *parts), pool in pools.items():
-        label = ", ".join(parts)
+        label = (f"{source}: " if source else "") + ", ".join(parts)
         if by:
             groups.append(Group(env, label, pool))
             notes += _pooling_notes(groups[-1])

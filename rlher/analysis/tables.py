@@ -106,8 +106,9 @@ def _steps(level: int) -> Callable[[Any], str]:
         median, never = row[f"steps_to_{level}"], row[f"never_{level}"]
         if never == row["seeds"]:
             return "never"
-        steps = "never" if np.isinf(median) else f"{median:,.0f}"
-        return f"{steps} ({never} of {row['seeds']} never)" if never else steps
+        if np.isinf(median):
+            return f"never in {never} of {row['seeds']}"
+        return f"{median:,.0f}" + (f" ({never} of {row['seeds']} never)" if never else "")
 
     return cell
 

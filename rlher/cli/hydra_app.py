@@ -7,8 +7,8 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import hydra
@@ -23,8 +23,10 @@ from rlher.cli.commands import Command
 from rlher.cli.config_files import has_option
 from rlher.config import store
 from rlher.config.key import to_object
+from rlher.config.tuning import SweepJob
 from rlher.core.console import command_line, redact, warn
 from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED
 
 PRINT_FLAGS = {"--cfg", "-c", "--info", "-i"}
@@ -54,8 +56,8 @@ class HydraApp:
     def __init__(self, command: Command) -> None:
         self.command = command
         self.results: list[JobResult] = []
-        self.jobs: list[tuple[list[str], Any]] = []
-        """Overrides and config of each job that is not run yet."""
+        self.jobs: list[tuple[list[str], str, Any]] = []
+        """Overrides, command and config of each job that is not run yet."""
         self._process = os.getpid()
 
     def run(self, argv: list[str], typed: list[str]) -> int:
@@ -90,7 +92,8 @@ class HydraApp:
         in_worker = os.getpid() != self._process
         job = HydraConfig.get()
         if self.command.sweep and job.mode is RunMode.MULTIRUN and not in_worker:
-            self.jobs.append((list(job.overrides.task), self._config(cfg)))
+            config = self._config(cfg)
+            self.jobs.append((list(job.overrides.task), _job_command(config, job.runtime.choices), config))
             return
         try:
             result = JobResult(self.command.run(self._config(cfg)))
@@ -117,10 +120,24 @@ class HydraApp:
         return to_object(cfg, self.command.schema)
 
 
-def _named(jobs: list[tuple[list[str], Any]]) -> list[tuple[str, Any]]:
-    """Return each job's config with a name: its overrides that not all jobs have, all if there are no others."""
-    common = set.intersection(*(set(overrides) for overrides, _ in jobs)) if len(jobs) > 1 else set()
-    return [(" ".join(word for word in overrides if word not in common), config) for overrides, config in jobs]
+def _job_command(config: Any, choices: Mapping[str, str]) -> str:
+    """Return the command line of one job of a sweep alone.
+
+    :param choices: the option of each config group; the config does not name those of ``her`` and ``preset``.
+    """
+    from rlher.runs.run_command import single_run_command
+
+    options = {group: choices[group] for group in ("her", "preset")}
+    return single_run_command(os.environ[COMMAND], dict(flatten(asdict(config))) | options)
+
+
+def _named(jobs: list[tuple[list[str], str, Any]]) -> list[SweepJob]:
+    """Return the jobs with a name: their overrides that not all jobs have, all if there are no others."""
+    common = set.intersection(*(set(overrides) for overrides, _, _ in jobs)) if len(jobs) > 1 else set()
+    return [
+        SweepJob(" ".join(word for word in overrides if word not in common), command, config)
+        for overrides, command, config in jobs
+    ]
 
 
 def _selected_recipe(runtime: Any) -> str | None:

@@ -1,6 +1,7 @@
 """Config keys of many training runs: of a sweep, and of `rlher optimize`."""
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from rlher.config.key import experiment_key, machine_key, output_key
 from rlher.config.training import TrainConfig
@@ -18,6 +19,18 @@ class WorkersConfig(TrainConfig):
         "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
     )
     ray_address: str | None = machine_key(None, "head of the Ray cluster, host:port; null: a cluster on this machine")
+
+
+class SweepJob(NamedTuple):
+    """A run that a sweep asks for.
+
+    :param name: its overrides that other runs of the sweep do not have: ``seed=3``.
+    :param command: the command line of this run alone.
+    """
+
+    name: str
+    command: str
+    config: WorkersConfig
 
 
 def train_config(config: WorkersConfig) -> TrainConfig:

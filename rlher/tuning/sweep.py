@@ -13,9 +13,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rlher import COMMAND
 from rlher.config.training import experiment_id
-from rlher.config.tuning import WorkersConfig, train_config
+from rlher.config.tuning import SweepJob, train_config
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError, os_error_reason
 from rlher.core.safe_read import read_json, read_text
@@ -29,15 +28,15 @@ from rlher.tuning.sweep_run import State, SweepRun, train_run
 POLL_SECONDS = 1.0
 
 
-def train_sweep(named: Sequence[tuple[str, WorkersConfig]]) -> tuple[list[SweepRun], int]:
+def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
     """Train the runs of a sweep that are not finished.
 
-    :param named: each run's name and config; the first one's workers are used.
+    :param jobs: the runs; the workers of the first one are used.
     :return: the runs, and the exit code: the largest of any run, or 130 after Ctrl-C.
     :raises UserError: the launcher cannot be used.
     """
-    config = named[0][1]
-    runs = _sweep_runs(named)
+    config = jobs[0].config
+    runs = _sweep_runs(jobs)
     waiting = [run for run in runs if run.state is State.WAITING]
     if len(waiting) < len(runs):
         print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
@@ -76,13 +75,15 @@ def _make_log_folder(folder: Path) -> None:
         raise UserError(f"cannot write {folder}: {os_error_reason(error)}; {advice}.") from error
 
 
-def _sweep_runs(named: Sequence[tuple[str, WorkersConfig]]) -> list[SweepRun]:
+def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
     """Return the runs of a sweep, those of the same experiment once; warn of the others."""
     runs: dict[str, SweepRun] = {}
-    for name, config in named:
+    for name, command, config in jobs:
         # One thread each, because runs side by side that use all cores slow each other down.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs  # a task's folder is another
-        run = SweepRun(name, replace(train_config(config), logs=logs, threads=config.threads or 1, progress=False))
+        run = SweepRun(
+            name, command, replace(train_config(config), logs=logs, threads=config.threads or 1, progress=False)
+        )
         other = runs.setdefault(experiment_id(run.config), run)
         if other is not run:
             warn(f"left out {name}: the same experiment as {other.name}.")
@@ -121,7 +122,7 @@ def _supervise(waiting: Sequence[SweepRun], n_workers: int, launch: Launcher, pr
 
 
 def _task(run: SweepRun) -> Task:
-    return Task(partial(train_run, run.config, os.environ.get(COMMAND, "")), run.log, run.config.threads or 1)
+    return Task(partial(train_run, run.config, run.command), run.log, run.config.threads or 1)
 
 
 def _record_end(run: SweepRun, code: int) -> int:

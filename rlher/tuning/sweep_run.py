@@ -35,11 +35,13 @@ class SweepRun:
     """A run of a sweep.
 
     :param name: its overrides that other runs of the sweep do not have: ``seed=3``.
+    :param command: the command line of this run alone, for the run folder.
     :param folder: its run folder, once it is known; a dry run has none here.
     :param reason: why it failed.
     """
 
     name: str
+    command: str
     config: TrainConfig
     state: State = State.WAITING
     folder: Path | None = None
@@ -69,7 +71,7 @@ class SweepRun:
 def train_run(config: TrainConfig, command: str) -> int:
     """Train a run, or resume it if it has a folder, in a worker; return the exit code, as of `rlher train`.
 
-    :param command: the command line of the sweep, for the run folder.
+    :param command: its command line, for the run folder.
     """
     from rlher.training.resume import resume
     from rlher.training.summary import print_result

@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from rlher.analysis import comparison
-from rlher.analysis.grouping import load_groups
+from rlher.analysis.grouping import Group, load_groups
 from rlher.core import stats
 from tests.analysis.conftest import notes_about
 from tests.conftest import Make
@@ -94,6 +94,12 @@ def test_one_environment_or_few_seeds_over_environments(make_run: Make, rlher, t
     assert (row["iqm"], row["gap"]) == (1, 0)
 
 
+def test_one_environment_twice_is_not_several(rlher, two_agents: list[str]) -> None:
+    groups, _ = load_groups(two_agents, "logs", [])
+    same_label = [Group(group.env, "agent", group.runs) for group in groups]
+    assert len(comparison.over_environments(same_label)) == 0
+
+
 def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     first, second, third = rlher("compare", *two_agents, "--format", "csv").out.split("\n\n")
     summary = pd.read_csv(io.StringIO(first)).set_index("agent")
@@ -101,6 +107,13 @@ def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     assert summary.loc["bad", ["steps_to_50", "never_50", "steps_to_90", "never_90"]].tolist() == [1000, 1, np.inf, 3]
     assert pd.read_csv(io.StringIO(second)).loc[0, ["A", "B", "probability"]].tolist() == ["good", "bad", 1]
     assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
+
+
+def test_a_median_of_infinity_is_named_once(rlher, make_run: Make) -> None:
+    for seed in range(2):
+        make_run(f"{seed}", seed, 0.04 + 0.06 * seed)
+    (row,) = rows_of(rlher("compare", "--format", "markdown").out)
+    assert row[5:7] == ["never in 1 of 2"] * 2
 
 
 def test_text_columns_are_aligned(rlher, two_agents: list[str]) -> None:

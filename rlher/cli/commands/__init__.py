@@ -38,7 +38,7 @@ class Command:
         return code
 
     @property
-    def sweep(self) -> Callable[[Sequence[tuple[str, Any]]], int] | None:
+    def sweep(self) -> Callable[[Sequence[Any]], int] | None:
         """Its function that runs the named configs of a sweep (``-m``); None: they are run one after the other."""
         return getattr(self.module, "sweep", None)
 

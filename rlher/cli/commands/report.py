@@ -40,7 +40,8 @@ def run(config: ReportConfig) -> int:
     path = Path(config.output or Path(config.logs) / "report.html")
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(f"output={str(path)!r} is not a page; its name must end in {' or '.join(SUFFIXES)}.")
-    studies = [read_study(Path(name)) for name in config.runs if is_study(Path(name))]
+    folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
+    studies = [read_study(folder) for folder in folders.values()]
     groups, notes = _groups(config, studies)
     page, page_notes = render(config.title or _title(groups, studies), groups, studies, notes)
     for note in [*notes, *page_notes]:
@@ -53,17 +54,21 @@ def run(config: ReportConfig) -> int:
 
 
 def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group], list[str]]":
-    """Read the compared runs, and the re-runs of each study's best trials."""
-    from rlher.analysis.grouping import group_runs, load_groups
+    """Read the compared runs, and the re-runs of each study's best trials.
+
+    Beside other runs, the re-runs are named after their study: equal labels would be other agents.
+    """
+    from rlher.analysis.grouping import folder_labels, group_runs, load_groups
     from rlher.analysis.html.study_section import RERUNS, is_study
     from rlher.analysis.loading import read_runs_below
 
     folders = [name for name in config.runs if not is_study(Path(name))]
     groups, notes = ([], []) if studies and not folders else load_groups(folders, config.logs, config.by)
-    for study in studies:
+    names = folder_labels([str(study.folder) for study in studies]) if groups or len(studies) > 1 else [""]
+    for study, name in zip(studies, names, strict=False):
         reruns = study.folder / RERUNS
         runs, skipped = read_runs_below(str(reruns)) if reruns.is_dir() and not links_outside(reruns) else ([], [])
-        more, pooled = group_runs(runs, config.by) if runs else ([], [])
+        more, pooled = group_runs(runs, config.by, name) if runs else ([], [])
         groups += more
         notes += [*study.notes, *skipped, *pooled]
     return groups, notes

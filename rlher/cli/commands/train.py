@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from rlher.config.tuning import WorkersConfig, train_config
+from rlher.config.tuning import SweepJob, WorkersConfig, train_config
 from rlher.core.errors import UserError
 
 
@@ -27,10 +27,10 @@ def run(config: WorkersConfig) -> int:
     return result.exit_code
 
 
-def sweep(named: Sequence[tuple[str, WorkersConfig]]) -> int:
+def sweep(jobs: Sequence[SweepJob]) -> int:
     """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
 
-    :param named: each run's name and config.
+    :param jobs: the runs of the sweep.
     :return: the largest exit code of the runs, 130 after Ctrl-C.
     """
     from rlher.cli.commands import compare
@@ -39,9 +39,9 @@ def sweep(named: Sequence[tuple[str, WorkersConfig]]) -> int:
     from rlher.runs.lookup import is_finished
     from rlher.tuning.sweep import train_sweep
 
-    runs, code = train_sweep(named)
+    runs, code = train_sweep(jobs)
     folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
-    if named[0][1].json:
+    if jobs[0].config.json:
         for run in runs:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_json(run.folder / "result.json")}))

@@ -1,16 +1,18 @@
 """Write the model card ``README.md``: Markdown with the front matter of model hubs."""
 
 import re
+from dataclasses import asdict
 from typing import Any
 
 import yaml
 
 from rlher.config.key import experiment_keys
 from rlher.core.errors import DamagedFile, first_line
+from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.evaluation.metrics import format_cells
-from rlher.runs.command_file import first_command
+from rlher.runs.run_command import resume_note, single_run_command
 from rlher.runs.run_folder import Run
 
 MAX_TEXT_LENGTH = 500
@@ -40,7 +42,7 @@ is a plain {library} model: `{algo}.load("{file}")` reads it too, but that unpic
 {onnx}{notes}
 ## Training
 
-{command} {versions}. The settings, defaults written out:
+{command}Trained with {versions}. The settings, defaults written out:
 
 {settings}
 """
@@ -76,7 +78,6 @@ def model_card(
     :param onnx: name of the ONNX file.
     """
     config = run.config
-    command, versions = _origin(run)
     her = config.her
     strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals per transition)"
     return CARD.format(
@@ -95,22 +96,29 @@ def model_card(
         library=_library(plain),
         onnx=ONNX.format(file=onnx) if onnx else "",
         notes="".join(f"\n* {note}" for note in notes) + "\n" if notes else "",
-        command=f"{_fenced('sh', command)}\n\nwith" if command else "Trained with",
-        versions=_without_markup(versions),
+        command=_command(run),
+        versions=_without_markup(_versions(run)),
         settings=_fenced("yaml", yaml.safe_dump(experiment_keys(config), sort_keys=False)),
     )
 
 
-def _origin(run: Run) -> tuple[str, str]:
-    """Return the command of the run, and the versions from ``meta.json``."""
-    command, meta = first_command(read_text(run.folder / "command.txt")), read_json(run.folder / "meta.json")
+def _command(run: Run) -> str:
+    """Return the paragraphs on the command that repeats the run; empty if there is none."""
+    text, config = read_text(run.folder / "command.txt"), dict(flatten(asdict(run.config)))
+    command = single_run_command(text, config)
+    paragraphs = [_fenced("sh", command) if command else "", resume_note(text, config)]
+    return "".join(f"{paragraph}\n\n" for paragraph in paragraphs if paragraph)
+
+
+def _versions(run: Run) -> str:
+    """Return the versions from ``meta.json``."""
+    meta = read_json(run.folder / "meta.json")
     try:
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
-        versions = f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
+        return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedFile(run.folder / "meta.json", first_line(error)) from error
-    return command, versions
 
 
 def _fenced(language: str, text: str) -> str:

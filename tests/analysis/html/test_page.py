@@ -59,6 +59,15 @@ def test_a_single_run_has_no_interval(rlher, make_run: Make) -> None:
     assert "differ" not in section(page, "configuration")
 
 
+def test_long_labels_wrap_in_tables(rlher, make_run: Make) -> None:
+    long = f"a{'-long' * 20}-name"
+    make_run(f"{long}/0"), make_run("short/0", her={"n_sampled_goal": 2})
+    rlher("report", f"logs/{long}", "logs/short")
+    assert f'<td class="long">{long}</td>' in section(read(), "comparison")
+    assert "<td>short</td>" in section(read(), "comparison")
+    assert f'<th scope="col" class="long">{long}</th>' in section(read(), "configuration")
+
+
 def test_by_makes_the_groups(rlher, two_agents: list[str]) -> None:
     rlher("report", "--by", "her.n_sampled_goal")
     (success, _) = chart_data(read())

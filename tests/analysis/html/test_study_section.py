@@ -32,8 +32,21 @@ def test_a_study_with_runs_and_its_reruns(rlher, two_agents: list[str], make_run
     make_run("optuna/study/reruns/0/sac/Some-v0_1", 1000, algo={"gamma": 0.9})
     rlher("report", *two_agents, "logs/optuna/study")
     labels = [line["label"] for line in chart_data(read())[0]["lines"]]
-    assert labels == ["good (3 seeds)", "bad (3 seeds)", "sac, future (1 seed)"]
+    assert labels == ["good (3 seeds)", "bad (3 seeds)", "study: sac, future (1 seed)"]
     assert "gamma" in section(read(), "configuration").split("<details>")[0]
+
+
+def test_studies_of_one_environment_are_different_agents(rlher, make_run: Make) -> None:
+    for study, rise in (("poor", 0.05), ("good", 0.1)):
+        make_run(f"optuna/{study}/reruns/0/sac/Some-v0_1", 1000, rise, algo={"gamma": rise})
+        Path(f"logs/optuna/{study}/journal.log").touch()
+    studies = ["logs/optuna/poor", "logs/optuna/good", "logs/optuna/good/"]
+    for by in ([], ["--by", "algo"]):
+        rlher("report", *studies, *by)
+        lines = chart_data(read())[0]["lines"]
+        assert [line["label"].partition(":")[0] for line in lines] == ["poor", "good"]
+        assert [line["y"][-1] for line in lines] == [0.5, 1]
+        assert "Some-v0, Some-v0" not in read(), "one environment is not several"
 
 
 def test_a_study_without_results(rlher) -> None:

@@ -1,11 +1,11 @@
-"""The command that repeats one run of a sweep."""
+"""The command that repeats one run: of a sweep, and of a run that was extended."""
 
 from pathlib import Path
 
 import pytest
 
-from rlher.analysis.html.commands import single_run_command
 from rlher.analysis.loading import read_run
+from rlher.runs.run_command import resume_note, single_run_command
 from tests.conftest import Make
 from tests.support.report_page import read, section
 
@@ -33,7 +33,31 @@ from tests.support.report_page import read, section
 def test_a_sweep_becomes_a_single_run(make_run: Make, typed: str, expected: str) -> None:
     folder = make_run("a", 3, algo={"net_arch": [8, 8]})
     (folder / "command.txt").write_text(f"{typed}\n")
-    assert single_run_command(read_run(folder)) == expected
+    run = read_run(folder)
+    assert single_run_command(run.command, run.config) == expected
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("total_timesteps=+500", "rlher train --total-timesteps 500 seed=3 total_timesteps=1000"),
+        ("--total-timesteps +500 threads=2", "rlher train --total-timesteps 500 seed=3 total_timesteps=1000"),
+        ("seed=3 logs=a", "rlher train --total-timesteps 500 seed=3"),
+    ],
+)
+def test_an_extended_run_has_its_values_at_the_end(make_run: Make, typed: str, expected: str) -> None:
+    run = read_run(make_run("a", 3))
+    lines = f"rlher train --total-timesteps 500 seed=3\nrlher train --resume a {typed}\n"
+    assert single_run_command(lines, run.config) == expected
+    assert ("total_timesteps" in resume_note(lines, run.config)) == ("total_timesteps" in expected)
+    assert resume_note(lines.splitlines()[0], run.config) == ""
+
+
+def test_the_report_has_the_length_of_an_extended_run(rlher, make_run: Make) -> None:
+    lines = "rlher train total_timesteps=500\nrlher train --resume total_timesteps=1e3"
+    (make_run("a") / "command.txt").write_text(lines)
+    rlher("report")
+    assert "<code>rlher train total_timesteps=1000</code>" in section(read(), "runs")
 
 
 def test_the_report_has_a_command_per_run(rlher, make_run: Make) -> None:
