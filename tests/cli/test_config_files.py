@@ -120,7 +120,7 @@ def test_recipe_is_recorded(rlher, tmp_path: Path, monkeypatch, words: tuple[str
 def test_sweep_over_recipes(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
     configs = []
-    monkeypatch.setattr("rlher.cli.commands.train.sweep", lambda named: configs.extend(dict(named).values()) or 0)
+    monkeypatch.setattr("rlher.cli.commands.train.sweep", lambda jobs: configs.extend(job.config for job in jobs) or 0)
     assert rlher("train", "-m", *PAIR, "recipe=null,mine.yaml,dqn-BitFlipping-v0").code == 0
     assert [config.total_timesteps for config in configs] == [100_000, 100, 10_000]
     assert [config.recipe for config in configs] == [None, "mine.yaml", "dqn-BitFlipping-v0"]
