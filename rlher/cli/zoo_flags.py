@@ -159,6 +159,8 @@ def _translate_rows(command: str, typed: Sequence[str], rows: Sequence[Row]) -> 
             values = [value] if equals else _take_values(fitting[0], rest, flag, _takes_many(command))
             _translate_flag(found, flag, values, fitting)
     if found.file is not None:
+        if any(re.match(r"(--)?resume(=|$)", word) for word in found.words):
+            raise UserError(f"a resumed run keeps its hyperparameters; leave {found.file} out.")
         _add_file(found, found.file)
     return found
 

@@ -1,5 +1,6 @@
 """Statistics of success rates over few seeds, as recommended by Agarwal et al. 2021 (arXiv:2108.13264)."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from math import hypot, isfinite, sqrt
 from typing import Any
@@ -112,7 +113,9 @@ def difference_interval(
     gain = float(np.mean(treated) - np.mean(control))
     low = high = gain
     if max(np.ptp(treated), np.ptp(control)) > 1e-9:
-        welch = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of "precision loss" where one side's values are all equal
+            welch = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
         low, high = float(welch.low), float(welch.high)
     if episodes is not None:
         below, above = _newcombe(treated, control, episodes, confidence)

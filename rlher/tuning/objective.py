@@ -169,6 +169,10 @@ def _train(
         raise KeyboardInterrupt
     if result.status is not Status.FINISHED:
         raise RunFailed(f"{result.error} ({run.folder})")
+    if not reporter.rows:
+        raise RunFailed(
+            "a callback ended the run before its first evaluation; lower eval.freq or leave the callback out"
+        )
     return run, result
 
 

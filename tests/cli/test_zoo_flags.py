@@ -435,6 +435,13 @@ def test_a_class_that_cannot_be_chosen_is_named(name: str) -> None:
         zoo_flags.to_rlher(["train", "--algo", "sac", "-params", f"policy_kwargs:dict({name})"])
 
 
+def test_a_file_cannot_change_a_run_that_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "her.yml").write_text("BitFlipping-v0: {gamma: 0.9}")
+    for resume in (["--resume", "some/run"], ["--resume"], ["resume=some/run"]):
+        with pytest.raises(UserError, match="resumed"):
+            zoo_flags.to_rlher(["train", *resume, "-conf", str(tmp_path / "her.yml")])
+
+
 def test_python_values_are_read_without_running_them() -> None:
     assert zoo_flags.read_python("dict(a=[1, -2.5], b={'c': None}, d=th.nn.ReLU)") == {
         "a": [1, -2.5],

@@ -14,6 +14,7 @@ from torch._dynamo.utils import counters
 from rlher.config.training import EngineConfig
 from rlher.core import files
 from rlher.training import training_setup
+from rlher.tuning.objective import RunFailed
 from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
 from rlher.tuning.significance import rank_trials
 from tests.support.small_search import small_objective
@@ -40,6 +41,14 @@ def test_repeated_proposal_trains_other_seeds(tmp_path: Path) -> None:
     seeds = [yaml.safe_load(path.read_text())["seed"] for path in tmp_path.rglob("config.yaml")]
     assert sorted(seeds) == [0, 1, 2, 3]
     assert [trial.number for trial in rank_trials(study, "success")] == [0], "both are one entry"
+
+
+def test_a_run_without_evaluation_has_no_score(tmp_path: Path) -> None:
+    objective, _ = small_objective(tmp_path, n_seeds=1)
+    stop = {"stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes": {"max_episodes": 1}}
+    objective = replace(objective, config=replace(objective.config, callbacks=[stop]))
+    with pytest.raises(RunFailed):
+        optuna.create_study().optimize(objective, n_trials=1)
 
 
 def test_two_objectives(tmp_path: Path) -> None:
