@@ -299,12 +299,13 @@ def test_a_best_model_is_written_once_the_disk_has_space(rlher, uninterrupted: P
     assert differences(uninterrupted, folder_of("dqn")) == []
 
 
-def test_no_row_of_the_log_is_written_twice(rlher, at_step) -> None:
+@pytest.mark.parametrize("flag", [("logs=killed",), ("--logs", "killed")])
+def test_no_row_of_the_log_is_written_twice(rlher, at_step, flag: tuple[str, ...]) -> None:
     """At a barrier there is a row before the checkpoint, of an episode, and one after it, of an evaluation."""
     at_step(200, lambda: shutil.copytree("logs", "killed"))
     here = ("eval.workers=0", "eval.freq=45")  # so that rows are always in the same order
     assert rlher("train", *words("dqn"), *here).code == 0
-    again = rlher("train", "--resume", "logs=killed")
+    again = rlher("train", "--resume", *flag)
     assert again.code == 0, again.err
     assert_same_log(folder_of("dqn"), Path("killed/dqn/BitFlipping-v0_1"))
 

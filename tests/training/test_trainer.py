@@ -4,6 +4,8 @@ import csv
 import json
 import math
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from operator import itemgetter
@@ -159,6 +161,17 @@ def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: P
         assert rlher("train", *words, f"n_envs={n_envs}", f"vec_env={vec_env}").code == 0
     one, two = (tmp_path / f"logs/td3/BitFlipping-v0_{n}" for n in (1, 2))
     assert differences(one, two) == []
+
+
+def test_evaluations_are_printed_into_a_pipe_at_once(tmp_path: Path) -> None:
+    words = (*BITS, *TINY, "algo=dqn", "progress=false", "total_timesteps=200000", "eval.freq=500")
+    command = [sys.executable, "-m", "rlher", "train", *words]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        assert run.stdout is not None
+        next(line for line in run.stdout if "eval success" in line)
+        evaluations = (tmp_path / "logs/dqn/BitFlipping-v0_1/evaluations.csv").read_text().splitlines()
+        run.kill()
+    assert len(evaluations) < 10, "a buffer of 8 kB holds about 90 lines"
 
 
 def test_init_from_starts_with_the_other_runs_model(rlher, finished: Path) -> None:
