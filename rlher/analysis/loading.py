@@ -58,7 +58,7 @@ class LoadedRun:
         return str(self.config.get("env.name") or self.config.get("env.id"))
 
     def value(self, key: str) -> Any:
-        """Return the value of a config key or alias, None if there is none; ``her`` is ``off`` without HER."""
+        """Return the value of a config key or alias, None for an unknown key; ``her`` is ``off`` without HER."""
         if key == "her" and self.config.get("her.n_sampled_goal") == 0:
             return "off"
         return self.env if key == "env" else self.config.get(KEY_ALIASES.get(key, key))

@@ -82,6 +82,7 @@ def run_command(name: str, argv: list[str]) -> int:
     """
     from rlher.cli import help, overrides, resume_overrides
     from rlher.cli.hydra_app import HydraApp
+    from rlher.runs.command_file import is_resume
 
     if name not in command_names():
         known = command_names()
@@ -90,7 +91,7 @@ def run_command(name: str, argv: list[str]) -> int:
     if "-h" in argv or "--help" in argv:
         print(help.command_help(command, argv))
         return 0
-    if name == "train" and resume_overrides.is_resume(argv):
+    if name == "train" and is_resume(argv):
         return resume_overrides.run(argv)
     return HydraApp(command).run(overrides.to_hydra(name, argv), [name, *argv])
 

@@ -29,11 +29,6 @@ TEXT_KEYS = {name for name, item in run_keys().items() if item.type in (str, str
 """Keys whose values are text."""
 
 
-def is_resume(argv: Sequence[str]) -> bool:
-    """Return whether a command line of `rlher train` resumes a run."""
-    return any(word.partition("=")[0] in ("--resume", "resume") for word in argv)
-
-
 def run(argv: Sequence[str]) -> int:
     """Resume a run and return the exit code, as of `rlher train`.
 

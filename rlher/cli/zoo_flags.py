@@ -21,6 +21,7 @@ from rlher.config.override_syntax import literal
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
 from rlher.runs import bundled_agents, lookup
+from rlher.runs.command_file import is_resume
 from rlher.runs.run_folder import safe_name
 
 HYDRA_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -159,7 +160,7 @@ def _translate_rows(command: str, typed: Sequence[str], rows: Sequence[Row]) -> 
             values = [value] if equals else _take_values(fitting[0], rest, flag, _takes_many(command))
             _translate_flag(found, flag, values, fitting)
     if found.file is not None:
-        if any(re.match(r"(--)?resume(=|$)", word) for word in found.words):
+        if is_resume(found.words):
             raise UserError(f"a resumed run keeps its hyperparameters; leave {found.file} out.")
         _add_file(found, found.file)
     return found

@@ -18,7 +18,7 @@ MIN_STD = 1e-2
 class RunningScale(RunningMeanStd):
     """Running mean square in place of the variance; the mean is 0."""
 
-    def update_from_moments(self, batch_mean: np.ndarray, batch_var: np.ndarray, batch_count: float = 0) -> None:
+    def update_from_moments(self, batch_mean: np.ndarray, batch_var: np.ndarray, batch_count: float) -> None:
         """Add the moments of a batch."""
         total = self.count + batch_count
         self.var = (self.var * self.count + (batch_var + batch_mean**2) * batch_count) / total

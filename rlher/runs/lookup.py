@@ -43,7 +43,7 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
 
 
 def folder_of_model(model: Path) -> Path | None:
-    """Return the run folder that a model file lies in, None if there is none."""
+    """Return the run folder of a model file, None for a file outside of run folders."""
     folder = model.parent.parent if model.parent.name == "models" else model.parent
     return folder if model.is_file() and (folder / config_file.NAME).exists() else None
 

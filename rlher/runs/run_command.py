@@ -9,8 +9,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from rlher.config.override_syntax import literal
-from rlher.config.training import run_keys
-from rlher.runs.command_file import first_command
+from rlher.config.training import keys_ignored_by, run_keys
+from rlher.runs.command_file import first_command, is_resume
 
 MULTIRUN = ("-m", "--multirun")
 WORKER_KEYS = ("workers", "launcher", "ray_address")
@@ -47,13 +47,10 @@ def changed_keys(text: str, config: Mapping[str, Any]) -> list[str]:
     first, typed = first_command(text), []
     for line in text.splitlines():
         words = shlex.split(command) if (command := first_command(line)) != first else []
-        if any(word.partition("=")[0] in ("--resume", "resume") for word in words):
+        if is_resume(words):
             typed += [_key(word) for word in words]
-    changeable = {
-        key
-        for key, item in run_keys().items()
-        if item.metadata["affects"] == "experiment" and "resume" in item.metadata["ignored_by"]
-    }
+    keys = run_keys()
+    changeable = [key for key in keys_ignored_by("resume") if keys[key].metadata["affects"] == "experiment"]
     return [key for key in dict.fromkeys(typed) if key in changeable and key in config]
 
 

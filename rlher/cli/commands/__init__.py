@@ -39,7 +39,7 @@ class Command:
 
     @property
     def sweep(self) -> Callable[[Sequence[Any]], int] | None:
-        """Its function that runs the named configs of a sweep (``-m``); None: they are run one after the other."""
+        """Its function that runs the jobs of a sweep (``-m``); None: they are run one after the other."""
         return getattr(self.module, "sweep", None)
 
 

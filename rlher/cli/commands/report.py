@@ -64,8 +64,10 @@ def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group],
 
     folders = [name for name in config.runs if not is_study(Path(name))]
     groups, notes = ([], []) if studies and not folders else load_groups(folders, config.logs, config.by)
-    names = folder_labels([str(study.folder) for study in studies]) if groups or len(studies) > 1 else [""]
-    for study, name in zip(studies, names, strict=False):
+    names = (
+        folder_labels([str(study.folder) for study in studies]) if groups or len(studies) > 1 else [""] * len(studies)
+    )
+    for study, name in zip(studies, names, strict=True):
         reruns = study.folder / RERUNS
         runs, skipped = read_runs_below(str(reruns)) if reruns.is_dir() and not links_outside(reruns) else ([], [])
         more, pooled = group_runs(runs, config.by, name) if runs else ([], [])

@@ -103,7 +103,7 @@ def model_card(
 
 
 def _command(run: Run) -> str:
-    """Return the paragraphs on the command that repeats the run; empty if there is none."""
+    """Return the paragraphs on the command that repeats the run; empty text for an unknown command."""
     text, config = read_text(run.folder / "command.txt"), dict(flatten(asdict(run.config)))
     command = single_run_command(text, config)
     paragraphs = [_fenced("sh", command) if command else "", resume_note(text, config)]
