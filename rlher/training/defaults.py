@@ -1,6 +1,5 @@
 """Defaults that depend on other values of a config, resolved before a run."""
 
-import multiprocessing
 from dataclasses import replace
 
 import torch as th
@@ -14,13 +13,9 @@ from rlher.algos.threads import choose_threads
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.core.errors import UserError
-from rlher.envs.fork_server import uses_processes
-from rlher.training.cores import available_cores
+from rlher.evaluation.worker_count import eval_workers
 
 DRY_RUN_STEPS = 400
-
-MAX_EVAL_WORKERS = 8
-"""Most evaluation processes by default; each takes some hundred megabytes."""
 
 
 def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -157,17 +152,7 @@ def _precision(config: TrainConfig, threads: int) -> tuple[str, str]:
 
 
 def _eval_workers(config: TrainConfig) -> tuple[int, str]:
-    """Return one process per core, none where the run is to keep to one core, as several runs on a machine should.
-
-    Where training environments have processes of their own, one evaluates, with the same protection against hanging.
-    """
-    if multiprocessing.current_process().daemon:  # may not have processes
-        return 0, ""
-    workers = config.eval.workers
-    if workers is None:
-        cores = 1 if config.threads == 1 else available_cores()
-        isolated = uses_processes(config)
-        workers = min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(isolated)
+    workers = eval_workers(config)
     processes = f"up to {workers} processes" if workers > 1 else "a process"
     return workers, f"evaluations in {processes}, while training continues" if workers else ""
 

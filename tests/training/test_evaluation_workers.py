@@ -15,8 +15,8 @@ from hostile_envs import FailingWorker
 from same_run import differences
 
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.evaluation import workers
-from rlher.training import cores, defaults
+from rlher.core import cores
+from rlher.evaluation import worker_count, workers
 from rlher.training.callbacks.checkpoint import EVALUATED_MODEL, CheckpointCallback
 from rlher.training.callbacks.evaluation import StopTraining
 from tests.conftest import TINY
@@ -167,7 +167,7 @@ def test_a_function_that_may_end_the_run_is_called_in_the_step_of_the_evaluation
     [
         (TrainConfig(), 2, 2),
         (TrainConfig(), 1, 0),
-        (TrainConfig(), 64, defaults.MAX_EVAL_WORKERS),
+        (TrainConfig(), 64, worker_count.MAX_EVAL_WORKERS),
         (TrainConfig(threads=1), 2, 0),
         (TrainConfig(threads=1, n_envs=2), 2, 1),
         (TrainConfig(threads=1, eval=EvalConfig(workers=3)), 2, 3),
@@ -175,8 +175,8 @@ def test_a_function_that_may_end_the_run_is_called_in_the_step_of_the_evaluation
     ],
 )
 def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
-    monkeypatch.setattr(defaults, "available_cores", lambda: available)
-    assert defaults._eval_workers(config)[0] == expected
+    monkeypatch.setattr(worker_count, "available_cores", lambda: available)
+    assert worker_count.eval_workers(config) == expected
 
 
 def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
@@ -193,3 +193,11 @@ def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
     (group / "cpu.cfs_quota_us").write_text("400000\n")
     (group / "cpu.cfs_period_us").write_text("100000\n")
     assert list(cores.quotas(tmp_path)) == [4.0]
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", 1), ("64", 2), ("", 2), ("2,1", 2)])
+def test_the_number_of_threads_in_the_environment_limits_the_cores(monkeypatch, value: str, expected: int) -> None:
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(cores, "quotas", list)
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert cores.available_cores() == expected

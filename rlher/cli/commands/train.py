@@ -14,8 +14,9 @@ def run(config: WorkersConfig) -> int:
     :raises UserError: the config cannot be trained; no run folder was created.
     """
     from rlher.envs import fork_server
+    from rlher.evaluation.worker_count import eval_workers
 
-    if fork_server.uses_processes(config):
+    if fork_server.uses_processes(config) or eval_workers(config):
         fork_server.start_fork_server()  # its imports take as long as those of this process, which come next
     from rlher.training.summary import print_result
     from rlher.training.trainer import train

@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlher.algos import threads
-
 
 def available_cores() -> int:
     """Return the cores that this process may use: by affinity, ``OMP_NUM_THREADS`` and limits of its control groups."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(min([affinity, threads.AVAILABLE, *map(math.ceil, quotas())]), 1)
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    limit = [int(threads)] if threads.isdecimal() else []
+    return max(min([affinity, *limit, *map(math.ceil, quotas())]), 1)
 
 
 def quotas(root: Path = Path("/")) -> Iterator[float]:
