@@ -97,11 +97,13 @@ def seconds_of(command: list[str], one_thread: bool = False) -> float:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "first_step.py").write_text(FIRST_STEP)
         environment = {**os.environ, "PYTHONPATH": folder} | ({"OMP_NUM_THREADS": "1"} if one_thread else {})
-        started = time.perf_counter()
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-        took = time.perf_counter() - started
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+        with tempfile.TemporaryFile("w+") as output:  # with a pipe, its worker processes would be waited for as well
+            started = time.perf_counter()
+            done = subprocess.run(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            took = time.perf_counter() - started
+            output.seek(0)
+            if done.returncode:
+                raise SystemExit(f"{' '.join(command)} failed:\n{output.read()[-2000:]}")
     return took
 
 
