@@ -85,6 +85,7 @@ def contenders(name: str, words: list[str], other: Path | None) -> dict[str, lis
     found = {"this checkout": [*rlher, *words]}
     if name in TRAINING:
         old = [word for word in OLD_WAY if word.partition("=")[0] in run_keys()]
+        found["with overlap"] = [*rlher, *words, "engine.overlap=true"]
         found["old way"] = [*rlher, *words, *old]
         found["plain SB3"] = [sys.executable, SCRIPT, "--plain-sb3", json.dumps(composed(words))]
     if other is not None:

@@ -49,6 +49,9 @@ bits15-dqn-bf16|algo=dqn env=BitFlipping-v0 engine.precision=bf16 total_timestep
 reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 engine.precision=bf16 total_timesteps=1500 eval.final_episodes=20
 reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
 reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
+reach-ddpg-overlap|algo=ddpg env=FetchReach-v4 engine.overlap=true
+bits15-dqn-overlap|algo=dqn env=BitFlipping-v0 engine.overlap=true
+umaze-td3-overlap|algo=td3 env=PointMaze_UMaze-v3 engine.overlap=true
 RUNS
 sed -i "s|DEMOS|$logs/demos|" "$logs/todo"
 
