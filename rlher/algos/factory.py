@@ -144,6 +144,7 @@ def _buffer_arguments(
         n_steps=her.n_steps,
         gamma=algo.gamma,
         priority=her.priority,
+        priority_kwargs=_energy_arguments(her) if her.priority == "energy" else None,
         static_distance=her.static_distance,
         copy_info_dict=her.copy_info_dict,
         relabel_done=her.relabel_done,
@@ -154,6 +155,15 @@ def _buffer_arguments(
         demonstration_fraction=demos.fraction,
         goal_slot_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )
+
+
+def _energy_arguments(her: HerConfig) -> dict[str, Any]:
+    if (her.energy_height is None) != (her.energy_step_seconds is None):
+        raise UserError(
+            f"her.energy_height={her.energy_height} and her.energy_step_seconds={her.energy_step_seconds} belong "
+            "together; set both or none."
+        )
+    return {"height": her.energy_height, "step_seconds": her.energy_step_seconds}
 
 
 def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bounds: Bounds | None) -> Options:

@@ -21,6 +21,14 @@ class HerConfig:
     )
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
     priority: str = experiment_key("uniform", "how transitions are sampled", choices=tuple(PRIORITIES))
+    energy_height: int | None = experiment_key(
+        None,
+        "index of the height in a goal, for potential energy in `priority=energy`; null: displacements alone",
+        low=0,
+    )
+    energy_step_seconds: float | None = experiment_key(
+        None, "simulated seconds of a step, for kinetic energy; needed with `energy_height`", low=0
+    )
     static_distance: float | None = experiment_key(
         None,
         "no virtual goals for episodes whose achieved goal stays within this distance of its start; null: for all",

@@ -4,6 +4,7 @@ To add a priority, write a class here, and add its name to :data:`rlher.her.choi
 """
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ from rlher.her.validation import validate_types
 
 NEW_EPISODES = 0.01
 """Share of new episodes among those held after which ``energy`` computes its mean and all priorities again."""
+
+GRAVITY = 9.81
+"""Acceleration of gravity in m/s²."""
+
+LARGEST_GAIN = 0.5
+"""Most energy in J per kg that one step counts for, as in the authors' code: collisions throw objects faster."""
 
 LARGEST = 1e100
 """Largest energy or TD-error priority: sums of them stay finite."""
@@ -189,22 +196,39 @@ class TDError(_Tree):
 
 
 class Energy(_Tree):
-    """Energy-based prioritisation (arXiv:1810.01363): episodes in which the achieved goal moved further are likelier.
+    """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
-    An episode is drawn with probability ∝ its energy, the sum of squared displacements of the achieved goal (the
-    kinetic part of the paper's energy, which needs no masses; of a goal of slots only the task's counts), but at least
-    ``floor`` times the mean energy of the finished episodes held; then a transition uniformly from the episode. The
-    mean, and with it every priority, is computed again whenever 1 % of the episodes held are new. Running episodes
-    count as average. As in the paper no weights correct the bias.
+    An episode is drawn with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
+    episodes held; then a transition uniformly from the episode. The mean, and with it every priority, is computed again
+    whenever 1 % of the episodes held are new. Running episodes count as average. As in the paper no weights correct the
+    bias. Of a goal of slots only the task's counts.
+
+    With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
+    and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. An object that is lifted
+    counts more than one that is pushed, and one that falls off the table nothing for its fall. Without them it is the
+    sum of squared displacements of the achieved goal, which needs no units.
 
     :param storage: what to draw from.
     :param floor: least energy of an episode, as a share of the mean energy.
+    :param height: index of the height in a goal, which is a position in metres.
+    :param step_seconds: simulated seconds of a step.
     """
 
-    def __init__(self, storage: Storage, floor: float = 0.1) -> None:
+    def __init__(
+        self, storage: Storage, floor: float = 0.1, height: int | None = None, step_seconds: float | None = None
+    ) -> None:
         if not 0 < floor <= 1:
             raise ValueError(f"energy has floor={floor}; use a floor above 0 and at most 1.")
-        self.floor = floor
+        if (height is None) != (step_seconds is None):
+            raise ValueError(f"energy has height={height} and step_seconds={step_seconds}; give both or none.")
+        if height is not None and step_seconds is not None:
+            size = math.prod(storage.achieved.shape[1:]) // storage.goal_slots
+            if not (0 <= height < size and 0 < step_seconds < np.inf):
+                raise ValueError(
+                    f"energy has height={height} and step_seconds={step_seconds}; use an index from 0 to {size - 1} "
+                    "and a finite number above 0."
+                )
+        self.floor, self.height, self.step_seconds = floor, height, step_seconds
         super().__init__(storage)
 
     def reset(self, storage: Storage) -> None:
@@ -255,10 +279,23 @@ class Energy(_Tree):
             self.finished[env] = ring.finished
             if len(episodes):
                 lengths, slots = self._lengths_and_slots(ring, episodes)
-                rows = self.storage.rows_of(slots)
+                rows, starts = self.storage.rows_of(slots), np.cumsum(lengths) - lengths
                 moves = self.storage.task_goals(rows + 1) - self.storage.task_goals(rows)
-                squared = (moves**2).sum(axis=1)
-                self.energy[episodes] = np.minimum(np.add.reduceat(squared, np.cumsum(lengths) - lengths), LARGEST)
+                energy = np.add.reduceat(self._energy_of_steps(moves, starts), starts)
+                self.energy[episodes] = np.minimum(energy, LARGEST)
+
+    def _energy_of_steps(self, moves: NDArray, starts: Indices) -> NDArray:
+        """Return (n,) the energy of steps from the (n, size) displacements of their achieved goals.
+
+        :param starts: the first step of each episode, before which the object is at rest.
+        """
+        squared = (moves**2).sum(axis=1)
+        if self.height is None or self.step_seconds is None:
+            return squared
+        kinetic = squared / (2 * self.step_seconds**2)
+        before = np.concatenate([[0.0], kinetic[:-1]])
+        before[starts] = 0
+        return (kinetic - before + GRAVITY * moves[:, self.height]).clip(0, LARGEST_GAIN)
 
     def _compute_mean(self) -> None:
         """Compute the mean energy of the finished episodes held, per episode and per step."""

@@ -1,17 +1,20 @@
 """Which transitions are drawn, and how often."""
 
+import itertools
 import re
 
 import numpy as np
 import pytest
 import torch as th
+from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from rlher.her import HerReplayBuffer
 from rlher.her.choices import PRIORITIES
 from rlher.her.sum_tree import SumTree
-from tests.support.her_play import Player, make_buffer
+from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
 @settings(max_examples=60, deadline=None)
@@ -180,6 +183,50 @@ def test_energy_prefers_episodes_in_which_the_goal_moved():
     moved = np.array([5 * 11**2 if episode % 4 == 0 else 5 for episode in range(20)], dtype=float)
     weight = np.maximum(moved, 0.5 * moved.mean())
     assert chisquare(counts, weight / weight.sum() * 10_000).pvalue > 1e-4
+
+
+def test_energy_with_a_height_counts_gains_only():
+    """A block is lifted by 10 cm, held and let fall; pushed at 0.5 m/s, stopped, and pushed at 1 m/s."""
+    position = spaces.Box(-np.inf, np.inf, (3,), np.float64)
+    space = spaces.Dict({**SPACE.spaces, "achieved_goal": position, "desired_goal": position})
+    options = {"height": 2, "step_seconds": 0.04}
+    buffer = HerReplayBuffer(
+        100, space, ACTION, device="cpu", priority="energy", priority_kwargs=options, compute_reward=sparse
+    )
+    lifted = [(0, 0, 0), (0, 0, 0.01), (0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.095), (0, 0, 0.08)]
+    pushed = [(0, 0, 0), (0.02, 0, 0), (0.04, 0, 0), (0.04, 0, 0), (0.08, 0, 0)]
+    for path in (lifted, pushed):
+        for step, (before, after) in enumerate(itertools.pairwise(np.array(path))):
+            obs, next_obs = (
+                {"observation": np.zeros((1, 2)), "achieved_goal": goal[None], "desired_goal": np.ones((1, 3))}
+                for goal in (before, after)
+            )
+            done = step == len(path) - 2
+            infos = [{"terminal_observation": {key: value[0] for key, value in next_obs.items()}}] if done else [{}]
+            buffer.add(obs, next_obs, np.zeros((1, 1)), np.zeros(1), np.array([done]), infos)
+    buffer.sample(4)
+    first_centimetre = 0.01**2 / (2 * 0.04**2) + 9.81 * 0.01
+    first_push = 0.02**2 / (2 * 0.04**2)
+    # The rest of the lift, and the second push, are more than counts of one step; holding, falling, coasting and
+    # stopping count nothing.
+    assert buffer.priority.energy[:2] == pytest.approx([first_centimetre + 0.5, first_push + 0.5], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"height": 2},
+        {"step_seconds": 0.04},
+        {"height": 1, "step_seconds": 0.04},
+        {"height": -1, "step_seconds": 0.04},
+        {"height": 0, "step_seconds": 0.0},
+        {"height": 0, "step_seconds": np.nan},
+    ],
+    ids=str,
+)
+def test_wrong_options_of_the_height_are_refused(bad):
+    with pytest.raises(ValueError, match="height"):
+        make_buffer(priority="energy", priority_kwargs=bad)
 
 
 def test_energy_where_nothing_moves_is_uniform_and_running_episodes_are_drawn():
