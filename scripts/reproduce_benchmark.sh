@@ -18,6 +18,7 @@ bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
 push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
+pickplace-relay-uniform-ddpg|algo=ddpg env=FetchPickAndPlace-v4 her.priority=uniform
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
 pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true
 pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_steps=20000

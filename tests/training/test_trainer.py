@@ -415,6 +415,20 @@ def test_replay_options_train(rlher, option: str) -> None:
     assert done.code == 0, done.err
 
 
+@pytest.mark.parametrize(
+    ("height", "step_seconds", "code"), [(0, 0.1, 0), (3, 0.1, 0), (4, 0.1, 2), (0, 0, 2), (None, 0.1, 2), (0, None, 2)]
+)
+def test_potential_energy_needs_a_height_in_the_goal_and_the_seconds_of_a_step(
+    rlher, height, step_seconds, code
+) -> None:
+    keys = {"her.energy_height": height, "her.energy_step_seconds": step_seconds}
+    given = [f"{key}={value}" for key, value in keys.items() if value is not None]
+    done = rlher(
+        "train", "algo=dqn", *BITS, "env.n_bits=4", *TINY, "total_timesteps=100", "her.priority=energy", *given
+    )
+    assert done.code == code, done.err
+
+
 @pytest.mark.parametrize("algo", ["sac", "tqc", "td3", "ddpg"])
 def test_many_updates_per_step_train(rlher, tmp_path: Path, algo: str) -> None:
     run = ("train", f"algo={algo}", *BITS, "env.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=50")
