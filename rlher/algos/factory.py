@@ -137,6 +137,7 @@ def build_inference_model(algo: OffPolicyConfig, venv: VecEnv, device: str) -> O
 def _buffer_arguments(
     algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, demos: DemosConfig, seed: int
 ) -> dict[str, Any]:
+    energy = {"height": her.energy_height, "step_seconds": her.energy_step_seconds}
     return dict(
         n_sampled_goal=her.n_sampled_goal,
         goal_selection_strategy=her.goal_selection_strategy,
@@ -144,7 +145,7 @@ def _buffer_arguments(
         n_steps=her.n_steps,
         gamma=algo.gamma,
         priority=her.priority,
-        priority_kwargs=_energy_arguments(her) if her.priority == "energy" else None,
+        priority_kwargs=energy if her.priority == "energy" else None,
         static_distance=her.static_distance,
         copy_info_dict=her.copy_info_dict,
         relabel_done=her.relabel_done,
@@ -155,15 +156,6 @@ def _buffer_arguments(
         demonstration_fraction=demos.fraction,
         goal_slot_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )
-
-
-def _energy_arguments(her: HerConfig) -> dict[str, Any]:
-    if (her.energy_height is None) != (her.energy_step_seconds is None):
-        raise UserError(
-            f"her.energy_height={her.energy_height} and her.energy_step_seconds={her.energy_step_seconds} belong "
-            "together; set both or none."
-        )
-    return {"height": her.energy_height, "step_seconds": her.energy_step_seconds}
 
 
 def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bounds: Bounds | None) -> Options:
