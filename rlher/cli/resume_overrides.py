@@ -35,15 +35,19 @@ def run(argv: Sequence[str]) -> int:
     :param argv: ``--resume [run]`` and, in any order, overrides of :data:`CHANGEABLE` keys.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
-    from rlher.training.resume import resume
-    from rlher.training.summary import print_result
+    from rlher.evaluation.worker_count import start_server_early
 
     name, words = _take_resume(list(argv))
     logs, trust_code = _lookup_options(words)
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
     os.environ[COMMAND] = command_line(["rlher", "train", *argv])
     with exit_as_fault():
-        resumed, result = resume(found, changed_config(found, words))
+        config = changed_config(found, words)
+        start_server_early(config)
+        from rlher.training.resume import resume
+        from rlher.training.summary import print_result
+
+        resumed, result = resume(found, config)
     print_result(resumed, result)
     return result.exit_code
 

@@ -1,10 +1,10 @@
-"""How many processes play the evaluations of a run; nothing here imports torch or gymnasium."""
+"""The processes that evaluate a run: how many, and their early start; nothing here imports torch or gymnasium."""
 
 import multiprocessing
 
 from rlher.config.training import TrainConfig
 from rlher.core.cores import available_cores
-from rlher.envs.fork_server import uses_processes
+from rlher.envs.fork_server import start_fork_server, uses_processes
 
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
@@ -22,3 +22,12 @@ def eval_workers(config: TrainConfig) -> int:
         return config.eval.workers
     cores = 1 if config.threads == 1 else available_cores()
     return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(uses_processes(config))
+
+
+def start_server_early(config: TrainConfig) -> None:
+    """Start the server of worker processes if the run needs it: its imports take as long as those of this process.
+
+    To be called as soon as the config is known, before the modules that import torch.
+    """
+    if uses_processes(config) or eval_workers(config):
+        start_fork_server()

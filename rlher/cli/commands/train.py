@@ -13,11 +13,9 @@ def run(config: WorkersConfig) -> int:
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     :raises UserError: the config cannot be trained; no run folder was created.
     """
-    from rlher.envs import fork_server
-    from rlher.evaluation.worker_count import eval_workers
+    from rlher.evaluation.worker_count import start_server_early
 
-    if fork_server.uses_processes(config) or eval_workers(config):
-        fork_server.start_fork_server()  # its imports take as long as those of this process, which come next
+    start_server_early(config)
     from rlher.training.summary import print_result
     from rlher.training.trainer import train
 
