@@ -201,7 +201,7 @@ class Energy(_Tree):
     An episode is drawn with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
     episodes held; then a transition uniformly from the episode. The mean, and with it every priority, is computed again
     whenever 1 % of the episodes held are new. Running episodes count as average. As in the paper no weights correct the
-    bias. Of a goal of slots only the task's counts.
+    bias. If goals have slots, only the task's counts.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
     and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. An object that is lifted
@@ -254,15 +254,22 @@ class Energy(_Tree):
         return self._draw_slots(count, rng)[0], None
 
     def state(self) -> dict[str, NDArray]:
-        """Return the last mean; energies and priorities follow from it and the storage."""
+        """Return the last mean and its unit; energies and priorities follow from it and the storage."""
         new = sum(ring.finished for ring in self.storage.rings) - self.ranked
-        return {"mean": np.array(self.mean), "per_step": np.array(self.per_step), "new": np.array(new)}
+        numbers = {"mean": self.mean, "per_step": self.per_step, "new": new}
+        return {name: np.array(value) for name, value in numbers.items()} | self._unit()
+
+    def _unit(self) -> dict[str, NDArray]:
+        options = {"height": self.height, "step_seconds": self.step_seconds}
+        return {name: np.array(np.nan if value is None else value) for name, value in options.items()}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Compute energies and priorities of the loaded episodes, with the last mean where it is known."""
+        """Compute energies and priorities of the loaded episodes, with the last mean if it is known, in this unit."""
         rings = self.storage.rings
         self._compute_energies([ring.dropped for ring in rings])
-        if "mean" in state:
+        # In older files, which lack the unit, the mean is that of displacements or of the same options.
+        same_unit = all(np.array_equal(state.get(name, now), now, equal_nan=True) for name, now in self._unit().items())
+        if "mean" in state and same_unit:
             self.mean, self.per_step = float(state["mean"]), float(state["per_step"])
             self.ranked = sum(self.finished) - int(state["new"])
             if not (np.isfinite(self.mean) and np.isfinite(self.per_step) and self.mean >= 0 and self.per_step > 0):

@@ -379,7 +379,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             "hindsight": part.state(),
         }
         # The next save writes again the transitions whose goal-independent reward is not computed yet.
-        will_change = self.n_sampled_goal > 0 and part.is_needed
+        will_change = part.is_needed and (self.n_sampled_goal > 0 or self.sampler.slot_shares is not None)
         computed = (part.computed or [0] * self.n_envs) if will_change else None
         return serialization.save(
             self.storage,

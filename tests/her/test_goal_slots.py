@@ -80,6 +80,18 @@ def test_real_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: int)
     assert {float(buffer.sample(1).rewards) for _ in range(20)} <= {-1.5, -0.5}
 
 
+@pytest.mark.parametrize("n_sampled_goal", [0, 4])
+def test_a_saved_buffer_keeps_that_part(tmp_path, n_sampled_goal: int):
+    buffer = make_buffer(penalty=-0.5, n_sampled_goal=n_sampled_goal)
+    buffer.save(tmp_path)
+    buffer.sample(100)
+    buffer.save(tmp_path)
+    loaded = make_buffer(n_sampled_goal=n_sampled_goal)
+    loaded.load(tmp_path)
+    one, two = (each.sample(200) for each in (buffer, loaded))
+    assert np.array_equal(one.rewards, two.rewards)
+
+
 def test_energy_is_that_of_the_first_slot(tmp_path):
     buffer = make_buffer(priority="energy")
     buffer.sample(1)

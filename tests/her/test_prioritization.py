@@ -212,6 +212,22 @@ def test_energy_with_a_height_counts_gains_only():
     assert buffer.priority.energy[:2] == pytest.approx([first_centimetre + 0.5, first_push + 0.5], rel=1e-5)
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_the_mean_energy_is_restored_if_its_unit_is_the_same(tmp_path, same: bool):
+    options = {"height": 0, "step_seconds": 0.04}
+    saved, loaded = (
+        make_buffer(2000, priority="energy", priority_kwargs=each) for each in (options, options if same else {})
+    )
+    player = play_episodes(saved, 200, 1e-3)
+    saved.sample(8)
+    play_episodes(saved, 1, 5e-3, player)  # too few to compute the mean again
+    saved.sample(8)
+    saved.save(tmp_path)
+    loaded.load(tmp_path)
+    mean = saved.priority.mean if same else loaded.priority.energy[:201].mean()
+    assert loaded.priority.mean == pytest.approx(mean, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "bad",
     [
