@@ -14,7 +14,7 @@ class EpisodeDiagnostics(gym.Wrapper):
     """Put ``object_moved`` and ``success_at_reset`` into the ``info`` of every step.
 
     ``object_moved``: whether the achieved goal has moved since the reset by more than the success radius. While it is
-    False, every virtual goal of the episode is reached without doing anything: hindsight has nothing to learn from.
+    False, every virtual goal for the object is reached without doing anything: hindsight has nothing to learn from.
     ``success_at_reset``: whether the goal was reached before the first step, which no agent can take credit for.
 
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached.

@@ -36,9 +36,9 @@ class GoalNormalize(VecNormalize):
 
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
     :param training: whether steps update the statistics.
-    :param goal_slots: equal parts of a goal (:mod:`rlher.envs.relay`). With more than one, goals are scaled but not
-        centred, so that the zeros of an unused slot stay zeros, by the achieved goals of all slots. Statistics of each
-        slot, zeros included, kept FetchPickAndPlace from learning to lift (docs/benchmarks.md).
+    :param goal_slots: equal parts of a goal (:mod:`rlher.envs.relay`). With more than one, goals are scaled by the
+        achieved goals of all slots, and not centred, so that the zeros of an unused slot stay zeros. With statistics of
+        each slot, zeros included, no seed of FetchPickAndPlace learned to lift (docs/benchmarks.md).
     """
 
     def __init__(self, venv: VecEnv, clip: float = 5.0, training: bool = True, goal_slots: int = 1) -> None:

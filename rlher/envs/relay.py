@@ -12,6 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlher.config.environment import RelayConfig
+from rlher.core.errors import UserError
 
 Observation = dict[str, NDArray]
 
@@ -31,6 +32,7 @@ class RelayGoals(gym.Wrapper):
     :param relay: where the hand and the object are in ``observation``, and how often to switch.
     :param rewards: reward of a step that has not reached the goal, and of one that has.
     :param training: whether to switch goals.
+    :raises UserError: hand, object or origin have another size than a goal, or lie outside of ``observation``.
     """
 
     def __init__(self, env: gym.Env, relay: RelayConfig, rewards: tuple[float, float], training: bool) -> None:
@@ -41,6 +43,7 @@ class RelayGoals(gym.Wrapper):
         self._size = inner["desired_goal"].shape[0]  # type: ignore[index]
         self._origin = np.asarray(relay.origin, dtype=np.float64)
         self._rng = np.random.default_rng()
+        self._validate_places(inner["observation"].shape[0])  # type: ignore[index]
         goal = spaces.Box(-np.inf, np.inf, (2 * self._size,), np.float64)
         self.observation_space = spaces.Dict({**inner.spaces, "achieved_goal": goal, "desired_goal": goal})
 
@@ -57,8 +60,10 @@ class RelayGoals(gym.Wrapper):
         # The last step has the task's goal: only this goal explains why the environment ended the episode.
         to_object = not (terminated or truncated) and self._goes_to_object(observation)
         wide = widen_goals(observation, self._relay, to_object)
-        if to_object:
-            reward = float(self._reach_reward(wide["achieved_goal"], wide["desired_goal"]))
+        if to_object:  # the other goal changes the reward for the goal; what a wrapper adds, such as a cost, stays
+            compute_reward = self.env.get_wrapper_attr("compute_reward")
+            task = float(compute_reward(observation["achieved_goal"], observation["desired_goal"], info))
+            reward = float(reward) - task + float(self._reach_reward(wide["achieved_goal"], wide["desired_goal"]))
         return wide, reward, terminated, truncated, info
 
     def compute_reward(self, achieved_goal: NDArray, desired_goal: NDArray, info: Any) -> Any:
@@ -68,6 +73,19 @@ class RelayGoals(gym.Wrapper):
         task = inner(achieved + self._origin, task_goal + self._origin, info)
         to_object = (desired_goal[..., self._size :] != 0).any(axis=-1)
         return np.where(to_object, self._reach_reward(achieved_goal, desired_goal), task)
+
+    def _validate_places(self, observation_size: int) -> None:
+        for name in ("hand", "object"):
+            place: list[int] = getattr(self._relay, name)
+            if len(place) != 2 or place[1] - place[0] != self._size or place[1] > observation_size:
+                raise UserError(
+                    f"env.relay.{name}={place} is not valid; use indices [first, end) of {self._size} of the "
+                    f"{observation_size} entries of `observation`."
+                )
+        if len(self._origin) != self._size:
+            raise UserError(
+                f"env.relay.origin={list(self._relay.origin)} is not valid; use {self._size} numbers, as goals have."
+            )
 
     def _reach_reward(self, achieved_goal: NDArray, desired_goal: NDArray) -> NDArray:
         gap = np.linalg.norm(achieved_goal[..., self._size :] - desired_goal[..., self._size :], axis=-1)

@@ -1,5 +1,7 @@
 """Relay sub-goals: widened goals, their rewards, and that evaluation sees the task alone."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -85,6 +87,23 @@ def test_step_returns_compute_reward_of_the_goal_it_shows():
         paid[bool(seen["desired_goal"][2:].any())].add(reward)
     assert paid[False] == {-1.0, 0.0}
     assert -1.0 in paid[True]
+
+
+def test_a_reward_that_does_not_depend_on_the_goal_stays():
+    costly = gym.wrappers.TransformReward(PushEnv(), lambda reward: reward - 0.25)
+    env = RelayGoals(costly, relay(), (-1.0, 0.0), True)
+    for seen, reward, _, _ in play(env):
+        assert reward == env.compute_reward(seen["achieved_goal"], seen["desired_goal"], {}) - 0.25
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"hand": [0, 1]}, {"object": [3, 5]}, {"hand": [2, 0]}, {"object": [2, 3, 4]}, {"origin": [0.0]}],
+    ids=str,
+)
+def test_places_that_do_not_fit_the_goal_are_refused(keys: dict):
+    with pytest.raises(UserError, match=f"env.relay.{next(iter(keys))}"):
+        RelayGoals(PushEnv(), replace(relay(), **keys), (-1.0, 0.0), True)
 
 
 def test_compute_reward_takes_batches_of_both_kinds():
