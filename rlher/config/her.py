@@ -27,7 +27,7 @@ class HerConfig:
         low=0,
     )
     energy_step_seconds: float | None = experiment_key(
-        None, "simulated seconds of a step, for kinetic energy; needed with `energy_height`", low=0
+        None, "simulated seconds between two actions, for kinetic energy; needed with `energy_height`", low=0
     )
     static_distance: float | None = experiment_key(
         None,

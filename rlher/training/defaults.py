@@ -47,6 +47,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         precision_note,
         workers_note,
         checkpoint_note,
+        _energy_note(config),
     ]
     resolved = replace(
         config,
@@ -162,3 +163,11 @@ def _checkpoint(config: TrainConfig) -> tuple[CheckpointConfig, str]:
         note = "no checkpoints: with her.copy_info_dict the buffer holds infos, which cannot be written without pickle"
         return replace(config.checkpoint, every=None), note
     return config.checkpoint, ""
+
+
+def _energy_note(config: TrainConfig) -> str:
+    """Return a note about keys without an effect: not an error, because a recipe may have set them."""
+    typed = [name for name in ("energy_height", "energy_step_seconds") if getattr(config.her, name) is not None]
+    if config.her.priority == "energy" or not typed:
+        return ""
+    return f"{' and '.join(f'her.{name}' for name in typed)} without effect: her.priority={config.her.priority}"

@@ -1,11 +1,13 @@
 """Defaults that depend on other values of a config."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
+from rlher.config.her import HerConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.training import defaults
@@ -25,6 +27,13 @@ def test_open_values_are_resolved() -> None:
     for value in ("learning_starts 1500", "gradient_steps 3"):
         assert any(note.startswith(value) for note in notes)
     assert len(notes) == 5, "on compilation, threads and evaluations, too"
+
+
+def test_energy_keys_without_an_effect_are_noted() -> None:
+    energy = HerConfig(energy_height=2, energy_step_seconds=0.04)
+    for her, noted in ((energy, True), (replace(energy, priority="energy"), False), (HerConfig(), False)):
+        _, notes = resolve_defaults(TrainConfig(her=her))
+        assert any("her.energy_height" in note for note in notes) == noted
 
 
 @pytest.mark.parametrize(
