@@ -1,7 +1,9 @@
 """The callback that logs numbers which show why an agent does not learn."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
@@ -22,14 +24,16 @@ class DiagnosticsCallback(BaseCallback):
         actions = np.asarray(self.locals["buffer_actions"])
         if np.issubdtype(actions.dtype, np.floating):
             self.logger.record_mean("rollout/action_saturation", float(np.mean(np.abs(actions) > SATURATED)))
-        if np.any(self.locals["dones"]):
+        # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
+        if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
+            episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
             for name in EPISODE_DIAGNOSTICS:
-                if (share := episode_share(self.model, name)) is not None:
+                if (share := episode_share(episodes, name)) is not None:
                     self.logger.record(f"rollout/{name}", share)
         return True
 
 
-def episode_share(model: BaseAlgorithm, name: str) -> float | None:
-    """Return the share of the last 100 training episodes with a property, None if it is not known of any."""
-    values = [bool(episode[name]) for episode in model.ep_info_buffer or () if name in episode]
+def episode_share(episodes: Iterable[dict[str, Any]], name: str) -> float | None:
+    """Return the share of episodes with a property, None if it is not known of any."""
+    values = [bool(episode[name]) for episode in episodes if name in episode]
     return float(np.mean(values)) if values else None

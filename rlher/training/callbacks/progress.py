@@ -111,13 +111,14 @@ class ProgressCallback(BaseCallback):
                 self._print_evaluation(rows[-1])
 
     def _print_evaluation(self, row: dict[str, Any]) -> None:
+        moved = episode_share(self.model.ep_info_buffer or (), OBJECT_MOVED)
         parts = [
             f"{row['timesteps']:>9,} steps",
             f"eval success {row['success_rate']:4.0%}",
             *([f"crash {row['crash_rate']:4.0%}"] if row["crash_rate"] is not None else []),
             f"return {row['mean_reward']:7.2f}",
             f"training {self._training_success():>4}",
-            *([f"object moved {moved:4.0%}"] if (moved := episode_share(self.model, OBJECT_MOVED)) is not None else []),
+            *([f"object moved {moved:4.0%}"] if moved is not None else []),
             f"{row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
         ]
         print("  ".join(parts), file=sys.stderr, flush=True)
