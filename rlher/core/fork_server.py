@@ -24,7 +24,7 @@ def start(modules: Sequence[str]) -> None:
     """
     multiprocessing.set_forkserver_preload(list(modules))
     safe_path = os.environ.setdefault(SAFE_PATH, SET_HERE)
-    resource_tracker.ensure_running()  # otherwise the server starts it, which unblocks the signals
+    resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
     try:
         forkserver.ensure_running()

@@ -10,6 +10,12 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM: 128 + SIGINT, as in shells."""
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal; most real-time signals have none."""
+    names = {each.value: each.name for each in signal.Signals}
+    return names.get(number, f"signal {number}")
+
+
 class StopRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
 
@@ -48,10 +54,14 @@ class StopRequest:
 
 @contextmanager
 def interrupt_on_stop_signals() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGTERM and SIGHUP within the block, as Ctrl-C does."""
+    """Raise KeyboardInterrupt on the first SIGTERM or SIGHUP within the block, as Ctrl-C does."""
+    raised = False
 
     def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
+        nonlocal raised
+        if not raised:  # a closed terminal sends SIGHUP, and its command SIGTERM
+            raised = True
+            raise KeyboardInterrupt
 
     with _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP):
         yield

@@ -15,10 +15,11 @@ class ReplayableVecEnv(VecEnvWrapper):
 
     :param build: makes the vectorised environments from a seed.
     :param seed: of the first environments; the seeds of later ones derive from it and their number.
+    :param records: record the actions, for a checkpoint.
     """
 
-    def __init__(self, build: Callable[[int], VecEnv], seed: int) -> None:
-        self._build, self._seed = build, seed
+    def __init__(self, build: Callable[[int], VecEnv], seed: int, records: bool = True) -> None:
+        self._build, self._seed, self._records = build, seed, records
         super().__init__(build(seed))
         self.number = 0
         self._earlier_restarts = 0  # of environments before the last rebuild
@@ -52,7 +53,8 @@ class ReplayableVecEnv(VecEnvWrapper):
 
     def step_async(self, actions: np.ndarray) -> None:
         """Record and send the actions."""
-        self.actions.append(np.array(actions))
+        if self._records:
+            self.actions.append(np.array(actions))
         self.venv.step_async(actions)
 
     def step_wait(self) -> VecEnvStepReturn:

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import SubprocVecEnv
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 from stable_baselines3.common.vec_env.subproc_vec_env import _stack_obs
 
 from rlher.core.console import warn
@@ -57,16 +57,19 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         self._first_of_new: dict[int, tuple[Any, dict]] = {}
         """First observation and info of each worker that was replaced since the last step."""
         self._restart_seeds = [np.random.SeedSequence() for _ in builders]
-        start_fork_server()
-        try:
-            super().__init__(self._builders)
-        except (EOFError, ConnectionError) as error:
-            raise EnvironmentFault(f"{name}: a process died while it built the environment.") from error
-        self.remotes = list(self.remotes)
-        # Without it multiprocessing would, at the end of the program, send SIGTERM, which workers ignore, and wait.
-        self._close_workers = Finalize(self, close_workers, (self.remotes, self.processes), exitpriority=0)
         self._last_obs: Sequence[Any] = []  # of each environment
         self._timeout = Timeout(timeout)  # of the current step
+        self.closed = False
+        self.remotes: list[Any] = []
+        self.processes: list[Any] = []
+        # Without it multiprocessing would, at the end of the program, send SIGTERM, which workers ignore, and wait.
+        self._close_workers = Finalize(self, close_workers, (self.remotes, self.processes), exitpriority=0)
+        try:
+            spaces = self._start_workers()
+            VecEnv.__init__(self, len(self._builders), *spaces)  # SB3's own would wait for a lost worker
+        except BaseException:
+            self._close_workers()
+            raise
 
     def reset(self) -> VecEnvObs:
         """Reset all environments."""
@@ -92,12 +95,11 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
             if index not in self._first_of_new:  # the action belongs to the episode of the lost worker
                 with self._replacing_lost(index):
                     self._send(index, "step", action)
-        self.waiting, self._timeout = True, Timeout(self._seconds)
+        self._timeout = Timeout(self._seconds)
 
     def step_wait(self) -> VecEnvStepReturn:
         """Wait for the results of all workers."""
         results = [self._result(index, self._timeout) or self._lost_step(index) for index in range(self.num_envs)]
-        self.waiting = False
         self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
         for index in np.flatnonzero(dones):
             if LOST not in infos[index]:
@@ -110,7 +112,11 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
     ) -> list[Any]:
         """Call a method of each environment; if its worker is lost, of the one that replaces it."""
         call = (method_name, method_args, method_kwargs)
-        return [self._call(index, call) for index in self._get_indices(indices)]
+        return [self._call(index, "env_method", call) for index in self._get_indices(indices)]
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute of each environment; if its worker is lost, of the one that replaces it."""
+        return [self._call(index, "get_attr", attr_name) for index in self._get_indices(indices)]
 
     def close(self) -> None:
         """End all worker processes, including dead ones, hanging ones and those in the middle of a step."""
@@ -143,10 +149,10 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
                 return self._receive(index, timeout)
         return None
 
-    def _call(self, index: int, call: Any) -> Any:
+    def _call(self, index: int, command: str, data: Any) -> Any:
         while True:
             with self._replacing_lost(index):
-                self._send(index, "env_method", call)
+                self._send(index, command, data)
                 return self._receive(index, Timeout(self._seconds))
 
     def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
@@ -155,7 +161,19 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         info = {LOST: True, "TimeLimit.truncated": True, "terminal_observation": self._last_obs[index]}
         return first_obs, 0.0, True, info, reset_info
 
-    # --------------------------------------------------------------------------------- replacement
+    # ------------------------------------------------------------------------- start and replacement
+
+    def _start_workers(self) -> Any:
+        """Start all workers, which build their environments side by side; return the spaces of the first one."""
+        start_fork_server()
+        for builder in self._builders:
+            remote, process = start_worker(builder)
+            self.remotes.append(remote)
+            self.processes.append(process)
+        for index in range(len(self._builders)):
+            with self._replacing_lost(index):
+                self._wait_until_built(index)
+        return self._call(0, "get_spaces", None)
 
     @contextlib.contextmanager
     def _replacing_lost(self, index: int) -> Iterator[None]:
@@ -186,8 +204,11 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         end_process(self.processes[index], 0)
         self.remotes[index].close()
         self.remotes[index], self.processes[index] = start_worker(self._builders[index])
-        self._send(index, "get_spaces", None)
-        self._receive(index, Timeout(BUILD_SECONDS), f"did not build its environment in {BUILD_SECONDS:g} s")
+        self._wait_until_built(index)
         seed = int(self._restart_seeds[index].spawn(1)[0].generate_state(1)[0])
         self._send(index, "reset", (seed, {}))
         return self._receive(index, Timeout(self._seconds))
+
+    def _wait_until_built(self, index: int) -> None:
+        self._send(index, "get_spaces", None)
+        self._receive(index, Timeout(BUILD_SECONDS), f"did not build its environment in {BUILD_SECONDS:g} s")

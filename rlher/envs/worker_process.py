@@ -1,8 +1,8 @@
 """Processes that run one environment each: starting, waiting for an answer, and ending them.
 
-The only module that uses private parts of Stable-Baselines3: ``_worker``, the function that a worker process runs.
-``SubprocVecEnv`` starts workers in its constructor only, so a worker that replaces a lost one has to be started here,
-with the same function. If that name changes in a later SB3, this import fails, and tests/envs/test_subproc.py with it.
+It uses a private part of Stable-Baselines3: ``_worker``, the function that a worker process runs. ``SubprocVecEnv``
+starts workers in its constructor only, which cannot replace one that is lost. If that name changes in a later SB3,
+this import fails, and tests/envs/test_subproc.py with it.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env.subproc_vec_env import _worker
 
 from rlher.config.environment import EnvConfig
 from rlher.core.fork_server import RUN_SIGNALS, context, leave_server
+from rlher.core.signals import signal_name
 
 GRACE_SECONDS = 0.5
 """Extra wait at the end of a timeout, in case this process was suspended longer than the worker."""
@@ -95,24 +96,33 @@ def exit_reason(process: Any) -> str:
     if process.exitcode is None:
         return "stopped answering"
     if process.exitcode < 0:
-        names = {each.value: each.name for each in signal.Signals}  # most real-time signals have no name
-        return f"died (killed by {names.get(-process.exitcode, f'signal {-process.exitcode}')})"
+        return f"died (killed by {signal_name(-process.exitcode)})"
     return f"died (exit status {process.exitcode})"
 
 
 def close_workers(remotes: Sequence[Any], processes: Sequence[Any]) -> None:
     """End all worker processes, including dead ones, hanging ones and those in the middle of a step."""
     deadline = time.monotonic() + CLOSE_SECONDS
-    for remote in remotes:
-        with contextlib.suppress(OSError):
-            remote.send(("close", None))
-    for remote, process in zip(remotes, processes, strict=True):
-        # Answers still in the pipe, the first one possibly half read because of Ctrl-C, then the end of file.
-        with contextlib.suppress(Exception):
-            while remote.poll(max(deadline - time.monotonic(), 0)):
-                remote.recv()
-        end_process(process, max(deadline - time.monotonic(), 0))
-        remote.close()
+    try:
+        for remote in remotes:
+            with contextlib.suppress(OSError):
+                remote.send(("close", None))
+        for remote, process in zip(remotes, processes, strict=True):
+            # Answers still in the pipe, the first one possibly half read because of Ctrl-C, then the end of file.
+            with contextlib.suppress(Exception):
+                while remote.poll(max(deadline - time.monotonic(), 0)):
+                    remote.recv()
+            end_process(process, max(deadline - time.monotonic(), 0))
+            remote.close()
+    finally:
+        kill(processes)
+
+
+def kill(processes: Sequence[Any]) -> None:
+    """Kill those processes that still run: after Ctrl-C they would outlive this process."""
+    for process in processes:
+        if process.exitcode is None:
+            process.kill()
 
 
 def end_process(process: Any, seconds: float) -> None:

@@ -135,19 +135,23 @@ def create(config: TrainConfig, composed: TrainConfig | None = None, logs: Path 
     return Run(folder, config)
 
 
+class RunIsLocked(UserError):
+    """Another process is training in the run folder."""
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[Callable[[], None]]:
     """Keep other processes from training in a run folder within the block.
 
     :return: a function that raises RunFolderLost if the folder is not at its path any more.
-    :raises UserError: another process is training in it.
+    :raises RunIsLocked: another process is training in it.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
-        raise UserError(f"{folder} is being trained by another process; wait until it ends, or stop it.") from None
+        raise RunIsLocked(f"{folder} is being trained by another process; wait until it ends, or stop it.") from None
     try:
         yield lambda: _require_at(folder, handle)
     finally:

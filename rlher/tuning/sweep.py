@@ -5,7 +5,6 @@ other state, so the same command again, or one with more seeds, trains what is m
 """
 
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from rlher.config.tuning import SweepJob, train_config
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError, os_error_reason
 from rlher.core.safe_read import read_json, read_text
-from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
+from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals, signal_name
 from rlher.runs import lookup
 from rlher.tuning.launchers import Launcher, Task, Worker, make_launcher, start_imports, stop_all, wait_for_any
 from rlher.tuning.live_table import LiveTable
@@ -135,7 +134,7 @@ def _record_end(run: SweepRun, code: int) -> int:
 def _reason(run: SweepRun, code: int) -> str:
     """Return why a run failed: its signal, the error in its result, or the last line of its output."""
     if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
+        return f"killed by {signal_name(-code)}"
     if run.folder and (error := read_json(run.folder / "result.json").get("error")):
         return str(error)
     lines = read_text(run.log).splitlines()

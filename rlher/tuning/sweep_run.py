@@ -11,13 +11,18 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import tenacity
+
 from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import lookup
-from rlher.runs.run_folder import safe_name
+from rlher.runs.run_folder import RunIsLocked, safe_name
+
+UNLOCK_SECONDS = 60
+"""Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
 
 class State(str, Enum):
@@ -85,7 +90,13 @@ def train_run(config: TrainConfig, command: str) -> int:
     try:
         if folder:
             found = lookup.find(str(folder), config.logs, config.trust_code)
-            run, result = resume(found, replace(found.config, progress=False))
+            unlocked = tenacity.Retrying(
+                retry=tenacity.retry_if_exception_type(RunIsLocked),
+                wait=tenacity.wait_fixed(1),
+                stop=tenacity.stop_after_delay(UNLOCK_SECONDS),
+                reraise=True,
+            )
+            run, result = unlocked(resume, found, replace(found.config, progress=False))
         else:
             run, result = train(config)
     except (UserError, EnvironmentFault) as error:

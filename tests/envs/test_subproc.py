@@ -1,6 +1,7 @@
 """Worker processes that die or hang are replaced, and their lost steps are not stored."""
 
 import json
+import multiprocessing
 import os
 import signal
 import time
@@ -13,7 +14,7 @@ from hostile_envs import LineEnv  # noqa: F401  (registers)
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.envs import worker_process
+from rlher.envs import subproc, worker_process
 from rlher.envs.vec import make_goal_envs
 from rlher.training import training_setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
@@ -76,6 +77,26 @@ def test_a_lost_worker_is_replaced(group, tmp_path, capfd, how, reason):
     for _ in range(30):
         *_, infos = envs.step(NO_ACTIONS)
         assert not any("lost_step" in info for info in infos)
+
+
+@pytest.mark.parametrize("how", ["kill", "exit"])
+def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_path, capfd, how):
+    envs = group(failing_worker(how, tmp_path, times=2, where="init"))
+    assert envs.restarts == 2
+    assert envs.step(NO_ACTIONS)[1].tolist() == [-1, -1]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_worker_that_hangs_while_it_builds_its_environment_is_replaced(group, tmp_path, monkeypatch):
+    monkeypatch.setattr(subproc, "BUILD_SECONDS", 10)
+    assert group(failing_worker("hang", tmp_path, where="init")).restarts == 1
+
+
+def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp_path):
+    before = set(multiprocessing.active_children())
+    with pytest.raises(EnvironmentFault, match="exit status 7"):
+        make_goal_envs(failing_worker("exit", tmp_path, times=100, where="init"), 2, vec_env="subproc")
+    assert set(multiprocessing.active_children()) <= before
 
 
 def test_a_run_with_the_same_losses_repeats_itself(group, tmp_path):

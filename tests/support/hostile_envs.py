@@ -92,14 +92,33 @@ class FailingWorker(LineEnv):
     :param times: number of failures, after which it works.
     :param at: step of an episode; 0: any step.
     :param chance: probability of failure at that step.
+    :param where: ``step``, ``init`` or ``close``.
     """
 
-    def __init__(self, how: str = "kill", marks: str = ".", times: int = 1, at: int = 3, chance: float = 1.0) -> None:
+    def __init__(
+        self,
+        how: str = "kill",
+        marks: str = ".",
+        times: int = 1,
+        at: int = 3,
+        chance: float = 1.0,
+        where: str = "step",
+    ) -> None:
         super().__init__()
         self.fail, self.marks, self.times, self.at, self.chance = FAILURES[how], Path(marks), times, at, chance
+        self.where = where
+        self.fail_if_due("init")
 
     def step(self, action):
-        may_fail = multiprocessing.parent_process() is not None and self.at in (0, self.steps + 1)
+        if self.at in (0, self.steps + 1):
+            self.fail_if_due("step")
+        return super().step(action)
+
+    def close(self):
+        self.fail_if_due("close")
+
+    def fail_if_due(self, where):
+        may_fail = multiprocessing.parent_process() is not None and where == self.where
         if may_fail and random.random() < self.chance:
             for number in range(self.times):
                 try:
@@ -107,7 +126,6 @@ class FailingWorker(LineEnv):
                 except FileExistsError:
                     continue
                 self.fail()
-        return super().step(action)
 
 
 class FaultOnceFileExists(LineEnv):

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from same_run import differences
 
 from rlher import COMMAND
+from rlher.runs import run_folder
 from rlher.tuning import sweep
 from rlher.tuning.launchers import Task
 from tests.conftest import TINY
@@ -110,6 +112,19 @@ def test_unfinished_run_is_resumed(train_sweep, rlher, monkeypatch: pytest.Monke
     assert [each["timesteps"] for each in meta["resumed"]] == [60]
 
 
+def test_a_run_that_another_process_still_trains_is_waited_for(train_sweep, rlher, monkeypatch, tmp_path: Path) -> None:
+    """A sweep that is started again at once after SIGKILL, while its runs write their last checkpoint."""
+    with monkeypatch.context() as patch:
+        patch.setattr("rlher.training.trainer.Trainer._evaluate_final", raise_interrupt)
+        assert rlher("train", *SMALL, "threads=1").code == 130
+    locked = run_folder.locked(tmp_path / "logs/dqn/BitFlipping-v0_1")
+    locked.__enter__()
+    threading.Timer(1.5, locked.__exit__, [None, None, None]).start()
+    done = train_sweep("seed=0,1")
+    assert done.code == 0, done.err
+    assert status(tmp_path) == {0: "finished", 1: "finished"}
+
+
 def raise_interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -170,6 +185,7 @@ def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
         else:
             process.kill()
             process.wait()
+            continue  # the next command waits for the runs that still write a checkpoint
         wait_for(lambda: not workers_of(process.pid), 30)  # noqa: B023
         assert "finished" not in list(status(tmp_path).values())[:2]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
