@@ -1,5 +1,6 @@
 """Play the evaluation episodes of a training run, so that each depends on nothing but the model and its seed."""
 
+import copy
 import io
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +61,8 @@ class EpisodePlayer:
         """Return the policy of a model file's content for an environment of the run."""
         if self._built is None:
             venv = DummyVecEnv([lambda: env])
+            # the model seeds its action space, which all environments of a class may share
+            venv.action_space = copy.deepcopy(venv.action_space)
             normalize = self._config.normalize
             normalizer = GoalNormalize(venv, normalize.clip, training=False) if normalize.enabled else None
             self._built = build_inference_model(self._config.algo, normalizer or venv, "cpu"), normalizer

@@ -14,14 +14,18 @@ STEPS, IS_CANCELLED = 0, 1
 """Entries of the array that the process shares with the main process: steps of the current request, and a flag."""
 
 
+class PlayerFailed(Exception):
+    """An unexpected exception in the process; the message is its traceback."""
+
+
 class Cancelled(Exception):
     """The main process does not need the episodes any more."""
 
 
 def serve(remote: Any, config: TrainConfig, shared: Any) -> None:
-    """Send ``None`` when ready; then receive requests ``(model, seeds)`` and send the episodes as they end.
+    """Send ``None`` when ready, receive a request ``(model, seeds)``, send the episodes as they end, and so on.
 
-    In place of an episode an exception is sent if one is raised. It ends when the pipe is closed.
+    In place of an episode an exception is sent if one is raised. The process ends when the pipe is closed.
 
     :param shared: see :data:`STEPS`.
     """
@@ -35,8 +39,8 @@ def serve(remote: Any, config: TrainConfig, shared: Any) -> None:
             raise Cancelled
 
     try:
-        remote.send(None)
         while True:
+            remote.send(None)
             model, seeds = remote.recv()
             try:
                 player.play(model, seeds, remote.send, on_step)
@@ -45,6 +49,6 @@ def serve(remote: Any, config: TrainConfig, shared: Any) -> None:
             except (OSError, Cancelled):
                 raise
             except Exception:
-                remote.send(RuntimeError(traceback.format_exc()))
+                remote.send(PlayerFailed(traceback.format_exc()))
     except (EOFError, OSError, Cancelled):  # the main process has ended, or closed the pipe
         pass

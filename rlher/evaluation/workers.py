@@ -25,6 +25,7 @@ from rlher.envs.worker_process import (
     WorkerLost,
     end_process,
     exit_reason,
+    kill,
     step_seconds,
 )
 from rlher.evaluation.player import EpisodePlayer
@@ -42,13 +43,13 @@ class Evaluation(Protocol):
     """The episodes of one evaluation."""
 
     def done(self) -> bool:
-        """Return whether :meth:`episodes` returns, or raises, without waiting for another process."""
+        """Return whether all processes have played their episodes, or failed."""
 
     def episodes(self) -> list[Episode]:
         """Wait for the episodes and return them in the order of their seeds.
 
         :raises EnvironmentFault: the environment failed, or its processes were lost too often.
-        :raises KeyboardInterrupt: a stop was requested; a later call continues.
+        :raises KeyboardInterrupt: a stop was requested; it can be called again.
         """
 
 
@@ -68,11 +69,13 @@ class EvaluationWorkers:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``."""
         seeds = range(seed, seed + episodes)
         groups = [_Group(model, seeds[first : first + GROUP]) for first in range(0, episodes, GROUP)]
-        if self._config.eval.workers == 0:
+        workers = self._config.eval.workers or 0
+        if not workers:
             return _PlayedHere(self._player, groups, self._stop)
+        waiting = self._groups.qsize() + len(groups)
         for group in groups:
             self._groups.put(group)
-        while len(self._threads) < min(self._groups.qsize(), self._config.eval.workers or 1):
+        while len(self._threads) < min(waiting, workers):
             self._start_process()
         return _PlayedElsewhere(groups, self._stop)
 
@@ -82,16 +85,20 @@ class EvaluationWorkers:
             self._start_process()
 
     def _start_process(self) -> None:
-        self._threads.append(_WorkerThread(self._config, self._groups))
-        self._threads[-1].start()
+        thread = _WorkerThread(self._config, self._groups)
+        thread.start()
+        self._threads.append(thread)
 
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""
-        for thread in self._threads:
-            thread.cancel()
-            self._groups.put(None)
-        for thread in self._threads:
-            thread.end()
+        try:
+            for thread in self._threads:
+                thread.cancel()
+                self._groups.put(None)
+            for thread in self._threads:
+                thread.end()
+        finally:
+            kill([thread.process for thread in self._threads if thread.process is not None])
 
 
 class _Group:
@@ -148,9 +155,11 @@ class _WorkerThread(threading.Thread):
         super().__init__(daemon=True)
         self._config, self._groups = config, groups
         self._timeout = step_seconds(config.env)
+        # The environment is built and reset before the first step.
+        self._first_timeout = None if self._timeout is None else BUILD_SECONDS + self._timeout
         self._shared = context().RawArray("Q", 2)
         self._remote: Any = None
-        self._process: Any = None
+        self.process: Any = None
 
     def run(self) -> None:
         """Play groups of episodes until the queue yields None."""
@@ -161,7 +170,7 @@ class _WorkerThread(threading.Thread):
                 group.result.set_result(self._play(group))
             except BaseException as error:
                 group.result.set_exception(error)
-        if self._process is not None:
+        if self.process is not None:
             self._remote.close()
 
     def cancel(self) -> None:
@@ -171,8 +180,8 @@ class _WorkerThread(threading.Thread):
     def end(self) -> None:
         """Wait for thread and process to end; kill the process if it hangs."""
         self.join(CLOSE_SECONDS)
-        if self._process is not None:
-            end_process(self._process, CLOSE_SECONDS if not self.is_alive() else 0)
+        if self.process is not None:
+            end_process(self.process, CLOSE_SECONDS if not self.is_alive() else 0)
         self.join(CLOSE_SECONDS)
 
     # ----------------------------------------------------------------------------------- the process
@@ -182,8 +191,9 @@ class _WorkerThread(threading.Thread):
         restarts = 0
         while len(episodes) < len(group.seeds):
             try:
-                if self._process is None:
+                if self.process is None:
                     self._start_process()
+                self._receive()  # it is ready, and has closed the environment of the group before
                 self._shared[STEPS] = 0
                 self._send((group.model, group.seeds[len(episodes) :]))
                 while len(episodes) < len(group.seeds):
@@ -207,24 +217,19 @@ class _WorkerThread(threading.Thread):
         process = context().Process(target=serve, args=(worker_remote, self._config, self._shared))
         process.start()
         worker_remote.close()
-        self._remote, self._process, self._shared[STEPS] = remote, process, 0
-        try:
-            self._receive()
-        except Exception:
-            self._end_process()
-            raise
+        self._remote, self.process, self._shared[STEPS] = remote, process, 0
 
     def _end_process(self) -> None:
-        if self._process is not None:
-            end_process(self._process, 0)
+        if self.process is not None:
+            end_process(self.process, 0)
             self._remote.close()
-            self._process = None
+            self.process = None
 
     def _send(self, request: Any) -> None:
         try:
             self._remote.send(request)
         except OSError as error:
-            raise WorkerLost(exit_reason(self._process)) from error
+            raise WorkerLost(exit_reason(self.process)) from error
 
     def _receive(self) -> Any:
         """Wait for a message as long as the process steps its environment.
@@ -234,7 +239,7 @@ class _WorkerThread(threading.Thread):
         try:
             while True:
                 steps = self._shared[STEPS]
-                seconds = self._timeout if steps else BUILD_SECONDS  # the environment is built before the first step
+                seconds = self._timeout if steps else self._first_timeout
                 timeout = Timeout(seconds)
                 while timeout.left > 0 and self._shared[STEPS] == steps:
                     if timeout.wait_a_moment(self._remote):
@@ -244,7 +249,7 @@ class _WorkerThread(threading.Thread):
                 if self._shared[STEPS] == steps:
                     raise WorkerLost(f"hung (no step in {seconds:g} s, see env.step_timeout)")
         except (EOFError, OSError) as error:
-            raise WorkerLost(exit_reason(self._process)) from error
+            raise WorkerLost(exit_reason(self.process)) from error
 
     def _received(self) -> Any:
         message = self._remote.recv()

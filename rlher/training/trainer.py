@@ -31,6 +31,9 @@ from rlher.training.result import RunResult, Status
 from rlher.training.summary import print_header
 from rlher.training.training_setup import TrainingSetup, prepare
 
+LOG_INTERVAL = 4
+"""Episodes between two rows of ``progress.csv``, as in Stable-Baselines3."""
+
 Rows = list[dict[str, Any]]
 """The rows of ``evaluations.csv``, the newest last."""
 
@@ -130,8 +133,7 @@ class Trainer:
                 with self._record_status():
                     self._learn(reset_num_timesteps=checkpoint is None)
                 if self.result.status is Status.FINISHED or self.stop.at_step_boundary:
-                    ended_by_callback = self.result.status is Status.FINISHED and self._steps_left > 0
-                    self.checkpoints.finish(in_step=ended_by_callback)
+                    self.checkpoints.finish()
             finally:
                 self._write_models()
                 self._write_result(final_pending=self._final)
@@ -152,14 +154,16 @@ class Trainer:
                 self.model.learn(
                     self._steps_left,
                     callback=callbacks,
+                    log_interval=max(LOG_INTERVAL, self.config.n_envs),  # at most one row per step
                     reset_num_timesteps=reset_num_timesteps,
                 )
             except Exception as error:
-                with suppress(Exception):  # the first fault is reported
+                with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
                     self.evaluations.record_pending()
+                self.stop.at_step_boundary = False  # the fault is within a step
                 if callback := self._raising_callback(error):
                     if self.checkpoints.in_step:  # elsewhere the updates of the last steps may be missing
-                        self.checkpoints.finish(in_step=True)
+                        self.checkpoints.finish()
                     raise as_fault(error, f"the callback {callback}") from error
                 if isinstance(error, CONFIG_ERRORS) and (
                     self.config.algo.kwargs or self.model._n_updates <= updates + 1

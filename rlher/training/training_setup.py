@@ -77,7 +77,7 @@ def prepare(
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
-    envs = ReplayableVecEnv(partial(_make_envs, config), config.seed)
+    envs = ReplayableVecEnv(partial(_make_envs, config), config.seed, records=config.checkpoint.every is not None)
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)

@@ -6,17 +6,23 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hostile_envs import FailingWorker
+from hostile_envs import FailingWorker, LineEnv
 from same_run import differences
 
+from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core import cores
+from rlher.core.signals import StopRequest
 from rlher.evaluation import worker_count, workers
+from rlher.evaluation.worker_process import PlayerFailed
+from rlher.evaluation.workers import EvaluationWorkers
 from rlher.training.callbacks.checkpoint import EVALUATED_MODEL, CheckpointCallback
 from rlher.training.callbacks.evaluation import StopTraining
 from tests.conftest import TINY
@@ -24,16 +30,18 @@ from tests.conftest import TINY
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=5", *TINY, "eval.final_episodes=60")
 LINE = ("algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY, "total_timesteps=150", "eval.freq=50")
 
+CONFIG = TrainConfig(env=EnvConfig(id="LineEnv-v0", modules=["hostile_envs"]))
+
 
 @pytest.fixture
 def train_line(rlher, tmp_path: Path, monkeypatch) -> Callable[..., Any]:
     """Train where the environment of a worker process fails some times, and that of the main process never."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "support"))
 
-    def train(how: str, times: int, *words: str):
+    def train(how: str, times: int, *words: str, where: str = "step"):
         marks = tmp_path / f"{how}{times}"
         marks.mkdir(exist_ok=True)
-        kwargs = f"env.kwargs={{how:{how},times:{times},marks:{marks},at:1}}"
+        kwargs = f"env.kwargs={{how:{how},times:{times},marks:{marks},at:1,where:{where}}}"
         return rlher("train", *LINE, kwargs, "eval.workers=1", *words)
 
     return train
@@ -67,8 +75,9 @@ def test_the_results_of_fetch_reach_do_not_depend_on_the_number_of_processes(rlh
 
 
 def test_evaluations_leave_the_random_numbers_of_training_alone(rlher, monkeypatch) -> None:
-    """Of an environment that draws from NumPy's global generator."""
-    step = FailingWorker.step
+    """Of an environment that draws from NumPy's global generator, and whose instances share an action space."""
+    step, shared = FailingWorker.step, LineEnv().action_space
+    monkeypatch.setattr(LineEnv, "action_space", property(lambda self: shared, lambda *_: None), raising=False)
     monkeypatch.setattr(FailingWorker, "step", lambda self, action: step(self, action + np.random.normal(0, 0.1, 1)))
     for frequency in (50, 150):
         words = (*LINE, "env.kwargs={times:0}", "eval.workers=0", f"eval.freq={frequency}")
@@ -86,6 +95,35 @@ def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
         assert done.err.count("plays the episode again") == times
         assert (reason in done.err) == (times > 0)
     assert differences(*(Path(f"logs/sac/FailingWorker-v0_{number}") for number in (1, 2))) == []
+
+
+def test_a_process_that_hangs_when_it_closes_its_environment_is_replaced(train_line) -> None:
+    for times in (0, 1):
+        done = train_line("hang", times, "env.step_timeout=1", where="close")
+        assert done.code == 0, done.err
+        assert done.err.count("plays the episode again") == times
+    assert differences(*(Path(f"logs/sac/FailingWorker-v0_{number}") for number in (1, 2))) == []
+
+
+def test_an_unexpected_exception_in_a_process_is_no_fault_of_the_config() -> None:
+    played = EvaluationWorkers(replace(CONFIG, eval=EvalConfig(workers=1)), StopRequest())
+    with closing(played), pytest.raises(PlayerFailed, match="Traceback"):
+        played.start(b"no model", 1, 0).episodes()
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_each_group_of_episodes_has_a_process_if_there_are_enough(monkeypatch, count: int) -> None:
+    class Greedy:
+        def __init__(self, config: TrainConfig, groups: Any) -> None:
+            self.groups = groups
+
+        def start(self) -> None:
+            self.groups.get()
+
+    monkeypatch.setattr(workers, "_WorkerThread", Greedy)
+    played = EvaluationWorkers(replace(CONFIG, eval=EvalConfig(workers=count)), StopRequest())
+    played.start(b"", 100, 0)
+    assert len(played._threads) == min(count, 4)
 
 
 def test_too_many_lost_processes_end_the_run(train_line) -> None:
@@ -117,6 +155,36 @@ def test_ctrl_c_does_not_wait_for_an_evaluation_and_resuming_repeats_it(train_li
     folder = Path("logs/sac/FailingWorker-v0_1")
     assert not (folder / "evaluations.csv").exists(), done.err
     assert (folder / "checkpoints/000000090" / EVALUATED_MODEL).exists()
+    again = rlher("train", "--resume", str(folder))
+    assert again.code == 0, again.err
+    assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
+
+
+def test_a_fault_after_a_stop_request_leaves_no_checkpoint_within_a_step(train_line, rlher, monkeypatch) -> None:
+    """As when a batch system ends the simulator, too, while an evaluation is in progress."""
+    assert train_line("hang", 0, "logs=reference", "checkpoint.every=60").code == 0
+    monkeypatch.setattr(workers, "CLOSE_SECONDS", 0.5)
+    step, start = FailingWorker.step, CheckpointCallback._on_rollout_start
+    reached = []
+
+    def begin(self: CheckpointCallback) -> None:
+        start(self)
+        reached.extend([self.model.num_timesteps] if self.model.num_timesteps == 90 else [])
+
+    def fail(self: FailingWorker, action: Any) -> Any:
+        if reached:
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise OSError("the simulator has ended")
+        return step(self, action)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CheckpointCallback, "_on_rollout_start", begin)
+        patched.setattr(FailingWorker, "step", fail)
+        done = train_line("hang", 1, "checkpoint.every=60")  # for 1000 s, in the evaluation that starts at step 50
+    folder = Path("logs/sac/FailingWorker-v0_1")
+    assert done.code == 1, done.err
+    assert "the simulator has ended" in json.loads((folder / "result.json").read_text())["error"]
+    assert [path.name for path in (folder / "checkpoints").iterdir()] == ["000000060"]
     again = rlher("train", "--resume", str(folder))
     assert again.code == 0, again.err
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []

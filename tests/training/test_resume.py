@@ -172,18 +172,19 @@ def test_checkpoints_between_barriers_change_nothing(rlher, case: str) -> None:
     assert (kept[1] / "episodes.npz").exists()
 
 
-def test_a_run_that_a_callback_ended_resumes_from_there(rlher) -> None:
-    """The step in which it ended is in no buffer, so the episode is replayed without it."""
+@pytest.mark.parametrize("last", [127, 260])
+def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> None:
+    """The step in which it ended is in no buffer, so the episode is replayed without it, also if it is the last."""
     source = "from stable_baselines3.common.callbacks import BaseCallback\n"
-    source += "class Stop(BaseCallback):\n    def _on_step(self):\n        return self.num_timesteps != 127\n"
+    source += f"class Stop(BaseCallback):\n    def _on_step(self):\n        return self.num_timesteps != {last}\n"
     Path("ending.py").write_text(source)
     assert rlher("train", *words("dqn"), "callbacks=[ending:Stop]").code == 0
     folder = folder_of("dqn")
-    assert json.loads((folder / "result.json").read_text())["timesteps"] == 127
+    assert json.loads((folder / "result.json").read_text())["timesteps"] == last
     again = rlher("train", "--resume", str(folder), "total_timesteps=+30")
     assert again.code == 0, again.err
     assert NOT_REPEATABLE not in again.err
-    assert resumed_at(folder) == [127]
+    assert resumed_at(folder) == [last]
     assert json.loads((folder / "result.json").read_text())["timesteps"] == 290
     assert rlher("train", "--resume", str(folder)).code == 2
 

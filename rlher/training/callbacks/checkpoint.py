@@ -46,7 +46,8 @@ EVALUATED_MODEL = "evaluated_model.zip"
 class CheckpointCallback(BaseCallback):
     """Write checkpoints when they are due, and restore a run from one.
 
-    Both happen at the start of a rollout: all updates of the steps so far are done, and no step has begun.
+    Both happen at the start of a rollout: no step has begun, and all updates of the steps so far are done, except with
+    ``engine.overlap`` those that are postponed, which the checkpoint records.
 
     :param config: says how often, with ``checkpoint.every=None`` never; what may not change of it is recorded.
     :param evaluations: the callback whose evaluations are part of a checkpoint.
@@ -92,6 +93,7 @@ class CheckpointCallback(BaseCallback):
             self._restored = None
         if self._every is not None:
             if self._at_start and self._saved_step is None:
+                self._at_start = False  # also if it cannot be written
                 self.save()
             if self.model.num_timesteps // self._every > self._barrier_step // self._every:
                 self._pass_barrier()
@@ -134,19 +136,15 @@ class CheckpointCallback(BaseCallback):
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    def finish(self, in_step: bool = False) -> None:
-        """Write a last checkpoint, unless there is one of this step.
-
-        :param in_step: a callback ended training within a step, which is in no buffer.
-        """
+    def finish(self) -> None:
+        """Write a last checkpoint, unless there is one of this step."""
         if self._every is not None and self._saved_step != self.model.num_timesteps:
-            self.save(in_step=in_step)
+            self.save()
 
-    def save(self, next_envs: int | None = None, in_step: bool = False) -> None:
+    def save(self, next_envs: int | None = None) -> None:
         """Write a checkpoint. If the disk is full, warn and keep the earlier ones.
 
         :param next_envs: at a barrier, the number of the environments that are built next.
-        :param in_step: leave out the last action, to which the last observation does not belong.
         """
         self._require_folder()
         if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
@@ -154,13 +152,15 @@ class CheckpointCallback(BaseCallback):
 
         def write_files(folder: Path, previous: Path | None) -> None:
             self._best_model.save_to(folder)
-            checkpoint_store.link_folder((previous or folder) / "buffer", folder / "buffer")
+            if previous is not None:
+                checkpoint_store.link_folder(previous / "buffer", folder / "buffer")
             self._buffer.save(folder / "buffer")
             training_state.save(folder, self.model, self._normalizer, self._progress(next_envs))
             if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
                 (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
             if next_envs is None:
-                actions = self._envs.actions[:-1] if in_step else self._envs.actions
+                # a callback that ended training within a step leaves an action whose result is in no buffer
+                actions = self._envs.actions[:-1] if self.in_step else self._envs.actions
                 training_state.save_episodes(folder, actions, self._raw_observations())
 
         try:

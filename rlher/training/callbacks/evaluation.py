@@ -96,7 +96,7 @@ class EvaluationCallback(BaseCallback):
             row = {name: row[name] for name in ("timesteps", "updates", "wall_seconds")}
             self.pending = PendingEvaluation(row, logged, pending_model, self._start(pending_model))
 
-    def _on_rollout_start(self) -> None:  # all updates of the steps so far are done
+    def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
         self._record_if_played()
         if self.model.num_timesteps >= self._next:
             self._evaluate_now()
