@@ -110,7 +110,7 @@ class RandomActions:
     def replace(self, actions: NDArray, warm_up: bool) -> list[int]:
         """Write random actions over some of the (n_envs, …) actions, and return the numbers of their environments.
 
-        :param warm_up: replace all of them if actions are held.
+        :param warm_up: with ``hold`` above 1, replace all of them.
         """
         begin = self.share / (self.hold - self.share * (self.hold - 1))  # while no action is held
         if warm_up and self.hold > 1:
