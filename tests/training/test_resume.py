@@ -177,8 +177,8 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> Non
     """The step in which it ended is in no buffer, so the episode is replayed without it, also if it is the last."""
     source = "from stable_baselines3.common.callbacks import BaseCallback\n"
     source += f"class Stop(BaseCallback):\n    def _on_step(self):\n        return self.num_timesteps != {last}\n"
-    Path("ending.py").write_text(source)
-    assert rlher("train", *words("dqn"), "callbacks=[ending:Stop]").code == 0
+    Path(f"ending{last}.py").write_text(source)
+    assert rlher("train", *words("dqn"), f"callbacks=[ending{last}:Stop]").code == 0
     folder = folder_of("dqn")
     assert json.loads((folder / "result.json").read_text())["timesteps"] == last
     again = rlher("train", "--resume", str(folder), "total_timesteps=+30")
