@@ -17,6 +17,7 @@ from rlher.envs.catalog import yaml_names
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import FaultGuard, as_fault
 from rlher.envs.glfw_library import use_bundled_glfw
+from rlher.envs.panda_seeds import with_seeded_resets
 from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera
@@ -47,7 +48,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     except UserError:
         env.close()
         raise
-    env = SuccessInfo(env, cfg)
+    env = SuccessInfo(with_seeded_resets(env), cfg)
     if training and cfg.success_reward is not None:
         env = EpisodeDiagnostics(env, cfg.success_reward)
     if cfg.action_repeat > 1:
@@ -133,7 +134,7 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
     if render_mode is not None and render_mode in render_modes(cfg):
         kwargs["render_mode"] = render_mode
     try:
-        with _native_stdout_to_stderr() if "panda_gym" in sys.modules else nullcontext():
+        with _native_stdout_discarded() if "panda_gym" in sys.modules else nullcontext():
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
             return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.DependencyNotInstalled as error:
@@ -154,12 +155,13 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
 
 
 @contextmanager
-def _native_stdout_to_stderr() -> Iterator[None]:
-    """Redirect output of C code from stdout to stderr: PyBullet prints its arguments to stdout, where our JSON goes."""
+def _native_stdout_discarded() -> Iterator[None]:
+    """Discard what C code prints to stdout: PyBullet prints its arguments in each evaluation, where our JSON goes."""
     libc = ctypes.CDLL(None)
     sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
+    saved, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
     try:
         yield
     finally:

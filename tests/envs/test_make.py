@@ -2,12 +2,14 @@
 
 import sys
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.make import make_env, render_modes
+from rlher.envs.panda_seeds import with_seeded_resets
 from rlher.envs.registration import ensure_registered
 
 
@@ -43,6 +45,7 @@ def test_a_mistake_raises_user_error_that_names_it(cfg, named):
 
 def test_a_missing_extra_names_the_pip_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "panda_gym", None)
+    monkeypatch.delitem(gym.registry, "PandaReach-v3", raising=False)
     with pytest.raises(UserError, match=r"PandaReach-v3 .*pip install 'rlher\[panda\]'"):
         ensure_registered("PandaReach-v3")
 
@@ -94,3 +97,32 @@ def test_the_success_of_a_maze_is_is_success():
 @pytest.mark.parametrize("env_id", ["FetchReach-v4", "gymnasium_robotics:FetchReach-v4"])
 def test_the_render_modes_of_an_id_with_a_module_are_found(env_id: str) -> None:
     assert "rgb_array" in render_modes(EnvConfig(id=env_id))
+
+
+class ForgetsItsSeed(gym.Env):
+    """As panda-gym: a reset without a seed takes one from the operating system."""
+
+    def reset(self, *, seed=None, options=None):
+        return np.random.default_rng(seed).random(), {}
+
+
+def test_an_environment_of_panda_gym_repeats_its_episodes(monkeypatch):
+    def starts():
+        env = with_seeded_resets(ForgetsItsSeed())
+        return [env.reset(seed=7)[0], *(env.reset()[0] for _ in range(3)), env.reset(seed=7)[0]]
+
+    assert starts() != starts()
+    monkeypatch.setattr(ForgetsItsSeed, "__module__", "panda_gym.envs.core")
+    assert starts() == starts()
+    assert len(set(starts())) == 4
+    assert starts()[0] == ForgetsItsSeed().reset(seed=7)[0]
+
+
+def test_panda_gym_itself():
+    seen = []
+    for _ in range(2):
+        env = make_env(EnvConfig(id="PandaReach-v3"), training=True)
+        env.reset(seed=3)
+        seen.append([env.reset()[0]["desired_goal"].tolist() for _ in range(3)])
+        env.close()
+    assert seen[0] == seen[1]

@@ -87,6 +87,7 @@ def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_pa
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_while_it_builds_its_environment_is_replaced(group, tmp_path, monkeypatch):
     monkeypatch.setattr(subproc, "BUILD_SECONDS", 10)
     assert group(failing_worker("hang", tmp_path, where="init")).restarts == 1
