@@ -89,7 +89,7 @@ def contenders(name: str, words: list[str], other: Path | None) -> dict[str, lis
         found["old way"] = [*rlher, *words, *old]
         found["plain SB3"] = [sys.executable, SCRIPT, "--plain-sb3", json.dumps(composed(words))]
     if other is not None:
-        found["other"] = [str(other.resolve() / ".venv/bin/python"), *rlher[1:], *words]
+        found["other"] = [str(other.resolve() / ".venv/bin/rlher"), *words]  # its modules may have other names
     return found
 
 
