@@ -132,7 +132,8 @@ class Trainer:
             try:
                 with self._record_status():
                     self._learn(reset_num_timesteps=checkpoint is None)
-                if self.result.status is Status.FINISHED or self.stop.at_step_boundary:
+                interrupted_between_steps = self.result.status is Status.INTERRUPTED and self.stop.at_step_boundary
+                if self.result.status is Status.FINISHED or interrupted_between_steps:
                     self.checkpoints.finish()
             finally:
                 self._write_models()
@@ -160,7 +161,6 @@ class Trainer:
             except Exception as error:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
                     self.evaluations.record_pending()
-                self.stop.at_step_boundary = False  # the fault is within a step
                 if callback := self._raising_callback(error):
                     if self.checkpoints.in_step:  # elsewhere the updates of the last steps may be missing
                         self.checkpoints.finish()
