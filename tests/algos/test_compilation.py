@@ -18,6 +18,7 @@ from rlher.algos.options import Options
 from tests.algos.test_faithful import require_same
 from tests.conftest import TINY
 from tests.support.models import ours, theirs, train, weights
+from tests.support.tiers import slow_except
 
 
 def test_a_failed_compilation_falls_back_to_the_function(monkeypatch, capsys) -> None:
@@ -54,7 +55,7 @@ def test_updates_without_a_compiler_equal_sb3s(capsys, name) -> None:
 
 
 @pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
-@pytest.mark.parametrize("name", ["tqc", "dqn"])
+@pytest.mark.parametrize("name", slow_except(["dqn"], ["tqc", "dqn"]))
 def test_compiled_updates_equal_sb3s(capsys, name) -> None:
     mine, other = ours(name, options=Options(compile=True)), theirs(name)
     for model in (mine, other):
@@ -162,6 +163,7 @@ assert not [name for name in unneeded if name in sys.modules]
 """
 
 
+@pytest.mark.slow
 def test_a_run_imports_only_what_it_needs(tmp_path: Path) -> None:
     words = ["train", "algo=ddpg", "env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=120"]
     done = subprocess.run([sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, capture_output=True, text=True)

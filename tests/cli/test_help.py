@@ -21,6 +21,7 @@ def test_every_command_has_help(rlher, name: str) -> None:
     assert command.summary in rlher("--help").out
 
 
+@pytest.mark.slow
 def test_help_takes_at_most_a_quarter_of_importing_sb3() -> None:
     def seconds(*command: str) -> float:
         """Return the processor time, which other processes of the machine do not change."""

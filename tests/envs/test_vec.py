@@ -92,6 +92,7 @@ def test_workers_ignore_the_signals_of_a_run(number, capfd):
     envs.close()
 
 
+@pytest.mark.slow
 def test_a_program_ends_without_closing_its_environments():
     program = (
         "from rlher.config.environment import EnvConfig\n"

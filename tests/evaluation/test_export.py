@@ -86,6 +86,7 @@ def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     return [agent.policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
 
 
+@pytest.mark.slow
 def test_every_algorithm_plays_without_rlher(rlher) -> None:
     agents = []
     for algo, algorithm in ALGORITHMS.items():
@@ -96,17 +97,20 @@ def test_every_algorithm_plays_without_rlher(rlher) -> None:
         assert steps == json.loads((run / "result.json").read_text())["best"]["timesteps"]
 
 
+@pytest.mark.slow
 def test_a_bundled_environment_with_a_module_in_its_id_needs_no_rlher(rlher) -> None:
     words = ("env=rlher.envs.registration:BitFlipping-v0", "env.kwargs.n_bits=4", "env.max_episode_steps=4")
     require_same_actions_without_rlher(exported(rlher, "algo=dqn", *words, *TINY, "total_timesteps=100"))
 
 
+@pytest.mark.slow
 def test_an_agent_without_normalisation(rlher) -> None:
     run, folder = exported(rlher, "algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false")
     require_same_actions_without_rlher((run, folder))
     assert not (folder / "normalizer.npz").exists()
 
 
+@pytest.mark.slow
 def test_untrained_critics_are_reported_where_sb3_lacks_layer_norm(rlher) -> None:
     run, folder = exported(rlher, "algo=tqc", *BITS, "env.continuous=true", "algo.layer_norm_critics=true")
     require_same_actions_without_rlher((run, folder))
@@ -115,6 +119,7 @@ def test_untrained_critics_are_reported_where_sb3_lacks_layer_norm(rlher) -> Non
     assert caveat in (folder / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_maze_with_repeated_actions(rlher) -> None:
     words = ("algo=td3", "env=PointMaze_UMaze-v3", "recipe=null", *TINY, "total_timesteps=100", "env.action_repeat=5")
     agent = exported(rlher, *words)
@@ -122,6 +127,7 @@ def test_a_maze_with_repeated_actions(rlher) -> None:
     assert "range(5)" in (agent[1] / "play.py").read_text()
 
 
+@pytest.mark.slow
 def test_relay_agents_play_the_plain_task(rlher) -> None:
     words = ("algo=ddpg", "env=FetchPush-v4", "recipe=null", *TINY, "total_timesteps=100", "env.relay.enabled=true")
     require_same_actions_without_rlher(exported(rlher, *words))
@@ -131,8 +137,8 @@ def test_relay_agents_play_the_plain_task(rlher) -> None:
     ("algo", "env"),
     [
         ("ddpg", "FetchReach-v4"),
-        ("ddpg", "gymnasium_robotics:FetchReach-v4"),
-        ("sac", "parking-classic"),
+        pytest.param("ddpg", "gymnasium_robotics:FetchReach-v4", marks=pytest.mark.slow),
+        pytest.param("sac", "parking-classic", marks=pytest.mark.slow),
     ],
 )
 def test_registered_environments_are_made_with_the_same_options(rlher, algo: str, env: str) -> None:
@@ -174,6 +180,7 @@ def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) 
     assert "import exported_car" in (folder / "play.py").read_text()
 
 
+@pytest.mark.slow
 def test_the_printed_command_finds_a_module_of_the_current_folder(rlher, tmp_path: Path) -> None:
     # Another name than in the test before, which may have imported its module into this process.
     module = USER_MODULE.replace("ExportedCar", "PlayedCar").replace("exported_car", "played_car")

@@ -91,6 +91,7 @@ def trained(rlher) -> Path:
     return Path("logs/dqn/BitFlipping-v0_1")
 
 
+@pytest.mark.slow
 def test_the_files_of_the_export_arrive(rlher, trained: Path, server: HubServer) -> None:
     Path("out").mkdir()
     Path("out/private.txt").write_text("not part of the export")

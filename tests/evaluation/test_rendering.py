@@ -17,6 +17,7 @@ from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video.recorder import VideoOptions, record_video
 from tests.conftest import TINY
 from tests.envs.test_env_yaml import load
+from tests.support.tiers import slow_except
 from tests.support.video import is_blank, read_frames
 
 
@@ -147,7 +148,7 @@ def no_opengl(tmp_path: Path) -> str:
     return os.pathsep.join([str(tmp_path), *sys.path])
 
 
-@pytest.mark.parametrize("requested", ["", "egl"])
+@pytest.mark.parametrize("requested", slow_except([""], ["", "egl"]))
 def test_a_machine_without_opengl_names_the_packages_to_install(
     reach: Path, tmp_path: Path, no_opengl: str, requested: str
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_mujoco_uses_a_renderer_that_works(reach: Path, tmp_path: Path) -> None:
     """MUJOCO_GL may name a backend that is not installed."""
     done = run_command("enjoy", reach, tmp_path, "--video", "video.mp4", "--no-captions", MUJOCO_GL="nonsense")

@@ -137,6 +137,7 @@ def test_files_without_a_usable_model_are_named(tmp_path: Path, rlher: Callable[
         assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_model_of_a_run_needs_no_trust_flag(rlher: Callable[..., Outcome]) -> None:
     assert rlher("train", "algo=dqn", BITS, "env.n_bits=4", "recipe=null", "total_timesteps=80", *TINY).code == 0
     run = "logs/dqn/BitFlipping-v0_1"

@@ -158,6 +158,7 @@ def test_rows_in_use_do_not_grow_with_episodes_of_one_length(length):
     assert buffer.storage.rings[0].rows_used <= 10_000 * (1 + 1 / length) + length + 2
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     capacity=st.integers(20, 60),

@@ -33,7 +33,13 @@ def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    "words", [("algo=dqn", *BITS), ("algo=qrdqn", *BITS), ("algo=sac", *REACH), ("algo=td3", *REACH)]
+    "words",
+    [
+        ("algo=dqn", *BITS),
+        ("algo=qrdqn", *BITS),
+        ("algo=sac", *REACH),
+        pytest.param(("algo=td3", *REACH), marks=pytest.mark.slow),
+    ],
 )
 def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tuple[str, ...]):
     run = publish("mine", *words)
@@ -46,6 +52,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
         assert np.array_equal(original.policy(observation), published.policy(observation))
 
 
+@pytest.mark.slow
 def test_a_published_agent_holds_weights_alone(publish, tmp_path: Path):
     publish("mine", "algo=td3", *REACH)
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:

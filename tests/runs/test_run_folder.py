@@ -34,6 +34,7 @@ def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
     assert sorted(int(folder.name.rpartition("_")[2]) for folder in folders) == list(range(1, 25))
 
 
+@pytest.mark.slow
 def test_concurrent_processes_get_different_numbers(tmp_path: Path) -> None:
     """All wait for one file, so that they create their folders at the same time."""
     start = tmp_path / "start"

@@ -28,6 +28,7 @@ from rlher.evaluation.rollout import evaluate_policy
 from tests.conftest import Make
 from tests.support.fuzzing.checks import run_checked, time_limit, working_directory
 from tests.support.fuzzing.workspace import RUN, TRAIN
+from tests.support.tiers import slow_except
 
 SECRET = "the private key"
 SECONDS = 10
@@ -87,7 +88,7 @@ MALICIOUS_NAMES = {
 }
 
 
-@pytest.mark.parametrize("kind", MALICIOUS_NAMES)
+@pytest.mark.parametrize("kind", slow_except(["quotes"], MALICIOUS_NAMES))
 def test_names_cannot_add_code_to_an_exported_script(rlher, untrusted: Path, kind: str) -> None:
     assert rlher("export", str(untrusted), "--output", "plain").code == 0
     configure_env(untrusted, name=MALICIOUS_NAMES[kind])
@@ -170,7 +171,12 @@ def test_invalid_module_names_are_not_imported(rlher, untrusted: Path, module: s
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("best", None), ("best", [1]), ("best", {"success_rate": "0.5"}), ("status", ["finished"])],
+    [
+        ("best", None),
+        pytest.param("best", [1], marks=pytest.mark.slow),
+        ("best", {"success_rate": "0.5"}),
+        pytest.param("status", ["finished"], marks=pytest.mark.slow),
+    ],
 )
 def test_an_invalid_result_is_replaced_by_a_new_evaluation(
     rlher, monkeypatch: pytest.MonkeyPatch, untrusted: Path, name: str, value: Any

@@ -138,6 +138,7 @@ def test_an_installed_package_precedes_a_module_of_that_name(strange: Path) -> N
     assert lookup.find("run", "logs")
 
 
+@pytest.mark.slow
 def test_own_runs_use_modules_of_the_current_folder(rlher, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(ENV)
     assert rlher("train", "env=Mine-v0", "env.modules=[mine]", "algo=dqn", *TINY, "total_timesteps=60").code == 0

@@ -87,7 +87,10 @@ def test_evaluations_leave_the_random_numbers_of_training_alone(rlher, monkeypat
     assert rows(often)[-1] == rows(once)[-1]
 
 
-@pytest.mark.parametrize(("how", "reason"), [("kill", "SIGKILL"), ("hang", "no step in 1 s"), ("exit", "status 7")])
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("kill", "SIGKILL"), ("hang", "no step in 1 s"), pytest.param("exit", "status 7", marks=pytest.mark.slow)],
+)
 def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
     for times in (0, 1):
         done = train_line(how, times, "env.step_timeout=1")

@@ -118,6 +118,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_below_the_size_of_a_model(tmp_path) -> None:
     line = [sys.executable, "-c", SMALL_FILES, *RUN, "threads=1"]
     done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path)

@@ -119,6 +119,7 @@ def test_a_service_that_is_not_installed_is_refused_before_the_run(
     assert not Path("logs").exists()
 
 
+@pytest.mark.slow
 def test_mlflow_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
     pytest.importorskip("mlflow")
     from mlflow import MlflowClient
@@ -141,6 +142,7 @@ def test_mlflow_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["logs"], "nothing outside the run folder"
 
 
+@pytest.mark.slow
 def test_wandb_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
     wandb = pytest.importorskip("wandb")
     done = rlher("train", *BITS, "logger=wandb")

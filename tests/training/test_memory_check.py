@@ -10,6 +10,7 @@ import pytest
 from rlher.her.replay_buffer import HerReplayBuffer
 from rlher.training import cgroup_memory, memory_check, training_setup
 from tests.conftest import TINY
+from tests.support.tiers import slow_except
 
 GB = 10**9
 BITS = ("algo=dqn", "env=BitFlipping-v0", "recipe=null", *TINY)
@@ -56,7 +57,9 @@ def test_available_memory_is_the_minimum_of_machine_and_groups(monkeypatch, grou
     assert 0 < available < 10**15 if expected is None else available == expected
 
 
-@pytest.mark.parametrize("option", ["her.priority=uniform", "her.priority=energy", "n_envs=2"])
+@pytest.mark.parametrize(
+    "option", slow_except(["n_envs=2"], ["her.priority=uniform", "her.priority=energy", "n_envs=2"])
+)
 def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, option):
     models = []
     build = training_setup.build_model
@@ -97,6 +100,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_a_buffer_beyond_the_address_space_is_refused_with_a_size_that_fits(tmp_path):
     def run(*words: str) -> subprocess.CompletedProcess:
         line = [sys.executable, "-c", LIMITED_ADDRESS_SPACE, "train", *BITS, "threads=1", "dry_run=true", *words]

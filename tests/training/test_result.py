@@ -9,6 +9,7 @@ import pytest
 
 from rlher.training.result import RunResult, Status
 from tests.conftest import TINY
+from tests.support.tiers import slow_except
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("progress", ["true", "false"])
+@pytest.mark.parametrize("progress", slow_except(["true"], ["true", "false"]))
 def test_a_pipe_shows_evaluations_while_the_run_goes_on(tmp_path: Path, progress: str) -> None:
     words = ("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=90", "eval.freq=30")
     line = [sys.executable, "-c", WAIT_AFTER_SECOND_EVALUATION, *words, "threads=1", f"progress={progress}"]
@@ -83,7 +84,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("progress", ["true", "false"])
+@pytest.mark.parametrize("progress", slow_except(["true"], ["true", "false"]))
 def test_a_log_file_shows_each_line_as_it_is_printed(tmp_path: Path, progress: str) -> None:
     """Python buffers the output to a file by the page; a run would show nothing for hours."""
     words = ("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=60")

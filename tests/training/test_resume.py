@@ -34,6 +34,7 @@ from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
 from tests.support.fuzzing.checks import time_limit
+from tests.support.tiers import slow_except
 
 RUN = (*TINY, "env=BitFlipping-v0", "env.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
 DEMOS = "demos/bits-v0"
@@ -87,6 +88,7 @@ CASES = {
     ),
 }
 DISCRETE = ("dqn", "qrdqn")
+FAST_CASES = ("dqn, td_error, wrapped", "sac, 4 envs", "sac, overlap", "ddpg, demonstrations")
 
 
 def words(case: str) -> tuple[str, ...]:
@@ -123,7 +125,7 @@ def folder_of(case: str) -> Path:
     return Path("logs") / case.split(",")[0] / "BitFlipping-v0_1"
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", slow_except(FAST_CASES, CASES))
 def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
     """SIGKILL leaves the files as they are at that instant, so a copy of them is resumed."""
     folder = folder_of(case)
@@ -142,7 +144,7 @@ def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
         assert differences(folder, Path(f"{steps}/{folder}")) == []
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", slow_except(FAST_CASES, CASES))
 def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
     """Interrupted between two barriers, and again after resuming; no step is done twice."""
     done = rlher("train", *words(case), "logs=reference")
@@ -161,7 +163,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
     assert (folder / "command.txt").read_text().count("--resume") == 2
 
 
-@pytest.mark.parametrize("case", ["dqn, td_error, wrapped", "sac, 4 envs"])
+@pytest.mark.parametrize("case", slow_except(["sac, 4 envs"], ["dqn, td_error, wrapped", "sac, 4 envs"]))
 def test_checkpoints_between_barriers_change_nothing(rlher, case: str) -> None:
     for words_ in ((), ("checkpoint.minutes=0",)):
         assert rlher("train", *words(case), *words_).code == 0
@@ -447,7 +449,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", slow_except(["a bit"], DAMAGES))
 def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Path, damage: str) -> None:
     """Whichever file is damaged, the previous checkpoint is used, and the result is the same."""
     names = sorted(file.relative_to(newest(stopped)) for file in newest(stopped).rglob("*") if file.is_file())

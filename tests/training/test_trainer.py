@@ -20,6 +20,7 @@ from rlher.algos import ALGORITHMS
 from rlher.envs import catalog
 from rlher.her.strategies import KEY_TO_GOAL_STRATEGY
 from tests.conftest import TINY
+from tests.support.tiers import slow_except
 
 BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null")
 
@@ -163,6 +164,7 @@ def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: P
     assert differences(one, two) == []
 
 
+@pytest.mark.slow
 def test_evaluations_are_printed_into_a_pipe_at_once(tmp_path: Path) -> None:
     words = (*BITS, *TINY, "algo=dqn", "progress=false", "total_timesteps=200000", "eval.freq=500")
     command = [sys.executable, "-m", "rlher", "train", *words]
@@ -309,7 +311,7 @@ def test_a_fault_of_compute_reward_saves_the_model(rlher, monkeypatch, tmp_path:
 VERBS = (("evaluate", "--episodes", "1"), ("enjoy", "--episodes", "1"), ("export",))
 
 
-@pytest.mark.parametrize("words", VERBS, ids=itemgetter(0))
+@pytest.mark.parametrize("words", slow_except(VERBS[:1], VERBS), ids=itemgetter(0))
 def test_a_dry_run_is_not_the_newest(rlher, finished: Path, words: tuple[str, ...]) -> None:
     dry = rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true")
     assert dry.code == 0, dry.err
@@ -325,7 +327,7 @@ def test_a_dry_run_alone_is_no_run(rlher, words: tuple[str, ...]) -> None:
     assert "under logs" in done.err
 
 
-@pytest.mark.parametrize("words", VERBS, ids=itemgetter(0))
+@pytest.mark.parametrize("words", slow_except(VERBS[:1], VERBS), ids=itemgetter(0))
 def test_the_best_model_is_the_default_of_every_command(rlher, finished: Path, words: tuple[str, ...]) -> None:
     best = json.loads((finished / "result.json").read_text())["best"]["timesteps"]
     assert f"best model, after {best} steps" in rlher(*words).err
@@ -429,7 +431,7 @@ def test_potential_energy_needs_a_height_in_the_goal_and_the_seconds_of_a_step(
     assert done.code == code, done.err
 
 
-@pytest.mark.parametrize("algo", ["sac", "tqc", "td3", "ddpg"])
+@pytest.mark.parametrize("algo", slow_except(["tqc"], ["sac", "tqc", "td3", "ddpg"]))
 def test_many_updates_per_step_train(rlher, tmp_path: Path, algo: str) -> None:
     run = ("train", f"algo={algo}", *BITS, "env.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=50")
     done = rlher(*run, "her.n_sampled_goal=2", "eval.freq=50")

@@ -115,6 +115,7 @@ def test_offline_updates(rlher) -> None:
     assert [(row["timesteps"], row["updates"]) for row in rows_of("logs/td3/BitFlipping-v0_1")] == [("0", "250")]
 
 
+@pytest.mark.slow
 def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
     words = (*RUN, "algo=ddpg", "demos.pretrain_steps=450", "checkpoint.every=50")
     assert rlher(*words, "logs=reference").code == 0
@@ -160,6 +161,7 @@ def at_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckpointCallback, "_on_step", on_step)
 
 
+@pytest.mark.slow
 def test_a_dataset_of_plain_minari_on_point_maze(rlher, monkeypatch, tmp_path) -> None:
     import gymnasium_robotics  # noqa: F401
 

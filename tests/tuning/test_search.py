@@ -221,6 +221,7 @@ def test_search_resumes_after_all_processes_were_killed(tmp_path: Path) -> None:
     assert list(trials.trial) == [0, 2], "only the running trial was lost"
 
 
+@pytest.mark.slow
 def test_ctrl_c_queues_the_running_trial(tmp_path: Path) -> None:
     words = [*OPTIMIZE, *SMALL, "total_timesteps=50000", "--n-trials", "2"]
     process = subprocess.Popen(words, cwd=tmp_path, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
