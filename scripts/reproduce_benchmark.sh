@@ -17,6 +17,7 @@ cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
 push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
+push-plain-td3|algo=td3 env=FetchPush-v4
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
 pickplace-relay-uniform-ddpg|algo=ddpg env=FetchPickAndPlace-v4 her.priority=uniform
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
@@ -27,6 +28,7 @@ umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0,1,2,3,4
 medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3
 panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3
+panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3|0
 reach-ddpg|algo=ddpg env=FetchReach-v4
 reach-sac|algo=sac env=FetchReach-v4
 reach-td3|algo=td3 env=FetchReach-v4
