@@ -20,6 +20,7 @@ from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConf
 from rlher.config.demonstrations import DemosConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
+from rlher.config.override_syntax import literal
 from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.her import HerReplayBuffer
@@ -172,23 +173,21 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
 
 
 def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig, demos: DemosConfig) -> None:
-    """Raise UserError if a value needs our update step."""
-    values = {
-        f"algo.{name}": value
-        for name in OPTION_KEYS
-        if (value := getattr(algo, name, None)) not in (None, getattr(Options, name))
-    }
-    if her.priority == "td_error":
-        values["her.priority"] = her.priority
-    if demos.bc_weight:
-        values["demos.bc_weight"] = demos.bc_weight
-    if engine.overlap:
-        values["engine.overlap"] = engine.overlap
-    if engine.precision != "float32":
-        values["engine.precision"] = engine.precision
-    for name, value in values.items():
-        used = "algo.use_sde=true" if uses_sde(algo) else "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
-        raise UserError(f"{name}={value} needs rlher's own update step, which {used} does not use; leave {name} out.")
+    """Raise UserError if values need our update step; it names them all, because a recipe may have set them."""
+    values = {f"algo.{name}": (getattr(algo, name, None), getattr(Options, name)) for name in OPTION_KEYS}
+    values["her.priority"] = her.priority if her.priority == "td_error" else None, "uniform"
+    values["demos.bc_weight"] = demos.bc_weight, 0.0
+    values["engine.overlap"] = engine.overlap, False
+    values["engine.precision"] = engine.precision, "float32"
+    found = {name: pair for name, pair in values.items() if pair[0] is not None and pair[0] != pair[1]}
+    if not found:
+        return
+    used = "algo.use_sde=true" if uses_sde(algo) else "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
+    typed = ", ".join(f"{name}={literal(value)}" for name, (value, _) in found.items())
+    without = " ".join(f"{name}={literal(default)}" for name, (_, default) in found.items())
+    raise UserError(
+        f"{used} does not use rlher's own update step, which is needed for {typed}; set {without} to train without."
+    )
 
 
 def _construct(

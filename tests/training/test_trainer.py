@@ -452,6 +452,15 @@ def test_options_of_our_update_step_are_refused_with_engine_sb3(rlher, option: s
     assert "engine=sb3" in done.err
 
 
+def test_engine_sb3_names_what_replaces_all_values_of_a_recipe(rlher) -> None:
+    words = ("train", "algo=ddpg", "env=FetchPush-v4", *TINY, "engine=sb3", "dry_run=true")
+    refused = rlher(*words)
+    assert refused.code == 2
+    replacements = [word for word in refused.err.partition("; ")[2].split() if "=" in word]
+    assert {word.partition("=")[0] for word in replacements} == {"algo.random_action", "algo.action_l2"}
+    assert rlher(*words, *replacements).code == 0
+
+
 def test_a_preset_for_other_algorithms_is_refused(rlher) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "+preset=high_utd")
     assert done.code == 2
