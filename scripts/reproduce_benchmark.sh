@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Train the runs of the README's table, two at a time, with three seeds each by default; copy their small files to
+# Train the runs of docs/benchmarks.md, and some more, two at a time, with three seeds each by default; copy their small files to
 # logs/benchmark/<name>/seed<N>/.
 #   scripts/reproduce_benchmark.sh [folder] [jobs] [pattern of names]
 # Each name is a sweep (rlher train -m), so call it again with the same folder to continue.
