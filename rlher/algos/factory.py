@@ -175,18 +175,19 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
 def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig, demos: DemosConfig) -> None:
     """Raise UserError if values need our update step; it names them all, because a recipe may have set them."""
     values = {f"algo.{name}": (getattr(algo, name, None), getattr(Options, name)) for name in OPTION_KEYS}
-    values["her.priority"] = her.priority if her.priority == "td_error" else None, "uniform"
-    values["demos.bc_weight"] = demos.bc_weight, 0.0
-    values["engine.overlap"] = engine.overlap, False
-    values["engine.precision"] = engine.precision, "float32"
+    values["demos.bc_weight"] = demos.bc_weight, Options.bc_weight
+    values["engine.overlap"] = engine.overlap, Options.overlap
+    values["engine.precision"] = engine.precision, Options.precision
     found = {name: pair for name, pair in values.items() if pair[0] is not None and pair[0] != pair[1]}
+    if her.priority == "td_error":
+        found["her.priority"] = her.priority, HerConfig.priority
     if not found:
         return
     used = "algo.use_sde=true" if uses_sde(algo) else "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
-    typed = ", ".join(f"{name}={literal(value)}" for name, (value, _) in found.items())
+    refused = ", ".join(f"{name}={literal(value)}" for name, (value, _) in found.items())
     without = " ".join(f"{name}={literal(default)}" for name, (_, default) in found.items())
     raise UserError(
-        f"{used} does not use rlher's own update step, which is needed for {typed}; set {without} to train without."
+        f"{used} does not use rlher's own update step, which is needed for {refused}; set {without} to train without."
     )
 
 

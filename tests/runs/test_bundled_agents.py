@@ -12,6 +12,7 @@ from rlher.evaluation.agent import load_agent
 from rlher.runs import bundled_agents, lookup
 from rlher.runs.bundled_agents import UnknownAgent
 from tests.conftest import TINY
+from tests.support.tiers import slow_except
 
 BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
 REACH = ("env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=100")
@@ -32,15 +33,10 @@ def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("algo=dqn", *BITS),
-        ("algo=qrdqn", *BITS),
-        ("algo=sac", *REACH),
-        pytest.param(("algo=td3", *REACH), marks=pytest.mark.slow),
-    ],
-)
+AGENTS = [("algo=dqn", *BITS), ("algo=qrdqn", *BITS), ("algo=sac", *REACH), ("algo=td3", *REACH)]
+
+
+@pytest.mark.parametrize("words", slow_except(AGENTS[:3], AGENTS))
 def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tuple[str, ...]):
     run = publish("mine", *words)
     original, published = (

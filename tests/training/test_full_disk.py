@@ -15,6 +15,7 @@ import pytest
 from rlher.core.streams import LenientStream
 from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.conftest import TINY, mounted
+from tests.support.tiers import slow_except
 
 RUN = (
     "train",
@@ -140,9 +141,7 @@ def fill_up_to(disk: Path, free: int) -> None:
         file.truncate(max(file.tell() - free, 0))
 
 
-@pytest.mark.parametrize(
-    "free", [30_000, pytest.param(60_000, marks=pytest.mark.slow), pytest.param(90_000, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("free", slow_except([30_000], [30_000, 60_000, 90_000]))
 def test_a_disk_that_fills_up_in_a_checkpoint(rlher, disk, monkeypatch, free: int) -> None:
     """torch raises RuntimeError where a file cannot be written, and NumPy OSError."""
     run = disk / "logs/dqn/BitFlipping-v0_1"

@@ -182,11 +182,10 @@ def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
             os.killpg(process.pid, each)  # as a terminal does
             assert process.wait(30) == 130
             assert re.search(r"^seed=\d stopped ", process.stderr.read(), re.MULTILINE)  # type: ignore[union-attr]
-        else:
+            wait_for(lambda: not workers_of(process.pid), 30)  # noqa: B023
+        else:  # the next command waits for the runs that still write a checkpoint
             process.kill()
             process.wait()
-        if each == signal.SIGINT:  # after SIGKILL the next command waits for the runs that still write a checkpoint
-            wait_for(lambda: not workers_of(process.pid), 30)  # noqa: B023
         assert "finished" not in list(status(tmp_path).values())[:2]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
