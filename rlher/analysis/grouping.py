@@ -152,10 +152,12 @@ def _distinguishing_keys(pool: Sequence[LoadedRun]) -> dict[str, list[str]]:
     """Return keys that suffice to tell the configurations of some runs apart, with each run's value.
 
     Of keys that tell the same runs apart, those typed on the command line are all returned. If none was typed, one
-    stands for the others: the option of a config group that sets them (``her=sb3``), the recipe, or the first key.
+    stands for the others: the option of a config group that sets them (``her=sb3``), the recipe, or the first key,
+    one that no run leaves empty if there is one (``priority`` before ``energy_height``).
     """
     differing = _differing_keys(pool)
     values = {key: [str(run.config.get(key)) for run in pool] for key in differing}
+    values = dict(sorted(values.items(), key=lambda item: any(value in EMPTY for value in item[1])))
     typed = {key: each for key, each in values.items() if any(f"{key}=" in run.command for run in pool)}
     sections = sorted({key.partition(".")[0] for key in differing} - {"env"})
     options = {section: [_config_option(section, run.command) for run in pool] for section in sections}

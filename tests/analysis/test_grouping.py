@@ -73,6 +73,12 @@ def test_a_label_leaves_out_options_that_are_not_used(make_run: Make, tmp_path: 
     assert set(group_logs(tmp_path)) == {"sac, future", "sac, future, callbacks=['a:B']"}
 
 
+def test_a_key_that_is_never_empty_stands_for_the_options_it_needs(make_run: Make, tmp_path: Path) -> None:
+    make_run("uniform", her={"priority": "uniform", "energy_height": None})
+    make_run("energy", her={"priority": "energy", "energy_height": 2})
+    assert set(group_logs(tmp_path)) == {"sac, future, priority=uniform", "sac, future, priority=energy"}
+
+
 def test_a_recipe_stands_for_the_keys_it_sets(make_run: Make, tmp_path: Path) -> None:
     for name, rate in (("slow", 0.1), ("fast", 0.2)):
         make_run(name, algo={"learning_rate": rate, "gamma": 1 - rate}, recipe=name)
