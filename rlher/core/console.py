@@ -1,4 +1,4 @@
-"""Text for the terminal and log files: warnings on stderr, control characters escaped, passwords hidden."""
+"""Text for the terminal and log files: warnings on stderr, control characters escaped, passwords hidden, durations."""
 
 import os
 import re
@@ -38,6 +38,12 @@ def command_line(words: Sequence[str]) -> str:
 def escape_control(text: str) -> str:
     """Return ``text`` with characters a terminal would obey or hide made visible, for example as ``\\x1b``."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a rough duration: "40 s", "12 min", "3:05 h"."""
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours}:{minutes:02} h" if hours else f"{minutes} min" if seconds >= 120 else f"{seconds:.0f} s"
 
 
 def can_redraw(stream: TextIO) -> bool:

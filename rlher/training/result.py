@@ -25,7 +25,7 @@ class RunResult:
     """The result of a training run.
 
     :param error: why it failed; None otherwise.
-    :param wall_seconds: seconds since the command started.
+    :param wall_seconds: seconds since the command started; in a resumed run with those of training before it.
     :param final: summary of the final evaluation of the last model; empty when it was not played.
     :param best: the same of the best model, with the ``timesteps`` after which it was saved.
     """

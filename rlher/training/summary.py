@@ -5,7 +5,7 @@ import sys
 
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
-from rlher.core.console import command_line, escape_control, warn
+from rlher.core.console import command_line, escape_control, format_seconds, warn
 from rlher.envs.fork_server import uses_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs import checkpoint_store
@@ -116,4 +116,4 @@ def _print_evaluations(run: Run, result: RunResult) -> None:
     if result.best and result.best["timesteps"] != result.timesteps:
         label = f"best, at {result.best['timesteps']:,}"
         print(f"{label:<22} {format_summary(result.best)}")
-    print(escape_control(f"{result.wall_seconds:.0f} s, kept in {run}"), flush=True)
+    print(escape_control(f"{format_seconds(result.wall_seconds)}, kept in {run}"), flush=True)

@@ -124,6 +124,7 @@ class Trainer:
     def _train(self, checkpoint: Path | None) -> RunResult:
         if checkpoint is not None:
             self.checkpoints.restore(checkpoint, self.model)
+            self._started -= self.evaluations.elapsed
             with warn_on_write_error("evaluations.csv"):
                 self.run.write_evaluations(self.evaluations.rows)
         rows, pending = self.checkpoints.log_rows, self.checkpoints.log_values

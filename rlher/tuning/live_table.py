@@ -45,9 +45,3 @@ class LiveTable:
     def print_lines(self) -> None:
         """Print a line on stderr for each thing that is new since the last call."""
         raise NotImplementedError
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a rough duration: "40 s", "12 min", "3:05 h"."""
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours}:{minutes:02} h" if hours else f"{minutes} min" if seconds >= 60 else f"{seconds:.0f} s"

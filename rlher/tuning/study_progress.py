@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlher.config.tuning import SOLVED
-from rlher.core.console import escape_control
-from rlher.tuning.live_table import LiveTable, format_seconds
+from rlher.core.console import escape_control, format_seconds
+from rlher.tuning.live_table import LiveTable
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.study import counted_trials

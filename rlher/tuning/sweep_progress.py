@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from rlher.core.console import escape_control
-from rlher.tuning.live_table import LiveTable, format_seconds
+from rlher.core.console import escape_control, format_seconds
+from rlher.tuning.live_table import LiveTable
 from rlher.tuning.sweep_run import State, SweepRun
 
 COLUMNS = ("run", "state", "steps", "success", "return")

@@ -8,6 +8,7 @@ import shutil
 import signal
 import stat
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -189,6 +190,18 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> Non
     assert resumed_at(folder) == [last]
     assert json.loads((folder / "result.json").read_text())["timesteps"] == 290
     assert rlher("train", "--resume", str(folder)).code == 2
+
+
+def test_the_seconds_of_a_resumed_run_are_those_of_all_its_parts(rlher, at_step, monkeypatch) -> None:
+    folder, clock = folder_of("dqn"), time.monotonic
+    at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with monkeypatch.context() as patch:
+        start = clock()
+        patch.setattr(time, "monotonic", lambda: clock() + 1000 * (clock() - start))
+        assert rlher("train", *words("dqn")).code == 130
+    before = json.loads((folder / "result.json").read_text())["wall_seconds"]
+    assert rlher("train", "--resume").code == 0
+    assert json.loads((folder / "result.json").read_text())["wall_seconds"] > before / 3
 
 
 def test_what_a_resumed_run_does_not_continue_is_noted(rlher, stopped: Path) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.core.console import can_redraw
+from rlher.core.console import can_redraw, format_seconds
 from rlher.envs.episode_diagnostics import OBJECT_MOVED
 from rlher.training.callbacks.diagnostics import episode_share
 from rlher.training.callbacks.evaluation import EvaluationCallback
@@ -96,10 +96,8 @@ class ProgressCallback(BaseCallback):
 
     def _print_speed(self, now: float) -> None:
         speed = (self.num_timesteps - self._first_step) / (now - self._started)
-        minutes = (self._total - self.num_timesteps) / speed / 60
-        print(
-            f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {minutes:.0f} min left", file=sys.stderr, flush=True
-        )
+        left = format_seconds((self._total - self.num_timesteps) / speed)
+        print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {left} left", file=sys.stderr, flush=True)
         self._line_time = now
 
     def _show_new_evaluation(self) -> None:
