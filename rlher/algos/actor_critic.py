@@ -44,7 +44,7 @@ class ActorCritic(FastUpdate):
         raise NotImplementedError
 
     def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss and another value that ``update_actor`` needs, both scalars."""
+        """Return the actor's loss and another scalar, the one that ``update_actor`` of SAC and TQC needs."""
         raise NotImplementedError
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:

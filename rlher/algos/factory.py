@@ -108,7 +108,7 @@ def build_model(
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
         replay_buffer_kwargs=_buffer_arguments(algo, her, env, demos, seed),
-        episode_steps=env.max_episode_steps,
+        episode_steps=env.episode_steps,
     )
     if issubclass(model_class, FastUpdate):
         arguments["options"] = _options(algo, engine, demos, bounds)

@@ -18,13 +18,13 @@ Bounds = tuple[float | None, float | None]
 def resolve_target_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
     """Return the bounds of target values that the config key ``target_q_bounds`` stands for.
 
-    :param value: of the key: ``"auto"``, ``"off"``, None, or a pair of numbers, either of which may be None.
+    :param value: of the key: ``"auto"``, None, or a pair of numbers, either of which may be None.
     :param reward_range: lowest and highest reward of one step, None where unknown.
     :param gamma: discount factor in [0, 1].
     :return: lowest and highest target, or None without bounds. They include 0, because an episode may end at any step.
     :raises UserError: ``value`` is none of these.
     """
-    if value is None or value == "off":
+    if value is None:
         return None
     if value == "auto":
         return _from_reward_range(reward_range, gamma)
@@ -43,8 +43,6 @@ def resolve_target_bounds(value: Any, reward_range: list[float | None] | None, g
 def _from_reward_range(reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
     if reward_range is None or gamma == 1.0:
         return None
-    if len(reward_range) != 2:
-        raise UserError(f"env.reward_range={reward_range} is not a pair; use one such as [-1, 0].")
     low, high = reward_range
     bounds = (
         None if low is None else min(low, 0.0) / (1.0 - gamma),

@@ -129,8 +129,8 @@ def improvements(groups: Sequence[Group]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
 
 
-def improvement_interval(probability: float, m: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the score interval of a probability of improvement, both ends in [0, 1].
+def improvement_interval(probability: float, m: int, n: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a probability of improvement, both ends in [0, 1].
 
     Method 5 of Newcombe 2006 (Statistics in Medicine 25(4), 559-573, doi:10.1002/sim.2324). As Wilson's interval does
     for a proportion, it takes the variance at the end of the interval, and so does not shrink to nothing at 0 and 1:
@@ -140,7 +140,7 @@ def improvement_interval(probability: float, m: int, n: int, confidence: float =
     :param m: runs of A.
     :param n: runs of B.
     """
-    z = scipy.stats.norm.ppf((1 + confidence) / 2)
+    z = scipy.stats.norm.ppf(0.975)
     extra = (m + n) / 2 - 1
 
     def excess(theta: float, estimate: float) -> float:

@@ -75,8 +75,10 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
     """
     command, typed = split_command(argv)
     is_help = not {"-h", "--help"}.isdisjoint(typed)
-    if command not in FLAGS or is_help or (command == "collect" and not _has_algo(typed)):
+    if command not in FLAGS or (command == "collect" and not _has_algo(typed)):
         return list(argv)
+    if is_help:
+        return [command, *typed]
     found = translate(command, typed)
     words = [found.command, *found.words]
     if words != list(argv):

@@ -94,7 +94,7 @@ TRAIN = (
     Row("-tb, --tensorboard-log", "runs", "tensorboard=true", "the event files are in the run folder"),
     Row("--num-threads", "-1", "", "rlher measures the best number", exact=True),
     Row("--num-threads", "2", "threads={}"),
-    Row("--log-interval", "4", "", "everything is logged at each evaluation"),
+    Row("--log-interval", "4", "", "a row every 4 episodes, as in SB3"),
     Row("--vec-env", "subproc", "--vec-env {}"),
     Row("--device", "cpu", "--device {}"),
     Row("--verbose", "0", "progress=false", exact=True),
@@ -258,11 +258,14 @@ _ENTROPY = f"algo.learning_rate=0.0003 algo.net_arch=[256,256] {_ACTOR_CRITIC}"
 SB3_DEFAULTS = {
     "dqn": f"algo.learning_rate=0.0001 algo.exploration_fraction=0.1 algo.exploration_final_eps=0.05 {_ONE_NETWORK}",
     "qrdqn": f"algo.learning_rate=5e-05 algo.exploration_fraction=0.005 algo.exploration_final_eps=0.01 "
-    f"algo.n_quantiles=200 {_ONE_NETWORK}",
+    f"algo.n_quantiles=200 algo.kwargs.max_grad_norm=null {_ONE_NETWORK}",
     "sac": _ENTROPY,
     "tqc": _ENTROPY,
     "td3": _DETERMINISTIC,
     "ddpg": _DETERMINISTIC,
+    "crossq": "algo.learning_rate=0.001 algo.learning_starts=100 algo.batch_size=256 algo.gamma=0.99 algo.train_freq=1 "
+    "algo.gradient_steps=1 algo.kwargs.policy_kwargs.net_arch.qf=[1024,1024] "
+    "algo.kwargs.policy_kwargs.net_arch.pi=[256,256]",
 }
 """Defaults of Stable-Baselines3 and sb3-contrib where rlher's differ: those of RL Zoo's files."""
 

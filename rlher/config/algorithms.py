@@ -86,7 +86,9 @@ class OffPolicyConfig:
         "constant", "schedule of the learning rate; all but constant end at 0", choices=SCHEDULES
     )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
-    learning_starts: int | None = key(None, "steps before the first update; null: one episode", low=0)
+    learning_starts: int | None = key(
+        None, "steps before the first update; at least one episode of each environment", low=0
+    )
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
     train_freq: int = key(1, "steps of the vectorised environment, or episodes, between rounds of updates", low=1)

@@ -54,7 +54,7 @@ class EnvConfig:
     ends_on_success: bool | None = experiment_key(None, "whether success terminates the episode")
     success_reward: float | None = experiment_key(None, "compute_reward at or above which a goal counts as reached")
     reward_range: list[float | None] | None = experiment_key(
-        None, "[low, high] bounds of the reward of one step, null where unknown"
+        None, "[low, high] bounds of the reward of one step, null where unknown", length=2
     )
     step_timeout: float | None = machine_key(
         None, "seconds that a step or reset in a subprocess may take; null: 300, 0: no limit", low=0
@@ -69,6 +69,11 @@ class EnvConfig:
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
     extra: str | None = output_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
+
+    @property
+    def episode_steps(self) -> int | None:
+        """Most actions of an episode: ``max_episode_steps`` counts each repetition of an action."""
+        return None if self.max_episode_steps is None else -(-self.max_episode_steps // self.action_repeat)
 
     @property
     def training_success_reward(self) -> float | None:

@@ -40,6 +40,7 @@ def key(
     ignored_by: Iterable[Purpose] | None = None,
     low: float | None = None,
     high: float | None = None,
+    length: int | None = None,
     choices: tuple[str, ...] = (),
     positional: bool = False,
 ) -> Any:
@@ -49,6 +50,7 @@ def key(
     :param ignored_by: purposes that ignore the value of the key; default: those of ``affects``.
     :param low: smallest allowed number; for a list, of each entry.
     :param high: largest allowed number.
+    :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
     :return: a dataclass field.
@@ -59,6 +61,7 @@ def key(
         "ignored_by": IGNORED_BY[affects] if ignored_by is None else tuple(ignored_by),
         "low": low,
         "high": high,
+        "length": length,
         "choices": choices,
         "positional": positional,
     }
@@ -134,9 +137,11 @@ def validate(config: Any) -> None:
 
 
 def _validate_value(name: str, value: Any, item: Field) -> None:
-    low, high, choices = (item.metadata.get(limit) for limit in ("low", "high", "choices"))
+    low, high, length, choices = (item.metadata.get(limit) for limit in ("low", "high", "length", "choices"))
     if choices and value not in choices:
         raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}.")
+    if length is not None and isinstance(value, list) and len(value) != length:
+        raise UserError(f"{name}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:
         if entry is not None:
             _validate_value(name, entry, item)

@@ -1,4 +1,4 @@
-"""Config keys of the commands that load a trained model: evaluate, enjoy and export."""
+"""Config keys of the commands that load a trained model: evaluate, enjoy, export and collect."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class ModelConfig:
 
 @dataclass
 class ReplayConfig(ModelConfig):
-    """Keys of the commands that play episodes: `rlher evaluate` and `rlher enjoy`."""
+    """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
     run: str | None = output_key(
         None, "run folder, or a Stable-Baselines3 zip; null: the newest run under `logs`", positional=True

@@ -71,10 +71,8 @@ def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
     return (np.asarray(scores)[None, :] > np.asarray(levels)[:, None]).mean(axis=1)
 
 
-def bootstrap_interval(
-    samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm, confidence: float = 0.95
-) -> Interval | None:
-    """Return the percentile interval of a stratified bootstrap, which resamples whole runs within each sample.
+def bootstrap_interval(samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm) -> Interval | None:
+    """Return the 95 % percentile interval of a stratified bootstrap, which resamples whole runs within each sample.
 
     :param samples: arrays whose first axis is runs, as ``statistic`` takes them.
     :param statistic: takes the samples and ``axis``.
@@ -86,7 +84,7 @@ def bootstrap_interval(
         samples,
         statistic,
         n_resamples=RESAMPLES,
-        confidence_level=confidence,
+        confidence_level=0.95,
         method="percentile",
         vectorized=True,
         paired=False,

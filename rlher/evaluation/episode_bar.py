@@ -15,12 +15,12 @@ from rlher.evaluation.rollout import Episode, Observation
 class EpisodeBar:
     """Shows how many episodes have been played, and then how many frames of a video have been written.
 
-    :param config: of the environment; its ``max_episode_steps`` is the length of an episode still to play.
+    :param config: of the environment; its ``episode_steps`` is the length of an episode still to play.
     """
 
     def __init__(self, progress: Progress, episodes: int, config: EnvConfig) -> None:
         self._progress, self._episodes, self._played = progress, episodes, 0
-        self._longest = (config.max_episode_steps or 0) / config.action_repeat
+        self._longest = config.episode_steps or 0
         self._task = progress.add_task("", total=episodes)
 
     def on_step(self, episode: Episode, observation: Observation, is_over: bool) -> None:

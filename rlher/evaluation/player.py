@@ -37,7 +37,6 @@ class EpisodePlayer:
         seeds: Sequence[int],
         on_episode: Callable[[Episode], None],
         on_step: OnStep | None = None,
-        render_mode: str | None = None,
     ) -> None:
         """Play an episode for each seed in a new environment.
 
@@ -48,7 +47,7 @@ class EpisodePlayer:
         """
         with preserve_rng_state(), _one_thread():
             _seed_generators(seeds[0])
-            env = make_env(self._config.env, render_mode)
+            env = make_env(self._config.env)
             try:
                 policy = self.load(model, env)
                 for seed in seeds:

@@ -1,4 +1,4 @@
-"""Find the agent for `rlher evaluate` and `rlher enjoy`: a model of a run, or an SB3 zip."""
+"""Find the agent for `rlher evaluate`, `enjoy` and `collect`: a model of a run, or an SB3 zip."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

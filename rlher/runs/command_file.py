@@ -1,9 +1,17 @@
 """The command in a run's ``command.txt``, for people who copy it into a shell; somebody else may have written it."""
 
+import os
 import shlex
+import sys
 from collections.abc import Sequence
 
+from rlher import COMMAND
 from rlher.core.console import command_line
+
+
+def typed_command() -> str:
+    """Return the command line of this program as it was typed, without passwords."""
+    return os.environ.get(COMMAND, command_line(sys.argv))
 
 
 def first_command(text: str) -> str:

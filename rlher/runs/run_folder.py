@@ -10,18 +10,16 @@ import fcntl
 import io
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.core.console import command_line
 from rlher.core.errors import UserError, did_you_mean, os_error_reason
 from rlher.core.files import relative, sync, write_json, write_text
+from rlher.runs.command_file import typed_command
 from rlher.runs.config_file import write_config
 from rlher.runs.metadata import describe_run
 
@@ -126,7 +124,7 @@ def create(config: TrainConfig, composed: TrainConfig | None = None, logs: Path 
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, env_name(config))
         write_config(folder, config)
-        write_text(folder / "command.txt", os.environ.get(COMMAND, command_line(sys.argv)) + "\n")
+        write_text(folder / "command.txt", typed_command() + "\n")
         write_json(folder / "meta.json", describe_run(config, experiment_id(composed or config)))
         for path in (parent, parent.parent):
             sync(path)

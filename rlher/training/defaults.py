@@ -72,8 +72,8 @@ def _shorten(config: TrainConfig) -> TrainConfig:
 
 
 def _learning_starts(config: TrainConfig) -> tuple[int, str]:
-    """Return at least one episode per environment, because relabelling needs the goals of a finished episode."""
-    episode = config.env.max_episode_steps or 0
+    """Return at least one episode per environment: before an episode has ended there are few goals to relabel with."""
+    episode = config.env.episode_steps or 0
     steps = max(config.algo.learning_starts or 0, episode * config.n_envs)
     if config.total_timesteps == 0:
         return 0, ""
@@ -97,7 +97,7 @@ def _engine(config: TrainConfig) -> tuple[TrainConfig, str]:
 
 def _train_freq(config: TrainConfig) -> tuple[TrainConfig, str]:
     """Return the steps of rounds of episodes in several environments, which SB3 trains in rounds of steps only."""
-    algo, n_envs, limit = config.algo, config.n_envs, config.env.max_episode_steps
+    algo, n_envs, limit = config.algo, config.n_envs, config.env.episode_steps
     if algo.train_freq_unit == "step" or n_envs == 1:
         return config, ""
     if limit is None:
@@ -126,7 +126,7 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
     steps = max(config.total_timesteps - learning_starts, 0)
     per_round = config.algo.train_freq * config.n_envs
     if config.algo.train_freq_unit == "episode":
-        per_round *= config.env.max_episode_steps or 1
+        per_round *= config.env.episode_steps or 1
     updates = steps if gradient_steps == -1 else steps // per_round * gradient_steps
     updates += config.offline_updates
     compiled, note = choose_compilation(config.engine.compile, updates)

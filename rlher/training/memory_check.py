@@ -67,7 +67,7 @@ def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
     """Return the bytes of a transition, including its share of what is stored once per episode."""
     row = layout.row_bytes
     episode = row + layout.goals(1).nbytes + 16  # the last row, the desired goal, the first and the last index
-    steps = config.env.max_episode_steps or 1
+    steps = config.env.episode_steps or 1
     return row + 8 + -(-episode // steps) + (PRIORITY_BYTES if config.her.priority != "uniform" else 0)
 
 

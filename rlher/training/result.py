@@ -1,6 +1,5 @@
 """The result of a training run: its status and final evaluation, stored as ``result.json``."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -53,12 +52,3 @@ class RunResult:
             **self.final,
         }
         return values if self.best is None else {**values, "best": self.best}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "RunResult":
-        """Return the result that :meth:`to_json` wrote; a missing or damaged file counts as a failed run."""
-        rest = dict(values)
-        rest.pop("checkpoint", None)
-        status = rest.pop("status", None)
-        known = {name: rest.pop(name) for name in ("error", "timesteps", "wall_seconds", "best") if name in rest}
-        return cls(Status(status) if status in list(Status) else Status.FAILED, **known, final=rest)

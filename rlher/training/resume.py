@@ -1,14 +1,12 @@
 """Resume a run that was killed or interrupted, or extend a finished one."""
 
 import contextlib
-import os
 import shutil
 import time
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from rlher import COMMAND
 from rlher.config.training import TrainConfig, values_fixed_at_resume
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, os_error_reason
@@ -16,6 +14,7 @@ from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import checkpoint_store, config_file, lookup, run_folder
+from rlher.runs.command_file import typed_command
 from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
@@ -136,7 +135,7 @@ def _record_resume(run: Run, done: int) -> None:
     (run.folder / "result.json").unlink(missing_ok=True)
     config_file.write_config(run.folder, run.config)
     commands = run.folder / "command.txt"
-    write_text(commands, read_text(commands) + os.environ.get(COMMAND, "") + "\n")
+    write_text(commands, read_text(commands) + typed_command() + "\n")
     meta = read_json(run.folder / "meta.json")
     before = meta.get("resumed")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -17,6 +17,7 @@ from optuna.trial import TrialState
 from rlher.config.tuning import SOLVED, OptimizeConfig, train_config
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
+from rlher.runs.command_file import typed_command
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.recipe import recipe_text
@@ -37,8 +38,9 @@ def write_results(
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "command.txt", typed_command() + "\n")
     write_trials(study, folder / "trials.csv")
-    files = ["trials.csv", *(plot.name for plot in write_plots(study, folder))]
+    files = ["command.txt", "trials.csv", *(plot.name for plot in write_plots(study, folder))]
     best_yaml = folder / "best.yaml"
     if compared:
         number = compared[0].number
@@ -123,7 +125,9 @@ def _format(value: Any) -> str:
 
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.name or config.env.id
-    return shlex.join(["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)])
+    words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
+    given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
+    return shlex.join([*words, *(f"{key}={path}" for key, path in given.items() if path is not None)])
 
 
 def _summary(study: Study, compared: list[Candidate], candidates: Params) -> dict[str, Any]:

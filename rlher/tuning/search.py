@@ -17,6 +17,7 @@ from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import redact, warn
 from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.training.training_setup import prepare
 from rlher.tuning import recipe, search_space
@@ -30,6 +31,9 @@ from rlher.tuning.study_progress import StudyProgress, failure_reason
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import WorkerSpec
+
+NOT_TUNED = ("demos.path", "init_from", "dry_run")
+"""Keys that no recipe contains, and whose values the trials depend on."""
 
 
 def optimize(config: OptimizeConfig) -> int:
@@ -115,15 +119,21 @@ def _open_search(
     """Create or join the study of the search; trial 0 is the baseline."""
     base = train_config(config)
     identity = {
-        **dict(recipe.recipe_items(asdict(base))),
+        **_experiment(base),
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "space": search_space.describe(space),
     }
     multi = [StudyDirection.MINIMIZE] if config.objective == "multi" else []
     baseline = search_space.baseline_params(space, base)
-    defaults = dict(recipe.recipe_items(asdict(TrainConfig(algo=type(base.algo)(), env=type(base.env)()))))
+    defaults = _experiment(TrainConfig(algo=type(base.algo)(), env=type(base.env)()))
     return open_study(storage, name, [StudyDirection.MAXIMIZE, *multi], identity, [baseline], defaults)
+
+
+def _experiment(config: TrainConfig) -> dict[str, Any]:
+    """Return the keys that all trials of a study share: those of a recipe, and what the trials learn from."""
+    values = asdict(config)
+    return {**dict(recipe.recipe_items(values)), **{key: value for key, value in flatten(values) if key in NOT_TUNED}}
 
 
 def _open_reruns(

@@ -40,7 +40,7 @@ def supervise(
             requeue_trials_of_dead_workers(study, is_dead)
             n_done, n_done_before = _count_done(study), n_done
             n_deaths = 0 if n_done > n_done_before else n_deaths
-            if n_deaths > MAX_DEATHS:
+            if n_deaths >= MAX_DEATHS:
                 raise EnvironmentFault(f"{n_deaths} workers died in a row; see the logs in {spec.folder}/workers")
             show_progress()
             n_unstarted = count_unstarted(study, spec.total)

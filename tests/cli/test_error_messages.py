@@ -71,6 +71,7 @@ MISTAKES = [
     (("train", "normalize.clip=0"), "normalize.clip"),
     (("train", "algo.target_q_bounds=[.nan,0]"), "algo.target_q_bounds"),
     (("train", "env.reward_range=[0]"), "reward_range"),
+    (("check", "env.reward_range=[0]"), "reward_range"),
     (("train", "algo.kwargs.n_steps=3"), "her.n_steps"),
     (("train", "+preset=0"), "invalid configuration"),
     (("train", "algo.net_arch.a.b=3"), "invalid configuration"),

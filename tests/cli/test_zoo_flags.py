@@ -36,6 +36,7 @@ DEFAULT_NETWORK = {
     "tqc": [256, 256],
     "td3": [400, 300],
     "ddpg": [400, 300],
+    "crossq": [256, 256],
 }
 """What the policies of Stable-Baselines3 build if no ``net_arch`` is given."""
 
@@ -281,12 +282,14 @@ def test_entries_that_a_file_leaves_out_are_as_in_sb3(zoo, algo: str) -> None:
     assert config["normalize"]["clip"] == inspect.signature(VecNormalize).parameters["clip_obs"].default
     found = config["algo"]
     assert found["gamma"] == 0.5
-    assert found["target_q_bounds"] is None
+    assert found.get("target_q_bounds") is None
     assert found.get("action_noise", 0) == 0
     parameters = inspect.signature(ALGORITHMS[algo].load("sb3")).parameters
     own = {name: each.default for name, each in parameters.items() if name in found and each.default is not None}
     own.pop("gamma")
     assert {name: type(value)(found[name]) for name, value in own.items()} == own
+    if "max_grad_norm" in parameters:
+        assert found["kwargs"].get("max_grad_norm", found.get("max_grad_norm")) == parameters["max_grad_norm"].default
     assert found["net_arch"] == DEFAULT_NETWORK[algo]
 
 
@@ -346,6 +349,11 @@ def test_a_model_of_rl_zoo_is_found_in_its_folder(tmp_path: Path, monkeypatch: p
 def test_rlhers_own_lines_stay_as_they_are(line: str, capsys: pytest.CaptureFixture) -> None:
     assert zoo_flags.to_rlher(line.split()) == line.split()
     assert capsys.readouterr().err == ""
+
+
+def test_help_of_a_line_without_command_is_that_of_train() -> None:
+    words = ["--algo", "tqc", "--env", "FetchReach-v4", "--help"]
+    assert zoo_flags.to_rlher(words) == ["train", *words]
 
 
 @pytest.mark.parametrize("line", ["--seed 1", "--hlep", "algo", "-n 5"])

@@ -180,6 +180,15 @@ def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) 
     assert "import exported_car" in (folder / "play.py").read_text()
 
 
+def test_a_module_in_the_id_that_is_not_installed_is_reported(rlher, tmp_path: Path) -> None:
+    module = USER_MODULE.replace("ExportedCar", "NamedCar").replace("exported_car", "named_car")
+    (tmp_path / "named_car.py").write_text(module)
+    _, folder = exported(rlher, "algo=sac", "env=named_car:NamedCar-v0", *TINY, "total_timesteps=60")
+    assert "`named_car` registers" in (folder / "README.md").read_text()
+    assert "named_car" not in (folder / "requirements.txt").read_text()
+    assert "import named_car" in (folder / "play.py").read_text()
+
+
 @pytest.mark.slow
 def test_the_printed_command_finds_a_module_of_the_current_folder(rlher, tmp_path: Path) -> None:
     # Another name than in the test before, which may have imported its module into this process.

@@ -29,6 +29,15 @@ def test_open_values_are_resolved() -> None:
     assert len(notes) == 5, "on compilation, threads and evaluations, too"
 
 
+def test_an_episode_has_one_step_per_repeated_action() -> None:
+    algo = SACConfig(name="sac", train_freq=4, train_freq_unit="episode")
+    env = EnvConfig(max_episode_steps=301, action_repeat=5)
+    assert env.episode_steps == 61
+    resolved, _ = resolve_defaults(TrainConfig(algo=algo, env=env, n_envs=2, threads=1))
+    assert resolved.algo.learning_starts == 122
+    assert resolved.algo.train_freq == 122
+
+
 def test_energy_keys_without_an_effect_are_noted() -> None:
     energy = HerConfig(energy_height=2, energy_step_seconds=0.04)
     for her, noted in ((energy, True), (replace(energy, priority="energy"), False), (HerConfig(), False)):

@@ -1,4 +1,4 @@
-"""The result of a run: its JSON object and the lines that are printed."""
+"""The lines that a run prints."""
 
 import subprocess
 import sys
@@ -7,27 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rlher.training.result import RunResult, Status
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        RunResult(Status.FINISHED, None, 200, 1.5, {"success_rate": 0.5, "episodes": 4}, {"timesteps": 100}),
-        RunResult(Status.FAILED, "training diverged", 20),
-    ],
-)
-def test_from_json_is_the_inverse_of_to_json(result: RunResult) -> None:
-    assert RunResult.from_json(result.to_json()) == result
-    assert result.to_json().get("episodes") == result.final.get("episodes")
-
-
-@pytest.mark.parametrize("values", [{}, {"status": None}, {"status": ["finished"]}, {"status": "unknown"}])
-def test_a_damaged_result_counts_as_failed(values: dict) -> None:
-    assert RunResult.from_json(values).status is Status.FAILED
-
 
 WAIT_AFTER_SECOND_EVALUATION = """
 import sys

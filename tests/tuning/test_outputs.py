@@ -1,6 +1,8 @@
 """Results of a finished search: files, recipe, table, and the conclusion about the baseline."""
 
 import json
+import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -42,10 +44,18 @@ def test_recipe_is_recommended_only_if_it_is_better(
     assert (rows["trial"][4], rows["baseline"][3]) == ("80", "–"), "steps to 90 %"
 
 
+def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
+    config = small_objective(tmp_path, n_seeds=1)[0].config
+    config = replace(config, init_from="logs/a run", demos=replace(config.demos, path="demos/x-v0"))
+    write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), {BASELINE_NUMBER: {}, 3: {}}, config, tmp_path)
+    (command,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("use it: ")]
+    assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from=logs/a run"]
+
+
 def test_failed_reruns_leave_no_recipe(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     config = small_objective(tmp_path, n_seeds=1)[0].config
     write_results(optuna.create_study(), [], {BASELINE_NUMBER: {}}, config, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["trials.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == {"command.txt", "trials.csv"}
     assert not capsys.readouterr().err
 
 

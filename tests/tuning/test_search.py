@@ -195,6 +195,7 @@ def test_prefix_optimize_is_optional() -> None:
         (("objective=auc",), "objective=success"),
         (("space=her_wide", "--study-name", "dqn-BitFlipping-v0-her"), "space="),
         (("env.n_bits=5",), "=4"),
+        (("dry_run=true",), "dry_run="),
     ],
 )
 def test_another_search_under_the_same_name_is_refused(

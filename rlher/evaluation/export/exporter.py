@@ -164,9 +164,11 @@ def _final_evaluation(run: Run, which: str, env: gym.Env, policy: Policy) -> dic
 
 def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
     """Return the requirements of the environment that are not in the folder, one sentence each."""
-    notes = [f"`{module}` registers the environment and is not part of this folder." for module in config.modules]
+    installed = metadata.packages_distributions()
+    modules = {*config.modules, *(name for name in registering_modules(config) if name not in installed)}
+    notes = [f"`{module}` registers the environment and is not part of this folder." for module in sorted(modules)]
     wrappers = {each.module for each in user_classes("env.wrappers", config.wrappers)} - set(bundled_modules(config))
-    unknown = {module for module in wrappers if module.partition(".")[0] not in metadata.packages_distributions()}
+    unknown = {module for module in wrappers if module.partition(".")[0] not in installed}
     notes += [f"`{module}` wraps the environment and is not part of this folder." for module in sorted(unknown)]
     if type(env.unwrapped).__module__.startswith("rlher.") and not is_bundled(config):
         notes.append(f"The environment is a `{type(env.unwrapped).__name__}` of rlher, so playing it needs rlher.")
@@ -186,8 +188,7 @@ def _requirements(env: EnvConfig, model: type) -> str:
     modules = [module for module in registering_modules(env) if module not in env.modules]
     needed = {"stable_baselines3", model.__module__.partition(".")[0], "torch", "gymnasium", "numpy", *modules}
     needed |= {each for module in modules for each in simulators.get(module, [])}
+    needed |= {each.module.partition(".")[0] for each in user_classes("env.wrappers", env.wrappers)} - {"rlher"}
     distributions = metadata.packages_distributions()
-    wrappers = {each.module.partition(".")[0] for each in user_classes("env.wrappers", env.wrappers)}
-    needed |= wrappers & distributions.keys() - {"rlher"}
-    names = sorted({distributions.get(module, [module])[0].replace("_", "-") for module in needed})
+    names = sorted({distributions[module][0].replace("_", "-") for module in needed & distributions.keys()})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)

@@ -138,9 +138,10 @@ def play_script(config: TrainConfig, plain: PlainModel, file: str) -> str:
 
 def _wrap(env: EnvConfig, made: str, source: "SourceWriter") -> tuple[str, str]:
     """Return the classes that show an environment as it was in training, and the expression that builds it."""
-    classes = ""
+    classes, bundled = "", bundled_modules(env)
     for wrapper in user_classes("env.wrappers", env.wrappers):
-        name = source.imported(wrapper.module.removeprefix("rlher.envs."), wrapper.name)
+        module = wrapper.module.rpartition(".")[2] if wrapper.module in bundled else wrapper.module
+        name = source.imported(module, wrapper.name)
         made = f"{name}({', '.join(filter(None, [made, source.keywords(wrapper.kwargs)]))})"
     if env.action_repeat > 1:
         classes, made = ACTION_REPEAT.substitute(times=env.action_repeat), f"ActionRepeat({made})"
