@@ -61,13 +61,14 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
 
 
 def _shorten(config: TrainConfig) -> TrainConfig:
+    steps = min(config.total_timesteps, DRY_RUN_STEPS)
     return replace(
         config,
-        total_timesteps=min(config.total_timesteps, DRY_RUN_STEPS),
-        algo=replace(config.algo, learning_starts=DRY_RUN_STEPS // 4, batch_size=min(config.algo.batch_size, 32)),
+        total_timesteps=steps,
+        algo=replace(config.algo, learning_starts=steps // 4, batch_size=min(config.algo.batch_size, 32)),
         demos=replace(config.demos, pretrain_steps=min(config.demos.pretrain_steps, DRY_RUN_STEPS)),
         offline_updates=min(config.offline_updates, DRY_RUN_STEPS),
-        eval=replace(config.eval, freq=DRY_RUN_STEPS // 2, episodes=2, final_episodes=5),
+        eval=replace(config.eval, freq=max(steps // 2, 1), episodes=2, final_episodes=5),
     )
 
 
