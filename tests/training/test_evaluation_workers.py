@@ -89,7 +89,11 @@ def test_evaluations_leave_the_random_numbers_of_training_alone(rlher, monkeypat
 
 @pytest.mark.parametrize(
     ("how", "reason"),
-    [("kill", "SIGKILL"), ("hang", "no step in 1 s"), pytest.param("exit", "status 7", marks=pytest.mark.slow)],
+    [
+        ("kill", "SIGKILL"),
+        pytest.param("hang", "no step in 1 s", marks=pytest.mark.slow),
+        pytest.param("exit", "status 7", marks=pytest.mark.slow),
+    ],
 )
 def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
     for times in (0, 1):

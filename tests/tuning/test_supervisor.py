@@ -64,6 +64,7 @@ def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
     assert sum(trial.params == lost[0].params for trial in counted_trials(study)) == 1, "its retry"
 
 
+@pytest.mark.slow
 def test_worker_that_dies_before_its_first_heartbeat_loses_no_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

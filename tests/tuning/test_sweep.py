@@ -149,6 +149,7 @@ def test_a_folder_that_cannot_be_written_is_refused_once(rlher, tmp_path: Path) 
     assert len(done.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_dry_run_is_never_skipped(train_sweep) -> None:
     for _ in range(2):
         done = train_sweep("seed=0,1", "dry_run=true")
