@@ -157,7 +157,7 @@ def _distinguishing_keys(pool: Sequence[LoadedRun]) -> dict[str, list[str]]:
     """
     differing = _differing_keys(pool)
     values = {key: [str(run.config.get(key)) for run in pool] for key in differing}
-    values = dict(sorted(values.items(), key=lambda item: any(value in EMPTY for value in item[1])))
+    values = dict(sorted(values.items(), key=lambda item: not set(EMPTY).isdisjoint(item[1])))
     typed = {key: each for key, each in values.items() if any(f"{key}=" in run.command for run in pool)}
     sections = sorted({key.partition(".")[0] for key in differing} - {"env"})
     options = {section: [_config_option(section, run.command) for run in pool] for section in sections}

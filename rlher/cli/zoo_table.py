@@ -249,10 +249,8 @@ _ONE_NETWORK = (
     "algo.learning_starts=100 algo.batch_size=32 algo.gamma=0.99 algo.tau=1.0 algo.train_freq=4 algo.gradient_steps=1 "
     "algo.net_arch=[64,64] algo.target_update_interval=10000 algo.target_q_bounds=null"
 )
-_ACTOR_CRITIC = (
-    "algo.learning_starts=100 algo.batch_size=256 algo.gamma=0.99 algo.tau=0.005 algo.train_freq=1 "
-    "algo.gradient_steps=1 algo.target_q_bounds=null"
-)
+_UPDATES = "algo.learning_starts=100 algo.batch_size=256 algo.gamma=0.99 algo.train_freq=1 algo.gradient_steps=1"
+_ACTOR_CRITIC = f"algo.tau=0.005 algo.target_q_bounds=null {_UPDATES}"
 _DETERMINISTIC = f"algo.learning_rate=0.001 algo.net_arch=[400,300] algo.action_noise=0.0 {_ACTOR_CRITIC}"
 _ENTROPY = f"algo.learning_rate=0.0003 algo.net_arch=[256,256] {_ACTOR_CRITIC}"
 SB3_DEFAULTS = {
@@ -263,9 +261,8 @@ SB3_DEFAULTS = {
     "tqc": _ENTROPY,
     "td3": _DETERMINISTIC,
     "ddpg": _DETERMINISTIC,
-    "crossq": "algo.learning_rate=0.001 algo.learning_starts=100 algo.batch_size=256 algo.gamma=0.99 algo.train_freq=1 "
-    "algo.gradient_steps=1 algo.kwargs.policy_kwargs.net_arch.qf=[1024,1024] "
-    "algo.kwargs.policy_kwargs.net_arch.pi=[256,256]",
+    "crossq": "algo.learning_rate=0.001 algo.kwargs.policy_kwargs.net_arch.pi=[256,256] "
+    f"algo.kwargs.policy_kwargs.net_arch.qf=[1024,1024] {_UPDATES}",
 }
 """Defaults of Stable-Baselines3 and sb3-contrib where rlher's differ: those of RL Zoo's files."""
 

@@ -29,7 +29,7 @@ class CameraConfig:
     distance: float | None = output_key(None, "metres between the camera and the point it looks at", low=0)
     azimuth: float | None = output_key(None, "degrees around the vertical axis")
     elevation: float | None = output_key(None, "degrees to the horizontal plane; negative: from above")
-    lookat: list[float] | None = output_key(None, "x, y and z of the point it looks at")
+    lookat: list[float] | None = output_key(None, "x, y and z of the point it looks at", length=3)
 
 
 @dataclass

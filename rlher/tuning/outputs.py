@@ -14,6 +14,7 @@ import pandas as pd
 from optuna.study import Study
 from optuna.trial import TrialState
 
+from rlher.config.override_syntax import quote
 from rlher.config.tuning import SOLVED, OptimizeConfig, train_config
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
@@ -127,7 +128,7 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.name or config.env.id
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
-    return shlex.join([*words, *(f"{key}={path}" for key, path in given.items() if path is not None)])
+    return shlex.join([*words, *(f"{key}={quote(path)}" for key, path in given.items() if path is not None)])
 
 
 def _summary(study: Study, compared: list[Candidate], candidates: Params) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import WorkerSpec
 
-NOT_TUNED = ("demos.path", "init_from", "dry_run")
-"""Keys that no recipe contains, and whose values the trials depend on."""
+OUTSIDE_RECIPE = ("demos.path", "init_from", "dry_run")
+"""Keys that a recipe leaves out, although trials depend on their values."""
 
 
 def optimize(config: OptimizeConfig) -> int:
@@ -132,8 +132,9 @@ def _open_search(
 
 def _experiment(config: TrainConfig) -> dict[str, Any]:
     """Return the keys that all trials of a study share: those of a recipe, and what the trials learn from."""
-    values = asdict(config)
-    return {**dict(recipe.recipe_items(values)), **{key: value for key, value in flatten(values) if key in NOT_TUNED}}
+    return {
+        key: value for key, value in flatten(asdict(config)) if key in OUTSIDE_RECIPE or key not in recipe.NOT_RECIPE
+    }
 
 
 def _open_reruns(

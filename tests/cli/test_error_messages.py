@@ -72,6 +72,7 @@ MISTAKES = [
     (("train", "algo.target_q_bounds=[.nan,0]"), "algo.target_q_bounds"),
     (("train", "env.reward_range=[0]"), "reward_range"),
     (("check", "env.reward_range=[0]"), "reward_range"),
+    (("train", "env.camera.lookat=[1,2]"), "lookat"),
     (("train", "algo.kwargs.n_steps=3"), "her.n_steps"),
     (("train", "+preset=0"), "invalid configuration"),
     (("train", "algo.net_arch.a.b=3"), "invalid configuration"),

@@ -46,10 +46,10 @@ def test_recipe_is_recommended_only_if_it_is_better(
 
 def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
     config = small_objective(tmp_path, n_seeds=1)[0].config
-    config = replace(config, init_from="logs/a run", demos=replace(config.demos, path="demos/x-v0"))
+    config = replace(config, init_from="logs/a, b", demos=replace(config.demos, path="demos/x-v0"))
     write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), {BASELINE_NUMBER: {}, 3: {}}, config, tmp_path)
     (command,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("use it: ")]
-    assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from=logs/a run"]
+    assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from='logs/a, b'"]
 
 
 def test_failed_reruns_leave_no_recipe(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
