@@ -6,6 +6,8 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
+from rlher.algos import matmul
+
 ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
 """Layers that accept their input's dimensions in any order."""
 
@@ -20,11 +22,13 @@ class BatchedMLP:
     optimizers, checkpoints and ``state_dict`` need no adaptation.
 
     :param networks: sequences of ``Linear``, ``LayerNorm`` and elementwise modules, all with the same layers.
+    :param onednn: evaluate one network after the other, with products by oneDNN, which has no batched ones.
     :raises TypeError: a layer cannot be batched, see :func:`is_batchable`.
     """
 
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
+    def __init__(self, networks: Sequence[nn.Module], onednn: bool = False) -> None:
         self.layers = [*networks[0].children()]
+        self.onednn = onednn
         self.batch_last = all(isinstance(layer, nn.Linear | ELEMENTWISE) for layer in self.layers)
         self.parameters: list[nn.Parameter] = []
         self.stacked: list[th.Tensor] = []
@@ -49,6 +53,9 @@ class BatchedMLP:
         weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
         if frozen:
             weights = [tensor.detach() for tensor in weights]
+        if self.onednn:
+            parts = zip(*(tensor.unbind() for tensor in weights), strict=True)
+            return th.stack([matmul.evaluate(self.layers, x, iter(each)) for each in parts])
         x = x.expand(len(weights[0]), *x.shape)
         return self._batch_last(x.mT, weights).mT if self.batch_last else self._features_last(x, weights)
 

@@ -97,7 +97,7 @@ def build_model(
     :param algo: with ``learning_starts`` and ``gradient_steps`` resolved to numbers.
     :param env: with the properties that the config leaves open filled in by probing.
     :param venv: vectorised goal environments.
-    :param engine: update step, with ``compile`` resolved to on or off; None: the defaults.
+    :param engine: update step, with every ``auto`` resolved; None: the defaults.
     :param demos: how demonstrations are learnt from, which the replay buffer does not hold yet; None: the defaults.
     :raises UserError: the constructor refuses a value, or a value needs our update step and another one is used.
     """
@@ -167,6 +167,7 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
         q_filter=demos.q_filter,
         overlap=engine.overlap,
         compile=engine.compile == "on",
+        onednn=engine.matmul == "onednn" and engine.precision == "float32",  # in bf16 torch calls oneDNN itself
         precision=engine.precision,
         **from_algo,
     )

@@ -12,7 +12,9 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.type_aliases import RolloutReturn
 from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
 
+from rlher.algos import matmul
 from rlher.algos.compilation import compile_with_fallback
 from rlher.algos.features import has_batchable_layers, make_feature_fn, make_observation_fn
 from rlher.algos.lazy_compiler import skip_compiler_import
@@ -187,6 +189,16 @@ class FastUpdate(OffPolicyAlgorithm):
         if not self.options.compile:
             return function
         return compile_with_fallback(function, cuda_graph=self.device.type == "cuda")
+
+    def evaluate(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
+        """Return a network's output in a loss, in float32, see ``options.onednn``.
+
+        :param x: (batch, inputs).
+        """
+        if not self.options.onednn:
+            return network(x).float()
+        layers = [network] if isinstance(network, nn.Linear) else network.children()
+        return matmul.evaluate(layers, x, network.parameters())
 
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""

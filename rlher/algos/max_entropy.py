@@ -1,9 +1,11 @@
 """The update step shared by SAC and TQC: a squashed Gaussian actor and a learnt entropy coefficient."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch as th
+from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic, Draws
 from rlher.algos.fast_update import Batch, Losses
@@ -64,15 +66,15 @@ class MaximumEntropy(ActorCritic):
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""
-        mean, log_std = self._gaussian(obs)
+        mean, log_std = self._gaussian(obs, self.evaluate)
         actions = th.tanh(mean + noise * log_std.exp())
         # Log-density of a Gaussian at mean + noise * std, minus the log-determinant of the squashing.
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
         return actions, log_prob.sum(dim=1, keepdim=True)
 
-    def _gaussian(self, obs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        latent = self.actor.latent_pi(obs)
-        mean, log_std = self.actor.mu(latent).float(), self.actor.log_std(latent).float()
+    def _gaussian(self, obs: th.Tensor, evaluate: Callable = nn.Module.__call__) -> tuple[th.Tensor, th.Tensor]:
+        latent = evaluate(self.actor.latent_pi, obs)
+        mean, log_std = (evaluate(layer, latent).float() for layer in (self.actor.mu, self.actor.log_std))
         return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:

@@ -28,6 +28,7 @@ class Options:
     :param q_filter: clone only actions that the critics prefer to the actor's own (same source).
     :param overlap: do the updates of a ``train`` call while the environments step, with actions chosen before them.
     :param compile: run the losses through ``torch.compile``.
+    :param onednn: multiply float32 matrices in the losses by oneDNN instead of torch's default (MKL); CPU only.
     :param precision: ``bf16`` computes the losses under autocast, weights stay float32.
     :raises ValueError: a value is out of its range.
     """
@@ -42,6 +43,7 @@ class Options:
     q_filter: bool = True
     overlap: bool = False
     compile: bool = False
+    onednn: bool = False
     precision: str = "float32"
 
     def __post_init__(self) -> None:

@@ -1,8 +1,12 @@
 """Quantile-regression DQN."""
 
+from collections.abc import Callable
+from typing import Any
+
 import sb3_contrib
 import torch as th
 from stable_baselines3.common.policies import BaseModel
+from torch import nn
 
 from rlher.algos.dqn import QLearning
 from rlher.algos.fast_update import Batch
@@ -19,17 +23,18 @@ class QRDQN(QLearning, sb3_contrib.QRDQN):
     def loss(self, batch: Batch) -> tuple[th.Tensor, th.Tensor]:
         """Return the quantile regression loss towards the target quantiles of the greedy next action."""
         with th.no_grad():
-            next_quantiles = self.clamp_target(self._quantiles(self.quantile_net_target, batch.next_obs))
+            next_quantiles = self.clamp_target(self._quantiles(self.quantile_net_target, batch.next_obs, self.evaluate))
             greedy = next_quantiles.mean(dim=1).argmax(dim=1)
             target = batch.rewards + batch.discounts * quantiles_of_actions(next_quantiles, greedy)
-        quantiles = quantiles_of_actions(self._quantiles(self.quantile_net, batch.obs), batch.actions.long().squeeze(1))
+        quantiles = self._quantiles(self.quantile_net, batch.obs, self.evaluate)
+        quantiles = quantiles_of_actions(quantiles, batch.actions.long().squeeze(1))
         losses = quantile_huber_loss(quantiles, target)
         # Summed, not averaged, over the quantiles, as in the paper.
         return quantiles.shape[1] * batch.mean(losses), (quantiles.mean(dim=1) - target.mean(dim=1)).unsqueeze(1)
 
-    def _quantiles(self, network: BaseModel, obs: th.Tensor) -> th.Tensor:
+    def _quantiles(self, network: Any, obs: th.Tensor, evaluate: Callable = nn.Module.__call__) -> th.Tensor:
         """Return the quantiles of all actions: (batch, quantiles, actions)."""
-        return network.quantile_net(obs).float().view(len(obs), self.n_quantiles, -1)  # type: ignore[operator]
+        return evaluate(network.quantile_net, obs).float().view(len(obs), self.n_quantiles, -1)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actions with the largest mean over quantiles."""

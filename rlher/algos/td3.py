@@ -32,7 +32,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
         noise, *subset = draws
         with th.no_grad():
-            actions = (self.actor_target.mu(batch.next_obs).float() + noise).clamp(-1, 1)
+            actions = (self.evaluate(self.actor_target.mu, batch.next_obs) + noise).clamp(-1, 1)
             value = self.target_q_values(batch, actions, tuple(subset)).amin(dim=0)
             target = batch.rewards + batch.discounts * value
         errors = self.q_values(batch) - target
@@ -43,7 +43,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
         The value is the first critic's; with ``target_critics`` the mean of all critics (REDQ).
         """
-        actions = self.actor.mu(batch.obs).float()
+        actions = self.evaluate(self.actor.mu, batch.obs)
         critics = slice(0, 1) if self.options.target_critics is None else None
         action_penalty = self.options.action_l2 * (actions**2).mean()
         return action_penalty - self.q_values_of(batch, actions, critics).mean(), action_penalty

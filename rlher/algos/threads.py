@@ -1,6 +1,7 @@
 """Choosing the number of torch threads by a short measurement."""
 
 import time
+from collections.abc import Callable
 from statistics import median
 
 import torch as th
@@ -41,11 +42,18 @@ def _time(threads: int, batch_size: int, net_arch: list[int]) -> float:
     return time_network(batch_size, net_arch)
 
 
-def time_network(batch_size: int, net_arch: list[int], device: th.device = CPU, bf16: bool = False) -> float:
+def time_network(
+    batch_size: int,
+    net_arch: list[int],
+    device: th.device = CPU,
+    linear: Callable[..., th.Tensor] = nn.functional.linear,
+    bf16: bool = False,
+) -> float:
     """Return the median seconds of a forward and a backward pass.
 
     The minimum would ignore other load on the machine.
 
+    :param linear: multiplies inputs and a layer's weight.
     :param bf16: compute in bf16, as the losses with ``precision="bf16"``.
     """
     widths = [net_arch[0] if net_arch else 1, *net_arch]
@@ -59,7 +67,7 @@ def time_network(batch_size: int, net_arch: list[int], device: th.device = CPU, 
         x = th.ones(batch_size, widths[0], device=device)
         with th.autocast(device.type, th.bfloat16, enabled=bf16, cache_enabled=False):
             for weight in weights:
-                x = nn.functional.relu(nn.functional.linear(x, weight))
+                x = nn.functional.relu(linear(x, weight))
         if weights:
             th.autograd.grad(x.float().sum(), weights)
         if device.type == "cuda":

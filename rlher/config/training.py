@@ -30,6 +30,11 @@ class EngineConfig:
 
     name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"))
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
+    matmul: str = machine_key(
+        "auto",
+        "library that multiplies the losses' float32 matrices: torch's default (MKL) or oneDNN; auto: the faster one",
+        choices=("auto", "torch", "onednn"),
+    )
     precision: str = experiment_key(
         "float32",
         "precision of the losses, weights stay float32; auto: the faster one, if the batch is large",

@@ -1,5 +1,7 @@
 """Defaults that depend on other values of a config, resolved before a run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch as th
@@ -8,6 +10,7 @@ from stable_baselines3.common.utils import get_device
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.factory import choose_engine
 from rlher.algos.fast_update import FastUpdate
+from rlher.algos.matmul import choose_matmul
 from rlher.algos.precision import choose_precision
 from rlher.algos.threads import choose_threads
 from rlher.config.algorithms import ALGORITHMS
@@ -34,7 +37,9 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     gradient_steps, steps_note = _gradient_steps(config)
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
     threads, threads_note = _threads(config)
-    precision, precision_note = _precision(config, threads)
+    with _torch_threads(threads):
+        matmul, matmul_note = _matmul(config)
+        precision, precision_note = _precision(config, matmul)
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
     notes += [
@@ -44,6 +49,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         steps_note,
         compile_note,
         threads_note,
+        matmul_note if precision == "float32" else "",
         precision_note,
         workers_note,
         checkpoint_note,
@@ -53,7 +59,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         config,
         algo=replace(config.algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
         eval=replace(config.eval, freq=config.eval.freq or max(config.total_timesteps // 20, 1), workers=workers),
-        engine=replace(config.engine, compile=compiled, precision=precision),
+        engine=replace(config.engine, compile=compiled, matmul=matmul, precision=precision),
         checkpoint=checkpoint,
         threads=threads,
     )
@@ -141,16 +147,34 @@ def _threads(config: TrainConfig) -> tuple[int, str]:
     return choose_threads(config.algo.batch_size, config.algo.net_arch, busy)
 
 
-def _precision(config: TrainConfig, threads: int) -> tuple[str, str]:
-    mode = config.engine.precision
-    if mode == "auto" and not issubclass(ALGORITHMS[config.algo.name].load(config.engine.name), FastUpdate):
-        return "float32", ""
+@contextmanager
+def _torch_threads(number: int) -> Iterator[None]:
     before = th.get_num_threads()
-    th.set_num_threads(threads)
+    th.set_num_threads(number)
     try:
-        return choose_precision(mode, get_device(config.device), config.algo.batch_size, config.algo.net_arch)
+        yield
     finally:
         th.set_num_threads(before)
+
+
+def _matmul(config: TrainConfig) -> tuple[str, str]:
+    mode = config.engine.matmul
+    if mode == "auto" and not _updates_itself(config):
+        return "torch", ""
+    return choose_matmul(mode, get_device(config.device), config.algo.batch_size, config.algo.net_arch)
+
+
+def _precision(config: TrainConfig, matmul: str) -> tuple[str, str]:
+    mode = config.engine.precision
+    if mode == "auto" and not _updates_itself(config):
+        return "float32", ""
+    return choose_precision(
+        mode, get_device(config.device), config.algo.batch_size, config.algo.net_arch, onednn=matmul == "onednn"
+    )
+
+
+def _updates_itself(config: TrainConfig) -> bool:
+    return issubclass(ALGORITHMS[config.algo.name].load(config.engine.name), FastUpdate)
 
 
 def _eval_workers(config: TrainConfig) -> tuple[int, str]:

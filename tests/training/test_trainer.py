@@ -472,7 +472,13 @@ def test_the_config_records_the_engine(rlher, tmp_path: Path) -> None:
         done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=60", *words)
         assert done.code == 0, done.err
         config = yaml.safe_load((tmp_path / f"logs/dqn/BitFlipping-v0_{number}/config.yaml").read_text())
-        assert config["engine"] == {"name": name, "compile": "off", "precision": "float32", "overlap": False}
+        assert config["engine"] == {
+            "name": name,
+            "compile": "off",
+            "matmul": "torch",
+            "precision": "float32",
+            "overlap": False,
+        }
         assert ("not compiled" in done.err) == (name == "rlher")
 
 
