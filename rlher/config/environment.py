@@ -66,6 +66,9 @@ class EnvConfig:
     reward_offset: float = experiment_key(
         0.0, "added to every training reward, such as -1 if the environment's rewards are 0 and 1"
     )
+    training_success_distance: float | None = experiment_key(
+        None, "distance from the goal up to which training rewards success; null: the environment's own", low=0
+    )
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
     extra: str | None = output_key(None, "optional dependency that provides it: pip install rlher[<extra>]")

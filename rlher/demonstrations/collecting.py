@@ -164,7 +164,8 @@ def _agent(config: CollectConfig) -> Demonstrator:
 
 def _recording_env(config: EnvConfig) -> gym.Env:
     """Return the environment with its own goals and rewards; of repeated steps the last one's reward counts."""
-    return make_env(replace(config, relay=RelayConfig(), reward_offset=0.0), training=True)
+    own = replace(config, relay=RelayConfig(), reward_offset=0.0, training_success_distance=None)
+    return make_env(own, training=True)
 
 
 def _with_relay_goals(policy: Policy, relay: RelayConfig) -> Policy:

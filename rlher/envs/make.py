@@ -22,7 +22,7 @@ from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera
 from rlher.envs.success_info import SuccessInfo
-from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
+from rlher.envs.training_wrappers import ActionRepeat, RewardOffset, SuccessDistance
 from rlher.envs.user_classes import user_classes
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -38,7 +38,8 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
-    :param training: whether it is used for training: relay sub-goals and ``reward_offset`` apply.
+    :param training: whether it is used for training: ``training_success_distance``, relay sub-goals and
+        ``reward_offset`` apply.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
@@ -53,20 +54,45 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
         env = EpisodeDiagnostics(env, cfg.success_reward)
     if cfg.action_repeat > 1:
         env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
+    if training and cfg.training_success_distance is not None:
+        env = _with_success_distance(env, cfg)
     if cfg.relay.enabled:
-        env = RelayGoals(env, cfg.relay, _sparse_rewards(cfg), training)
+        env = _with_relay(env, cfg, training)
     if training and cfg.reward_offset:
         env = RewardOffset(env, cfg.reward_offset)
     return FaultGuard(env, cfg.id)
 
 
-def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
-    low, high = cfg.reward_range or (None, None)
-    if low is None or high is None or not (cfg.relay.hand and cfg.relay.object and cfg.relay.origin):
+def _with_success_distance(env: gym.Env, cfg: EnvConfig) -> gym.Env:
+    if cfg.ends_on_success:
         raise UserError(
-            f"env.relay.enabled=true needs env.relay.hand, env.relay.object, env.relay.origin and both ends of "
-            f"env.reward_range; {cfg.id} does not have all of them; set them."
+            f"env.training_success_distance is not possible with {cfg.id}: success ends its episodes, at its own "
+            "distance; leave it out."
         )
+    assert cfg.training_success_distance is not None
+    rewards = sparse_rewards(cfg, "env.training_success_distance")
+    return SuccessDistance(env, cfg.training_success_distance, rewards)
+
+
+def _with_relay(env: gym.Env, cfg: EnvConfig, training: bool) -> gym.Env:
+    relay = cfg.relay
+    if not (relay.hand and relay.object and relay.origin):
+        raise UserError(
+            f"env.relay.enabled=true needs env.relay.hand, env.relay.object and env.relay.origin; {cfg.id} does not "
+            "have all of them; set them."
+        )
+    return RelayGoals(env, relay, sparse_rewards(cfg, "env.relay.enabled=true"), training)
+
+
+def sparse_rewards(cfg: EnvConfig, key: str) -> tuple[float, float]:
+    """Return the reward of a step that has not reached the goal, and of one that has.
+
+    :param key: the config key that needs them, for the message.
+    :raises UserError: ``reward_range`` is open.
+    """
+    low, high = cfg.reward_range or (None, None)
+    if low is None or high is None:
+        raise UserError(f"{key} needs both ends of env.reward_range, which {cfg.id} does not have; set them.")
     return low, high
 
 

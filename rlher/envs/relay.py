@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rlher.config.environment import RelayConfig
 from rlher.core.errors import UserError
+from rlher.envs.training_wrappers import sparse_reward
 
 Observation = dict[str, NDArray]
 
@@ -37,7 +38,7 @@ class RelayGoals(gym.Wrapper):
 
     def __init__(self, env: gym.Env, relay: RelayConfig, rewards: tuple[float, float], training: bool) -> None:
         super().__init__(env)
-        self._relay, self._miss, self._hit, self._training = relay, rewards[0], rewards[1], training
+        self._relay, self._rewards, self._training = relay, rewards, training
         inner = env.observation_space
         assert isinstance(inner, spaces.Dict)
         self._size = inner["desired_goal"].shape[0]  # type: ignore[index]
@@ -88,8 +89,8 @@ class RelayGoals(gym.Wrapper):
             )
 
     def _reach_reward(self, achieved_goal: NDArray, desired_goal: NDArray) -> NDArray:
-        gap = np.linalg.norm(achieved_goal[..., self._size :] - desired_goal[..., self._size :], axis=-1)
-        return np.where(gap > self._relay.reach_threshold, self._miss, self._hit)
+        hand, target = achieved_goal[..., self._size :], desired_goal[..., self._size :]
+        return sparse_reward(hand, target, self._relay.reach_threshold, self._rewards)
 
     def _goes_to_object(self, observation: Observation) -> bool:
         if not self._training:
