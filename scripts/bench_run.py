@@ -3,10 +3,11 @@
     python scripts/bench_run.py [--only reach optimize] [--rounds 3] [--scale 0.1] [--other ../checkout] [--json]
 
 The contenders of a row take turns, and medians over the rounds are compared. The *old way* is the same commit with
-evaluations, environment and update one after the other. *Plain SB3* is the same network, batch, number of updates,
-relabelling, normalisation and evaluation episodes, written with SB3's classes, HerReplayBuffer, VecNormalize and
-EvalCallback, with one thread; it writes no checkpoints and bounds no targets. The *floor* is the larger of two sums:
-the environment's steps, at the speed of one core, and the updates' arithmetic, at the rate of its matrix product.
+evaluations, environment and update one after the other, and torch's matrix product. *Plain SB3* is the same network,
+batch, number of updates, relabelling, normalisation and evaluation episodes, written with SB3's classes,
+HerReplayBuffer, VecNormalize and EvalCallback, with one thread; it writes no checkpoints and bounds no targets. The
+*floor* is the larger of two sums: the environment's steps, at the speed of one core, and the updates' arithmetic, at
+the rate of its faster matrix product.
 
 `--other` is a checkout with its own `.venv`, for example of an earlier commit. `--scale 0.1` trains and evaluates a
 tenth. The machine must be idle.
@@ -29,7 +30,7 @@ from same_run import differences
 
 from rlher.config.training import run_keys
 
-OLD_WAY = ("eval.workers=0", "engine.overlap=false", "engine.precision=float32")
+OLD_WAY = ("eval.workers=0", "engine.overlap=false", "engine.precision=float32", "engine.matmul=torch")
 """Overrides of the old way; keys that this checkout does not have are left out."""
 SCRIPT = str(Path(__file__).resolve())
 

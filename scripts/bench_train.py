@@ -4,9 +4,10 @@
 
 Each contender trains on the same environment with the same networks and batch, from a full buffer of 1,000,000
 transitions, in a process of its own; they take turns, so that a busy machine slows all of them, and medians over the
-turns are compared. SB3 and SBX use SB3's HerReplayBuffer, ours uses our own. The floor is a lower bound of the time
-of a step: the arithmetic at the rate of this machine's matrix product, and the environment's own step. On a busy
-machine, use `--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
+turns are compared. SB3 and SBX use SB3's HerReplayBuffer, ours uses our own. Ours multiplies as `engine.matmul=auto`
+chooses; where that is oneDNN, `ours torch` takes turns as well. The floor is a lower bound of the time of a step: the
+arithmetic at the rate of this machine's faster matrix product, and the environment's own step. On a busy machine, use
+`--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
 SBX comes with `pip install rlher[bench]`.
 """
 
@@ -31,8 +32,11 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
+from torch.nn import functional as F
 
+from rlher.algos.matmul import choose_matmul, has_onednn, linear
 from rlher.algos.options import Options
+from rlher.algos.threads import CPU
 from rlher.config.algorithms import ALGORITHMS
 from rlher.her import HerReplayBuffer
 
@@ -90,7 +94,10 @@ def build(work: Work, contender: str, capacity: int = MILLION, precision: str = 
     ours = contender.startswith("ours")
     kind = _sbx(work.algo) if contender == "sbx" else ALGORITHMS[work.algo].load("rlher" if ours else "sb3")
     env = make_env(work)
-    extra: dict[str, Any] = {"options": Options(compile=contender == "ours", precision=precision)} if ours else {}
+    extra: dict[str, Any] = {}
+    if ours:
+        onednn = contender != "ours torch" and uses_onednn(work, precision)
+        extra["options"] = Options(compile=contender != "ours eager", precision=precision, onednn=onednn)
     if work.algo in ("ddpg", "td3"):
         shape = env.action_space.shape or ()
         extra["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, 0.2))
@@ -113,6 +120,11 @@ def build(work: Work, contender: str, capacity: int = MILLION, precision: str = 
     model.learn(START)
     (fill if ours else fill_sb3)(model.replay_buffer, capacity)
     return model
+
+
+def uses_onednn(work: Work, precision: str = "float32") -> bool:
+    """Return whether `rlher train` would multiply by oneDNN."""
+    return precision == "float32" and choose_matmul("auto", CPU, work.batch, work.nets)[0] == "onednn"
 
 
 def _sbx(algo: str) -> Any:
@@ -211,7 +223,14 @@ def floor(work: Work, threads: int, clock: Callable[[], float]) -> dict[str, flo
     th.set_num_threads(threads)
     width = max(work.nets)
     a, b = th.randn(work.batch, width), th.randn(width, width)
-    rate = 2 * work.batch * width * width / _best(lambda: a @ b, clock)
+    products = [F.linear, linear] if has_onednn() else [F.linear]
+    rate = (
+        2
+        * work.batch
+        * width
+        * width
+        / min(_best(lambda product=product: product(a, b), clock) for product in products)
+    )
     env: Any = make_env(work)
     inputs = sum(int(np.prod(space.shape)) for space in env.observation_space.spaces.values())
     if work.algo == "dqn":
@@ -254,6 +273,9 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
     if importlib.util.find_spec("sbx") and work.algo != "dqn":  # SBX's DQN does not support dictionaries
         names.append("sbx")
     threads = arguments.threads or th.get_num_threads()
+    th.set_num_threads(threads)
+    if uses_onednn(work, arguments.precision):
+        names.append("ours torch")
     contenders = {name: Contender(work, name, threads, arguments) for name in names}
     for _ in range(1 + arguments.rounds):
         for contender in contenders.values():
