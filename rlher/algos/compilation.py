@@ -7,8 +7,8 @@ from typing import Any
 import torch as th
 from torch.utils._pytree import tree_map_only
 
-MIN_UPDATES = 30_000
-"""Updates from which on ``auto`` compiles: compiling takes 20 to 30 s and saves about a millisecond per update."""
+MIN_UPDATES = 15_000
+"""Updates from which on ``auto`` compiles: compiling takes 8 to 30 s and saves about a millisecond per update."""
 
 
 def choose_compilation(mode: str, updates: int) -> tuple[bool, str]:

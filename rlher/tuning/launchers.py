@@ -105,7 +105,7 @@ class RayWorker:
 
     def __init__(self, ray: Any, task: Task) -> None:
         self._ray = ray
-        self._task = ray.remote(num_cpus=task.cores, max_retries=-1)(_call).remote(task.function)
+        self._task = ray.remote(num_cpus=task.cores, max_retries=-1)(_call).remote(task.function, os.getcwd())
         self.id: str | None = None  # not known here
 
     def is_alive(self) -> bool:
@@ -131,7 +131,10 @@ class RayWorker:
         """Return at once; Ray ends cancelled tasks."""
 
 
-def _call(function: Callable[[], int | None]) -> int | None:
+def _call(function: Callable[[], int | None], folder: str) -> int | None:
+    """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
+    if os.path.isdir(folder):
+        os.chdir(folder)
     return function()
 
 

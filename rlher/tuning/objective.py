@@ -87,14 +87,16 @@ class RerunObjective:
         """Train a candidate and return its last model's success rate in the final evaluation.
 
         :raises RunFailed: the run failed.
+        :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
         """
         candidate = trial.suggest_int("candidate", BASELINE_NUMBER, max(self.candidates))
         seed = suggest(trial, "seed", RERUN_SPACE["seed"])
+        if candidate not in self.candidates:
+            raise optuna.TrialPruned
         reporter = TrialReporter(trial, None)
         started = time.perf_counter()
         folder = self.folder / str(trial.number)
-        params = self.candidates[candidate]
-        run, result = _train(self.config, params, RERUN_SEEDS + seed, folder, reporter, final=True)
+        run, result = _train(self.config, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
         _store_score(trial, score_run(reporter.rows), time.perf_counter() - started)
         trial.set_user_attr("run", str(run.folder))
         trial.set_user_attr("episodes", result.final["episodes"])

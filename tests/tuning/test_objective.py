@@ -14,7 +14,7 @@ from torch._dynamo.utils import counters
 from rlher.config.training import EngineConfig
 from rlher.core import files
 from rlher.training import training_setup
-from rlher.tuning.objective import RunFailed
+from rlher.tuning.objective import BASELINE_NUMBER, RerunObjective, RunFailed
 from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
 from rlher.tuning.significance import rank_trials
 from tests.support.small_search import small_objective
@@ -69,6 +69,16 @@ def test_trial_checks_no_environment_and_waits_for_no_disk(tmp_path: Path, monke
     assert study.trials[0].state is TrialState.COMPLETE
     with pytest.raises(AssertionError, match="called"):
         files.write_text(tmp_path / "file", "after the trial")
+
+
+def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
+    searched, baseline = small_objective(tmp_path, n_seeds=1)
+    objective = RerunObjective(searched.config, {BASELINE_NUMBER: baseline, 2: baseline}, tmp_path / "reruns")
+    study = optuna.create_study()
+    for candidate in (1, 2):
+        study.enqueue_trial({"candidate": candidate, "seed": 0})
+    study.optimize(objective, n_trials=2)
+    assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
 
 
 def forbidden(*_: object) -> None:
