@@ -29,6 +29,7 @@ class GoalSelectionStrategy(Enum):
     EPISODE = "episode"
     RANDOM = "random"
     GEOMETRIC = "geometric"
+    DESIRED = "desired"
     MIX = "mix"
 
 

@@ -11,7 +11,7 @@ from rlher.her.goal_independent import GoalIndependentReward
 from rlher.her.goal_slots import keep_one_slot
 from rlher.her.reward import RewardFunction
 from rlher.her.storage import Indices, Storage
-from rlher.her.strategies import KEEP, STRATEGIES, Draw, GoalSelectionStrategy
+from rlher.her.strategies import DESIRED, KEEP, STRATEGIES, Draw, GoalSelectionStrategy
 
 
 class Drawn(NamedTuple):
@@ -168,9 +168,7 @@ class HindsightSampler:
             weights=self.mix,
         )
         goal_rows = STRATEGIES[self.strategy](draw)
-        virtual = storage.goals_achieved(goal_rows)
-        if self.slot_shares is not None:
-            virtual = keep_one_slot(virtual, self.slot_shares, rng)
+        virtual = self._goals_at(storage, goal_rows, rng)
         if not is_mix:
             new_goals = np.concatenate((goals, virtual))
             same = next_goals is goals
@@ -180,6 +178,17 @@ class HindsightSampler:
         virtual[is_original] = next_goals[n_real:][is_original]
         goals[n_real + changed] = next_goals[n_real + changed] = virtual[changed]
         return NewGoals(goals, next_goals, virtual, is_original)
+
+    def _goals_at(self, storage: Storage, goal_rows: NDArray, rng: np.random.Generator) -> NDArray:
+        """Return (n, …) the goals that a strategy's rows stand for; any goal where it keeps the original one."""
+        is_desired = goal_rows <= DESIRED
+        goals = storage.goals_achieved(np.where(is_desired, 0, goal_rows))
+        if self.slot_shares is not None:
+            goals = keep_one_slot(goals, self.slot_shares, rng)
+        if is_desired.any():  # these use a single slot already
+            rows = DESIRED - goal_rows[is_desired]
+            goals[is_desired] = storage.goals(rows, storage.rows["_episode"][rows])
+        return goals
 
     def _outcome(
         self, packed: NDArray, achieved: NDArray, goals: NDArray, infos: NDArray | None, is_original: NDArray | None

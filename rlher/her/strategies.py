@@ -24,6 +24,9 @@ Rows = NDArray[np.integer[Any]]
 KEEP = -1
 """In place of a row: keep the goal that the transition was collected with."""
 
+DESIRED = -2
+"""``DESIRED - row`` in place of a row: the goal desired at that row, not the one achieved there."""
+
 
 @dataclass(slots=True)
 class Draw:
@@ -100,6 +103,15 @@ def geometric(draw: Draw) -> Rows:
     reached = 1.0 - draw.rng.random(len(left)) * (1.0 - draw.gamma**left)
     offset = np.ceil(np.log(reached) / np.log(draw.gamma)).astype(np.int64)
     return draw.row + np.clip(offset, 1, left)
+
+
+def desired(draw: Draw) -> Rows:
+    """Draw uniformly from the desired goals of all stored transitions, mrl's "actual" goals.
+
+    The other strategies only draw goals that were achieved, which in some tasks lie elsewhere than the desired ones. In
+    a mix with ``future`` these goals teach what does not reach them. Alone they are hardly ever reached.
+    """
+    return DESIRED - (draw.any_row(len(draw.row)) - 1)
 
 
 def mix(draw: Draw) -> Rows:

@@ -61,6 +61,12 @@ def test_each_goal_uses_one_slot_in_its_share():
     assert np.array_equal(kept[used], goals.reshape(-1, 3, 2)[used])
 
 
+def test_desired_goals_of_other_transitions_keep_their_slot():
+    batch = make_buffer(goal_selection_strategy="desired").sample(4000)
+    used = (batch.observations["desired_goal"].numpy().reshape(-1, 2, SIZE) != 0).any(axis=2)
+    assert (used.sum(axis=1) == 1).all()
+
+
 def test_a_batch_holds_one_goal_per_transition_and_its_reward():
     batch = make_buffer().sample(4000)
     goals, next_goals = batch.observations["desired_goal"].numpy(), batch.next_observations["desired_goal"].numpy()

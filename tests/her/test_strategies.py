@@ -110,6 +110,40 @@ def test_mix_follows_its_weights():
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_desired_goals_are_those_of_all_stored_transitions(per_row, n_steps):
+    buffer = make_buffer(1000, 2, goal_selection_strategy="desired", n_sampled_goal=10**6, n_steps=n_steps)
+    player = Player(buffer, 2)
+    for step in range(240):
+        player.goal = -100.0 - step if per_row else None
+        player.play([step % 40 == 39, step % 20 == 19])
+    stored = [entry[3]["desired_goal"][0] for entry in player.log]
+    batch = buffer.sample(40_000)
+    drawn = batch.observations["desired_goal"][1:, 0].numpy()
+    values, counts = np.unique(stored, return_counts=True)
+    assert set(drawn) <= set(values)
+    seen = np.array([np.sum(drawn == value) for value in values])
+    assert chisquare(seen, counts / counts.sum() * len(drawn)).pvalue > 1e-4
+    assert (drawn == batch.next_observations["desired_goal"][1:, 0].numpy()).all()
+    assert (batch.rewards < 0).all(), "they lie elsewhere than what is achieved"
+
+
+def test_a_mix_of_achieved_and_desired_goals():
+    mix = {"future": 2, "desired": 1, "original": 1}
+    buffer = make_buffer(500, goal_selection_strategy="mix", goal_mix=mix, n_sampled_goal=10**6)
+    player = Player(buffer)
+    for step in range(200):
+        player.play([step % 20 == 19])
+    batch = buffer.sample(40_000)
+    goals, rewards = batch.next_observations["desired_goal"][1:, 0].numpy(), batch.rewards[1:, 0].numpy()
+    assert 0.48 < np.mean(goals > 0) < 0.52
+    own = -1 - batch.observations["observation"][1:, 1].numpy()
+    assert np.mean(goals == own) == pytest.approx(0.25 + 0.25 / 10, abs=0.01)
+    assert (rewards[goals < 0] == -1).all()
+    assert (rewards[goals > 0] == 0).any()
+
+
 def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
     assert set(KEY_TO_GOAL_STRATEGY.values()) == set(GoalSelectionStrategy) == set(STRATEGIES)
     for member in SB3Strategy:
