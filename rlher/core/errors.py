@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from rlher.core.console import redact
@@ -28,6 +29,31 @@ class DamagedFile(UserError):
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} is damaged: {reason}.")
         self.path = path
+
+
+class MissingPackage(UserError):
+    """A package of an extra is not installed; ``extra`` is its name in ``pip install 'rlher[<extra>]'``.
+
+    :param what: what needs the package, such as ``logger=wandb``.
+    """
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs the package {package}, which is not installed; run {pip_install(extra)}.")
+        self.extra = extra
+
+
+def pip_install(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"pip install 'rlher[{extra}]' (in a checkout: '.[{extra}]')"
+
+
+def require_package(what: str, package: str, extra: str | None = None) -> None:
+    """Raise MissingPackage unless a package is installed.
+
+    :param extra: the extra that it belongs to; None: that of its own name.
+    """
+    if find_spec(package) is None:
+        raise MissingPackage(what, package, extra or package)
 
 
 class EnvironmentFault(Exception):

@@ -13,7 +13,7 @@ from types import ModuleType
 import gymnasium as gym
 from gymnasium.envs.registration import EnvCreator
 
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import UserError, did_you_mean, pip_install
 from rlher.envs import highway_patch
 from rlher.envs.catalog import yaml_ids, yaml_names
 
@@ -117,10 +117,6 @@ def _import_quietly(family: str) -> None:
 
 def _how_to_install(name: str, family: str) -> str:
     extra = EXTRAS.get(family)
-    pip = (
-        f"pip install 'rlher[{extra}]' (in a checkout '.[{extra}]')"
-        if extra
-        else f"pip install {family.replace('_', '-')}"
-    )
+    pip = pip_install(extra) if extra else f"pip install {family.replace('_', '-')}"
     known = name in yaml_ids()
     return f"{name} {'needs' if known else 'seems to need'} {family}, which is not installed: {pip}"

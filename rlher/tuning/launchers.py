@@ -16,7 +16,7 @@ from typing import Any
 from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
 from rlher.core import fork_server
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, require_package
 from rlher.core.signals import INTERRUPTED
 from rlher.tuning.worker_id import worker_id
 
@@ -181,10 +181,9 @@ def stop_all(workers: Sequence[Worker], seconds: float | None) -> None:
 
 def _connect_ray(config: WorkersConfig) -> Any:
     """Return the module ``ray``, connected to the cluster."""
-    try:
-        import ray
-    except ImportError:
-        raise UserError("--launcher ray needs Ray; pip install 'rlher[ray]'.") from None
+    require_package("launcher=ray", "ray")
+    import ray
+
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     options: dict[str, Any] = {}
     if not config.ray_address:

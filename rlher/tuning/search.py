@@ -5,7 +5,6 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from optuna.study import Study, StudyDirection
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import redact, warn
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import EnvironmentFault, UserError, require_package
 from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.training.training_setup import prepare
@@ -84,8 +83,8 @@ def _validate(config: OptimizeConfig) -> None:
     """Raise UserError for keys that exclude each other, a missing package or an unusable study name."""
     if config.sampler == "cmaes" and config.objective == "multi":
         raise UserError("sampler=cmaes has one objective only, but objective=multi has two; use sampler=tpe.")
-    if config.sampler == "cmaes" and find_spec("cmaes") is None:
-        raise UserError("sampler=cmaes needs the package cmaes; pip install 'rlher[cmaes]'.")
+    if config.sampler == "cmaes":
+        require_package("sampler=cmaes", "cmaes")
     if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
         raise UserError(
             f"study_name={config.study_name!r} cannot name a folder; "

@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL, make_url
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from rlher.core.console import redact
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError, first_line, pip_install
 from rlher.tuning.journal import open_journal
 
 # Heartbeats and the retry of stale trials have been marked experimental since 2021; every worker would print a warning.
@@ -60,7 +60,7 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
     except (ImportError, sqlalchemy.exc.SQLAlchemyError, RuntimeError, ValueError, TypeError) as error:
         reason = first_line(getattr(error, "orig", None) or error)
         if isinstance(error, ImportError):
-            reason = f"the driver of {url.drivername} is missing; pip install 'rlher[{url.get_backend_name()}]'"
+            reason = f"the driver of {url.drivername} is missing; run {pip_install(url.get_backend_name())}"
         raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
     return _CachedStorage(_RetryingStorage(database))  # type: ignore[arg-type]  # the cache that optuna uses as well
 

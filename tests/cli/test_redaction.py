@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from rlher.core import errors
 from rlher.core.console import command_line, redact
 from rlher.training.loggers import service_writer
 from tests.conftest import TINY
@@ -162,7 +163,7 @@ def test_errors_of_a_logging_service_hide_the_password(rlher, monkeypatch: pytes
     def fail(*arguments: object) -> None:
         raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
 
-    monkeypatch.setattr(service_writer, "find_spec", lambda name: name)
+    monkeypatch.setattr(errors, "find_spec", lambda name: name)
     monkeypatch.setattr(service_writer, "import_module", lambda name: SimpleNamespace(MlflowService=fail))
     done = rlher("train", *BITS, "logger=mlflow")
     assert done.code == 0

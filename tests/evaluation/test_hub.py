@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rlher.core import errors
 from rlher.core.errors import UserError
 from rlher.evaluation.export import hub
 from tests.conftest import TINY
@@ -135,6 +136,7 @@ def test_an_invalid_repository_is_refused_before_anything_is_written(rlher, trai
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"rlher\[hub\]"):
+    monkeypatch.setattr(errors, "find_spec", lambda name: None)
+    with pytest.raises(errors.MissingPackage) as raised:
         hub.require_pushable("me/reach")
+    assert raised.value.extra == "hub"

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_inference_model
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import UserError
+from rlher.core import errors
 from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.export import onnx_policy
@@ -93,6 +93,7 @@ def test_an_export_has_an_onnx_file_that_plays_its_environment(rlher) -> None:
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_policy, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"rlher\[onnx\]"):
+    monkeypatch.setattr(errors, "find_spec", lambda name: None)
+    with pytest.raises(errors.MissingPackage) as raised:
         onnx_policy.require_onnx()
+    assert raised.value.extra == "onnx"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rlher.core import errors
 from rlher.training.loggers import service_writer
 from tests.conftest import TINY
 
@@ -47,7 +48,7 @@ created: list[RecordingService] = []
 def service(monkeypatch: pytest.MonkeyPatch) -> type[RecordingService]:
     """Replace wandb by a RecordingService."""
     created.clear()
-    monkeypatch.setattr(service_writer, "find_spec", lambda name: name)
+    monkeypatch.setattr(errors, "find_spec", lambda name: name)
     monkeypatch.setattr(service_writer, "import_module", lambda name: SimpleNamespace(WandbService=RecordingService))
     return RecordingService
 
@@ -112,7 +113,7 @@ def test_a_service_does_not_change_the_random_numbers(rlher, service, monkeypatc
 def test_a_service_that_is_not_installed_is_refused_before_the_run(
     rlher, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(service_writer, "find_spec", lambda module: None)
+    monkeypatch.setattr(errors, "find_spec", lambda module: None)
     done = rlher("train", *BITS, f"logger={name}")
     assert done.code == 2
     assert f"pip install 'rlher[{name}]'" in done.err

@@ -2,21 +2,16 @@
 
 import os
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError, first_line, require_package
 
 
 def require_pushable(push: str) -> None:
     """Raise UserError unless ``push`` can name a repository and huggingface_hub is installed."""
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", push):
         raise UserError(f"push={push} does not name a repository; write owner/name.")
-    if find_spec("huggingface_hub") is None:
-        raise UserError(
-            "push=... needs the package huggingface_hub, which is not installed; run pip install 'rlher[hub]' "
-            "(in a checkout: '.[hub]')."
-        )
+    require_package("push=...", "huggingface_hub", "hub")
 
 
 def push_folder(folder: Path, files: list[str], repository: str, message: str) -> str:

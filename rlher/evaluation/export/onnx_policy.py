@@ -1,7 +1,6 @@
 """A goal policy as an ONNX file: observations as the environment returns them in, actions as it takes them out."""
 
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 
 import gymnasium as gym
@@ -9,7 +8,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
-from rlher.core.errors import UserError
+from rlher.core.errors import require_package
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.export.sb3_model import normalization_scales
 
@@ -55,11 +54,7 @@ class GoalPolicy(th.nn.Module):
 def require_onnx() -> None:
     """Raise UserError if a package that the ONNX export needs is not installed."""
     for package in ("onnx", "onnxruntime"):
-        if find_spec(package) is None:
-            raise UserError(
-                f"format=onnx needs the package {package}, which is not installed; run pip install 'rlher[onnx]' "
-                "(in a checkout: '.[onnx]')."
-            )
+        require_package("format=onnx", package, "onnx")
 
 
 def write_onnx(path: Path, policy: GoalPolicy, observation: Observation) -> None:

@@ -4,14 +4,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from rlher.core.console import warn
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import first_line, require_package
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.runs.run_folder import Run
@@ -23,11 +22,8 @@ SERVICES = {"wandb": "WandbService", "mlflow": "MlflowService"}
 
 def require_installed(name: str) -> None:
     """Raise UserError if the package of a service is not installed; ``"none"`` needs none."""
-    if name in SERVICES and find_spec(name) is None:
-        raise UserError(
-            f"logger={name} needs the package {name}, which is not installed; "
-            f"run pip install 'rlher[{name}]' (in a checkout: '.[{name}]')."
-        )
+    if name in SERVICES:
+        require_package(f"logger={name}", name)
 
 
 @contextmanager
