@@ -34,14 +34,14 @@ reach-ddpg|algo=ddpg env=FetchReach-v4
 reach-sac|algo=sac env=FetchReach-v4
 reach-td3|algo=td3 env=FetchReach-v4
 reach-tqc|algo=tqc env=FetchReach-v4
-parking-classic-sac|algo=sac env=parking-classic
+parking-classic-sac|algo=sac env=parking-classic|0,1,2,3,4,5,6,7
 parking-classic-tqc|algo=tqc env=parking-classic
 parking-sac|algo=sac env=parking-v0
-parking-tqc|algo=tqc env=parking-v0
+parking-tqc|algo=tqc env=parking-v0|0,1,2,3,4,5,6,7
 bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
-parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3
+parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3|0,1,2,3,4,5,6,7
 parking-classic-sac-ent1|algo=sac env=parking-classic algo.ent_coef=auto
-parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3
+parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3|0,1,2,3,4,5,6,7
 parking-classic-sac-engine-rlher|algo=sac env=parking-classic engine=rlher|0,1,2,3
 parking-classic-sac-engine-sb3|algo=sac env=parking-classic engine=sb3
 reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher total_timesteps=1500 eval.final_episodes=20|0,1,2,3,4
