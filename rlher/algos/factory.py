@@ -180,6 +180,8 @@ def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineCo
     values["engine.overlap"] = engine.overlap, Options.overlap
     values["engine.precision"] = engine.precision, Options.precision
     found = {name: pair for name, pair in values.items() if pair[0] is not None and pair[0] != pair[1]}
+    if engine.matmul == "onednn":
+        found["engine.matmul"] = engine.matmul, EngineConfig.matmul
     if her.priority == "td_error":
         found["her.priority"] = her.priority, HerConfig.priority
     if not found:

@@ -25,7 +25,7 @@ CPU = th.device("cpu")
 )
 def test_bf16_if_it_is_faster(monkeypatch, mode: str, has_units: bool, batch: int, ratio: float, chosen: str) -> None:
     monkeypatch.setattr(precision, "has_bf16_units", lambda device: has_units)
-    monkeypatch.setattr(precision, "time_network", lambda *arguments: ratio if arguments[-1] else 1.0)
+    monkeypatch.setattr(precision, "time_network", lambda *_, bf16=False: ratio if bf16 else 1.0)
     assert precision.choose_precision(mode, CPU, batch, [64])[0] == chosen
 
 
@@ -38,8 +38,8 @@ def test_measuring_leaves_random_numbers_and_threads() -> None:
 
 @pytest.mark.parametrize(("algo", "faster", "chosen"), [("dqn", True, "bf16"), ("dqn", False, "float32")])
 def test_a_run_keeps_the_choice_when_it_is_resumed(rlher, monkeypatch, algo: str, faster: bool, chosen: str) -> None:
-    def measure(*arguments: object) -> float:
-        return 0.1 if arguments[-1] == faster else 1.0
+    def measure(*_: object, bf16: bool = False) -> float:
+        return 0.1 if bf16 == faster else 1.0
 
     monkeypatch.setattr(precision, "MIN_BATCH", 16)
     monkeypatch.setattr(precision, "has_bf16_units", lambda device: True)

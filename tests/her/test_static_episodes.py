@@ -63,7 +63,9 @@ def test_a_batch_is_drawn_as_if_the_virtual_transitions_had_never_been_stored(mo
         assert chisquare(counts[numbers]).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("strategy", KEY_TO_GOAL_STRATEGY)
+@pytest.mark.parametrize(
+    "strategy", sorted({*KEY_TO_GOAL_STRATEGY} - {"desired"})
+)  # its virtual goals look like real ones
 @pytest.mark.parametrize("priority", PRIORITIES)
 @pytest.mark.parametrize("n_steps", [1, 3])
 def test_it_holds_for_each_strategy_and_priority(strategy, priority, n_steps):

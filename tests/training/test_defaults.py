@@ -8,7 +8,7 @@ import pytest
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.training import defaults
 from rlher.training.defaults import resolve_defaults
@@ -16,7 +16,11 @@ from rlher.training.defaults import resolve_defaults
 
 def test_open_values_are_resolved() -> None:
     config = TrainConfig(
-        algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=500), n_envs=3, total_timesteps=20_000
+        algo=SACConfig(name="sac"),
+        env=EnvConfig(max_episode_steps=500),
+        engine=EngineConfig(matmul="torch"),
+        n_envs=3,
+        total_timesteps=20_000,
     )
     resolved, notes = resolve_defaults(config)
     assert resolved.algo.learning_starts == 1500, "one episode per environment"
@@ -41,7 +45,7 @@ def test_an_episode_has_one_step_per_repeated_action() -> None:
 def test_energy_keys_without_an_effect_are_noted() -> None:
     energy = HerConfig(energy_height=2, energy_step_seconds=0.04)
     for her, noted in ((energy, True), (replace(energy, priority="energy"), False), (HerConfig(), False)):
-        _, notes = resolve_defaults(TrainConfig(her=her))
+        _, notes = resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), her=her))
         assert any("her.energy_height" in note for note in notes) == noted
 
 
@@ -74,7 +78,8 @@ def test_rounds_of_episodes_of_unknown_length_in_several_environments_are_refuse
 def test_rounds_of_episodes_are_counted_for_the_choice_of_compilation(monkeypatch, train_freq, gradient_steps, updates):
     counted = []
     monkeypatch.setattr(defaults, "choose_compilation", lambda wish, count: counted.append(count) or (False, ""))
-    algo = SACConfig(learning_starts=0, train_freq=train_freq, train_freq_unit="episode", gradient_steps=gradient_steps)
+    algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, train_freq_unit="episode")
+    algo = replace(algo, gradient_steps=gradient_steps)
     resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
     assert counted == [updates]
 
@@ -88,7 +93,9 @@ def test_gsde_selects_the_engine_and_says_so(asked) -> None:
 
 def test_given_values_are_kept() -> None:
     config = TrainConfig(
-        algo=SACConfig(learning_starts=4000, gradient_steps=1), env=EnvConfig(max_episode_steps=500), threads=1
+        algo=SACConfig("sac", learning_starts=4000, gradient_steps=1),
+        env=EnvConfig(max_episode_steps=500),
+        threads=1,
     )
     resolved, _ = resolve_defaults(config)
     assert (resolved.algo.learning_starts, resolved.algo.gradient_steps, resolved.threads) == (4000, 1, 1)

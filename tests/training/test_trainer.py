@@ -444,7 +444,9 @@ def test_many_updates_per_step_train(rlher, tmp_path: Path, algo: str) -> None:
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
 
-@pytest.mark.parametrize("option", ["her.priority=td_error", "algo.target_critics=2", "engine.precision=bf16"])
+@pytest.mark.parametrize(
+    "option", ["her.priority=td_error", "algo.target_critics=2", "engine.precision=bf16", "engine.matmul=onednn"]
+)
 def test_options_of_our_update_step_are_refused_with_engine_sb3(rlher, option: str) -> None:
     done = rlher("train", "algo=sac", *BITS, "env.continuous=true", *TINY, "engine=sb3", option)
     assert done.code == 2
