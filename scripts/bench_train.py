@@ -224,13 +224,8 @@ def floor(work: Work, threads: int, clock: Callable[[], float]) -> dict[str, flo
     width = max(work.nets)
     a, b = th.randn(work.batch, width), th.randn(width, width)
     products = [F.linear, linear] if has_onednn() else [F.linear]
-    rate = (
-        2
-        * work.batch
-        * width
-        * width
-        / min(_best(lambda product=product: product(a, b), clock) for product in products)
-    )
+    seconds = min(_best(lambda product=product: product(a, b), clock) for product in products)
+    rate = 2 * work.batch * width * width / seconds
     env: Any = make_env(work)
     inputs = sum(int(np.prod(space.shape)) for space in env.observation_space.spaces.values())
     if work.algo == "dqn":

@@ -37,9 +37,11 @@ def choose_matmul(mode: str, device: th.device, batch_size: int, net_arch: list[
     if mode == "onednn" and not available:
         reason = "this torch has no oneDNN" if device.type == "cpu" else f"oneDNN does not run on device={device.type}"
         raise UserError(f"engine.matmul=onednn is not possible: {reason}; use engine.matmul=auto.")
+    if mode != "auto":
+        return mode, ""
     width = max(net_arch, default=0)
-    if mode != "auto" or not available or width < MIN_WIDTH:
-        return "onednn" if mode == "onednn" else "torch", ""
+    if not available or width < MIN_WIDTH:
+        return "torch", ""
     torch, onednn = _time_products(batch_size, width)
     if onednn > MAX_TIME_RATIO * torch:
         return "torch", ""

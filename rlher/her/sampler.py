@@ -181,13 +181,13 @@ class HindsightSampler:
 
     def _goals_at(self, storage: Storage, goal_rows: NDArray, rng: np.random.Generator) -> NDArray:
         """Return (n, …) the goals that a strategy's rows stand for; any goal where it keeps the original one."""
-        is_desired = goal_rows <= DESIRED
-        goals = storage.goals_achieved(np.where(is_desired, 0, goal_rows))
+        desired = np.flatnonzero(goal_rows <= DESIRED)
+        goals = storage.goals_achieved(np.maximum(goal_rows, KEEP) if desired.size else goal_rows)
         if self.slot_shares is not None:
             goals = keep_one_slot(goals, self.slot_shares, rng)
-        if is_desired.any():  # these use a single slot already
-            rows = DESIRED - goal_rows[is_desired]
-            goals[is_desired] = storage.goals(rows, storage.rows["_episode"][rows])
+        if desired.size:  # these use a single slot already
+            rows = DESIRED - goal_rows[desired]
+            goals[desired] = storage.goals(rows, storage.rows["_episode"][rows])
         return goals
 
     def _outcome(
