@@ -38,8 +38,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
     threads, threads_note = _threads(config)
     with _torch_threads(threads):
-        matmul, matmul_note = _matmul(config)
-        precision, precision_note = _precision(config, matmul)
+        matmul, precision, arithmetic_note = _arithmetic(config)
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
     notes += [
@@ -49,8 +48,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         steps_note,
         compile_note,
         threads_note,
-        matmul_note if precision == "float32" else "",
-        precision_note,
+        arithmetic_note,
         workers_note,
         checkpoint_note,
         _energy_note(config),
@@ -157,24 +155,18 @@ def _torch_threads(number: int) -> Iterator[None]:
         th.set_num_threads(before)
 
 
-def _matmul(config: TrainConfig) -> tuple[str, str]:
-    mode = config.engine.matmul
-    if mode == "auto" and not _updates_itself(config):
-        return "torch", ""
-    return choose_matmul(mode, get_device(config.device), config.algo.batch_size, config.algo.net_arch)
-
-
-def _precision(config: TrainConfig, matmul: str) -> tuple[str, str]:
-    mode = config.engine.precision
-    if mode == "auto" and not _updates_itself(config):
-        return "float32", ""
-    return choose_precision(
-        mode, get_device(config.device), config.algo.batch_size, config.algo.net_arch, onednn=matmul == "onednn"
-    )
-
-
-def _updates_itself(config: TrainConfig) -> bool:
-    return issubclass(ALGORITHMS[config.algo.name].load(config.engine.name), FastUpdate)
+def _arithmetic(config: TrainConfig) -> tuple[str, str, str]:
+    """Return what multiplies matrices in the losses, their precision, and a line for each decision that counts."""
+    engine, algo, device = config.engine, config.algo, get_device(config.device)
+    if not issubclass(ALGORITHMS[algo.name].load(engine.name), FastUpdate):
+        matmul = "torch" if engine.matmul == "auto" else engine.matmul
+        precision = "float32" if engine.precision == "auto" else engine.precision
+        engine = replace(engine, matmul=matmul, precision=precision)
+    matmul, matmul_note = choose_matmul(engine.matmul, device, algo.batch_size, algo.net_arch)
+    onednn = matmul == "onednn"
+    precision, precision_note = choose_precision(engine.precision, device, algo.batch_size, algo.net_arch, onednn)
+    notes = [matmul_note if precision == "float32" else "", precision_note]
+    return matmul, precision, "\n".join(note for note in notes if note)
 
 
 def _eval_workers(config: TrainConfig) -> tuple[int, str]:

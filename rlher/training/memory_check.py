@@ -8,10 +8,10 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.config.training import TrainConfig
+from rlher.core import cgroups
 from rlher.core.errors import UserError
 from rlher.her.layout import Layout
 from rlher.her.storage import Storage
-from rlher.training import cgroup_memory
 
 RESERVED_BYTES = 2**28
 """Memory left for the rest of a run: networks, optimisers, an evaluation."""
@@ -60,7 +60,7 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
 
 def available_memory() -> int:
     """Return the bytes that this process can still allocate: of the machine, and within its control groups."""
-    return max(min([psutil.virtual_memory().available, *cgroup_memory.available()]), 0)
+    return max(min([psutil.virtual_memory().available, *cgroups.available_memory()]), 0)
 
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:

@@ -18,7 +18,6 @@ from same_run import differences
 
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.core import cores
 from rlher.core.signals import StopRequest
 from rlher.evaluation import worker_count, workers
 from rlher.evaluation.worker_process import PlayerFailed
@@ -252,27 +251,3 @@ def test_a_function_that_may_end_the_run_is_called_in_the_step_of_the_evaluation
 def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
     monkeypatch.setattr(worker_count, "available_cores", lambda: available)
     assert worker_count.eval_workers(config) == expected
-
-
-def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("0::/job/step\n")
-    group = tmp_path / "sys/fs/cgroup/job"
-    (group / "step").mkdir(parents=True)
-    (group / "step/cpu.max").write_text("max 100000\n")
-    (group / "cpu.max").write_text("150000 100000\n")
-    assert list(cores.quotas(tmp_path)) == [1.5]
-    (tmp_path / "proc/self/cgroup").write_text("3:cpu,cpuacct:/job\n")
-    group = tmp_path / "sys/fs/cgroup/cpu/job"
-    group.mkdir(parents=True)
-    (group / "cpu.cfs_quota_us").write_text("400000\n")
-    (group / "cpu.cfs_period_us").write_text("100000\n")
-    assert list(cores.quotas(tmp_path)) == [4.0]
-
-
-@pytest.mark.parametrize(("value", "expected"), [("1", 1), ("64", 2), ("", 2), ("2,1", 2)])
-def test_the_number_of_threads_in_the_environment_limits_the_cores(monkeypatch, value: str, expected: int) -> None:
-    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(cores, "quotas", list)
-    monkeypatch.setenv("OMP_NUM_THREADS", value)
-    assert cores.available_cores() == expected

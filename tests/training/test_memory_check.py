@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlher.her.replay_buffer import HerReplayBuffer
-from rlher.training import cgroup_memory, memory_check, training_setup
+from rlher.training import memory_check, training_setup
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
@@ -16,43 +16,9 @@ GB = 10**9
 BITS = ("algo=dqn", "env=BitFlipping-v0", "recipe=null", *TINY)
 
 
-def write_files(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
-
-
-def group_v2(folder: str, limit: object, used: int, files: int = 0) -> dict[str, str]:
-    stat = f"anon 1\nactive_file {files // 2}\ninactive_file {files // 2}\n"
-    texts = {"memory.max": f"{limit}\n", "memory.current": f"{used}\n", "memory.stat": stat}
-    return {f"sys/fs/cgroup/{folder}{name}": text for name, text in texts.items()}
-
-
-def group_v1(folder: str, limit: int, used: int) -> dict[str, str]:
-    texts = {"memory.limit_in_bytes": limit, "memory.usage_in_bytes": used, "memory.stat": "total_inactive_file 0"}
-    return {f"sys/fs/cgroup/memory/{folder}{name}": f"{text}\n" for name, text in texts.items()}
-
-
-@pytest.mark.parametrize(
-    ("files", "available"),
-    [
-        ({}, []),
-        ({"proc/self/cgroup": "0::/job\n", **group_v2("job/", "max", GB)}, []),
-        ({"proc/self/cgroup": "0::/a/b\n", **group_v2("a/", 4 * GB, 3 * GB), **group_v2("a/b/", 9 * GB, GB)}, [8, 1]),
-        ({"proc/self/cgroup": "0::/\n", **group_v2("", 4 * GB, 3 * GB, files=2 * GB)}, [3]),
-        ({"proc/self/cgroup": "0::/\n", **group_v2("", GB, 2 * GB)}, [-1]),
-        ({"proc/self/cgroup": "3:cpu:/\n4:memory:/j\n0::/\n", **group_v1("j/", 2 * GB, GB)}, [1]),
-        ({"proc/self/cgroup": "4:memory:/of/the/host\n", **group_v1("", 3 * GB, GB)}, [2]),
-    ],
-)
-def test_cgroup_memory_yields_what_each_group_leaves(tmp_path, files, available):
-    assert list(cgroup_memory.available(write_files(tmp_path, files))) == [gigabytes * GB for gigabytes in available]
-
-
 @pytest.mark.parametrize(("groups", "expected"), [([], None), ([GB, 0], 0), ([-GB], 0), ([10**18], None)])
 def test_available_memory_is_the_minimum_of_machine_and_groups(monkeypatch, groups, expected):
-    monkeypatch.setattr(cgroup_memory, "available", lambda: groups)
+    monkeypatch.setattr(memory_check.cgroups, "available_memory", lambda: groups)
     available = memory_check.available_memory()
     assert 0 < available < 10**15 if expected is None else available == expected
 
