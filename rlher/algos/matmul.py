@@ -4,6 +4,7 @@ torch calls MKL, which uses AVX2 on an AMD processor with AVX-512: half the spee
 reaches there (docs/internals/update_step.md).
 """
 
+import functools
 import time
 from collections.abc import Iterable, Iterator
 from statistics import median
@@ -42,7 +43,7 @@ def choose_matmul(mode: str, device: th.device, batch_size: int, net_arch: list[
     width = max(net_arch, default=0)
     if not available or width < MIN_WIDTH:
         return "torch", ""
-    torch, onednn = _time_products(batch_size, width)
+    torch, onednn = _time_products(batch_size, width, th.get_num_threads())
     if onednn > MAX_TIME_RATIO * torch:
         return "torch", ""
     return "onednn", f"matrix products by oneDNN: {1e3 * onednn:.2f} ms each, {1e3 * torch:.2f} by torch's default"
@@ -53,8 +54,9 @@ def has_onednn() -> bool:
     return th.backends.mkldnn.is_available() and hasattr(th.ops.mkldnn, "_linear_pointwise")
 
 
-def _time_products(batch_size: int, width: int) -> tuple[float, float]:
-    """Return the median seconds of a product by torch and by oneDNN, measured in turns."""
+@functools.cache  # the trials that a worker of `rlher optimize` trains use the same product
+def _time_products(batch_size: int, width: int, threads: int) -> tuple[float, float]:
+    """Return the median seconds of a product by torch and by oneDNN, measured in turns with the threads of torch."""
     x, weight = th.ones(batch_size, width), th.ones(width, width)
     seconds: tuple[list[float], list[float]] = [], []
     for _ in range(21):

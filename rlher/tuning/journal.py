@@ -11,29 +11,39 @@ from typing import Any
 
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+from optuna.storages.journal._storage import JournalOperation
 
 from rlher.core.errors import UserError
 
-TAIL_BYTES = 2**16
+TAIL_BYTES = 2**12
 """How much of the end of the file is read first to find the last line."""
 
 
 class RepairingJournal(JournalFileBackend):
-    """Journal file that drops an incomplete last record before the next one is appended."""
+    """Journal file that drops an incomplete last record before the next one is appended.
+
+    Optuna waits for the disk after each record, a dozen times a trial. Here only records that change a trial's state
+    are waited for: if a power failure damages the end of the journal, trials that were running start again.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._repair_lock = path, JournalFileSymlinkLock(str(path))
-        super().__init__(str(path), self._repair_lock)
+        self._path, self._append_lock = path, JournalFileSymlinkLock(str(path))
+        super().__init__(str(path), self._append_lock)
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Append records, one a line."""
-        if self._incomplete_bytes():
-            self._repair_lock.acquire()
-            try:  # again under the lock: another process may have been writing the line
-                os.truncate(self._path, self._path.stat().st_size - self._incomplete_bytes())
-            finally:
-                self._repair_lock.release()
-        super().append_logs(logs)
+        lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
+        self._append_lock.acquire()
+        try:
+            if incomplete := self._incomplete_bytes():
+                os.truncate(self._path, self._path.stat().st_size - incomplete)
+            with self._path.open("ab") as file:
+                file.write(lines.encode())
+                file.flush()
+                if any(log["op_code"] == JournalOperation.SET_TRIAL_STATE_VALUES for log in logs):
+                    os.fsync(file.fileno())
+        finally:
+            self._append_lock.release()
 
     def _incomplete_bytes(self) -> int:
         """Return the length of the last line if it is not a complete record, else 0."""

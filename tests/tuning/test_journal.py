@@ -6,6 +6,7 @@ import optuna
 import pytest
 
 from rlher.core.errors import UserError
+from rlher.tuning import journal
 from rlher.tuning.study_storage import open_storage
 
 
@@ -24,6 +25,14 @@ def test_incomplete_record_does_not_damage_the_next_one(tmp_path: Path, rest: st
     assert len(study().trials) == 2
     running.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     assert len(study().trials) == len(running.trials) == 3
+
+
+def test_only_the_states_of_trials_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    monkeypatch.setattr(journal.os, "fsync", synced.append)
+    study = optuna.create_study(storage=open_storage(None, tmp_path, 60, print))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    assert len(synced) == 2
 
 
 @pytest.mark.parametrize(
