@@ -50,8 +50,8 @@ class Row:
 
 
 ROWS = {
-    "reach": Row("train algo=ddpg env=FetchReach-v4", {"old way": 0.55, "plain SB3": 0.5}),
-    "parking": Row("train algo=tqc env=parking-v0", {"old way": 0.7}),
+    "reach": Row("train algo=ddpg env=FetchReach-v4", {"old way": 0.55, "other": 0.55, "plain SB3": 0.5}),
+    "parking": Row("train algo=tqc env=parking-v0", {"old way": 0.7, "other": 0.7}),
     "push": Row("train algo=sac env=FetchPush-v4 total_timesteps=20000 eval.freq=2000", {"plain SB3": 1 / 2.6}),
     "first_step": Row("train algo=sac env=FetchReach-v4 env.id=first_step:FirstStep-v0", seconds=2.5),
     "optimize": Row(

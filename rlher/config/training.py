@@ -40,7 +40,7 @@ class EngineConfig:
         "precision of the losses, weights stay float32; auto: the faster one, if the batch is large",
         choices=("float32", "bf16", "auto"),
     )
-    overlap: bool = experiment_key(False, "update while the environments step, each with a policy one update old")
+    overlap: bool = experiment_key(False, "update while the environments step, with a policy one round of updates old")
 
 
 @dataclass
@@ -89,7 +89,7 @@ class CheckpointConfig:
 
     every: int | None = experiment_key(
         10_000,
-        "steps between checkpoints, which truncate running episodes; null: none",
+        "steps between checkpoints, which truncate running episodes; null: no checkpoints at all",
         low=1,
         ignored_by=["grouping", "recipe"],
     )

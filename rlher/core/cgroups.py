@@ -16,7 +16,7 @@ def cpu_quotas(root: Path = Path("/")) -> Iterator[float]:
             yield int(words[0]) / int(words[1])
 
 
-def available_memory(root: Path = Path("/")) -> Iterator[int]:
+def memory_left(root: Path = Path("/")) -> Iterator[int]:
     """Yield the bytes that each control group of this process, and each group above it, leaves.
 
     Cached files count as available, because the kernel frees them on demand.

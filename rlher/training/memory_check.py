@@ -60,7 +60,7 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
 
 def available_memory() -> int:
     """Return the bytes that this process can still allocate: of the machine, and within its control groups."""
-    return max(min([psutil.virtual_memory().available, *cgroups.available_memory()]), 0)
+    return max(min([psutil.virtual_memory().available, *cgroups.memory_left()]), 0)
 
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:

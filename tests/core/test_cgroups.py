@@ -40,7 +40,7 @@ def group_v1(folder: str, limit: int, used: int) -> dict[str, str]:
     ],
 )
 def test_memory_that_each_group_leaves(tmp_path, files, available):
-    assert list(cgroups.available_memory(write_files(tmp_path, files))) == [gigabytes * GB for gigabytes in available]
+    assert list(cgroups.memory_left(write_files(tmp_path, files))) == [gigabytes * GB for gigabytes in available]
 
 
 def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
