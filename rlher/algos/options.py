@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rlher.config.algorithms import TARGET_UPDATES
+from rlher.config.algorithms import SCHEDULES, TARGET_UPDATES
 
 PRECISIONS = ("float32", "bf16")
 
@@ -22,6 +22,9 @@ class Options:
     :param random_action_hold: steps for which a random action is held; above 1, those before ``learning_starts``, too.
     :param target_update: ``update``: target networks follow each update; ``round``: only the last one of a call of
         ``train``, by the share ``tau`` (OpenAI baselines' HER, nnabla-rl).
+    :param target_policy_noise_schedule: TD3: how the noise of the target actions develops from ``target_policy_noise``
+        on, which the critic needs in the beginning and which hides precise actions in the end: ``constant``, or to 0
+        as ``linear`` or ``cosine``.
     :param action_l2: weight of the mean squared action in the actor's loss (same source); actions span [-1, 1].
     :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
@@ -38,6 +41,7 @@ class Options:
     target_update: str = "update"
     random_action: float = 0.0
     random_action_hold: int = 1
+    target_policy_noise_schedule: str = "constant"
     action_l2: float = 0.0
     bc_weight: float = 0.0
     q_filter: bool = True
@@ -53,6 +57,11 @@ class Options:
             raise ValueError(f"random_action_hold={self.random_action_hold} must be at least 1.")
         if self.target_update not in TARGET_UPDATES:
             raise ValueError(f"target_update={self.target_update!r} is not one of {', '.join(TARGET_UPDATES)}.")
+        if self.target_policy_noise_schedule not in SCHEDULES:
+            kinds = ", ".join(SCHEDULES)
+            raise ValueError(
+                f"target_policy_noise_schedule={self.target_policy_noise_schedule!r} is not one of {kinds}."
+            )
         if self.action_l2 < 0:
             raise ValueError(f"action_l2={self.action_l2} must be at least 0.")
         if self.bc_weight < 0:

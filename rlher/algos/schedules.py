@@ -1,4 +1,4 @@
-"""Schedules of the learning rate over a run."""
+"""Schedules of a number, such as the learning rate, over a run."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class CosineSchedule:
     start: float
 
     def __call__(self, progress_remaining: float) -> float:
-        """Return the learning rate where that share of the run remains."""
+        """Return the number where that share of the run remains."""
         return self.start * 0.5 * (1 - math.cos(math.pi * progress_remaining))
 
 
@@ -24,7 +24,7 @@ def make_schedule(kind: str, start: float) -> "LinearSchedule | CosineSchedule |
     """Return a schedule in the form that Stable-Baselines3's constructors take.
 
     :param kind: one of :data:`rlher.config.algorithms.SCHEDULES`.
-    :param start: learning rate at the beginning.
+    :param start: the number at the beginning.
     """
     if kind == "linear":
         return LinearSchedule(start, 0.0, 1.0)

@@ -3,9 +3,11 @@
 import stable_baselines3
 import torch as th
 from stable_baselines3.common.policies import BaseModel
+from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic, Draws
 from rlher.algos.fast_update import Batch, Losses, polyak_update
+from rlher.algos.schedules import make_schedule
 
 
 class TD3(ActorCritic, stable_baselines3.TD3):
@@ -22,10 +24,13 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """
         super().setup_update()
         self._actor_target_params: list[th.Tensor] = list(self.actor_target.parameters())
+        kind = self.options.target_policy_noise_schedule
+        self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise))
 
     def draw(self, batch: Batch) -> Draws:
         """Return the smoothing noise of the target actions, and the target critics."""
-        noise = th.empty_like(batch.actions).normal_(0, self.target_policy_noise)
+        deviation = self._target_policy_noise(self._current_progress_remaining)
+        noise = th.empty_like(batch.actions).normal_(0, deviation)
         return noise.clamp_(-self.target_noise_clip, self.target_noise_clip), *self.draw_target_critics()
 
     def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 SCHEDULES = ("constant", "linear", "cosine")
-"""Values of ``algo.learning_rate_schedule``."""
+"""Values of ``algo.learning_rate_schedule`` and ``algo.target_policy_noise_schedule``."""
 
 TARGET_UPDATES = ("update", "round")
 """Values of ``algo.target_update``."""
@@ -192,6 +192,9 @@ class TD3Config(TargetConfig, DeterministicConfig):
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
     target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
+    target_policy_noise_schedule: str = key(
+        "constant", "schedule of the target policy smoothing noise; all but constant end at 0", choices=SCHEDULES
+    )
     target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
 
 
