@@ -48,9 +48,8 @@ def resume_notes(before: TrainConfig, config: TrainConfig) -> list[str]:
 
 def _scheduled_keys(config: TrainConfig) -> list[str]:
     """Return the keys whose effect depends on the share of the run that is done."""
-    keys = []
-    if config.algo.learning_rate_schedule != "constant":
-        keys.append("algo.learning_rate_schedule")
+    schedules = ("learning_rate_schedule", "target_policy_noise_schedule")
+    keys = [f"algo.{name}" for name in schedules if getattr(config.algo, name, "constant") != "constant"]
     if hasattr(config.algo, "exploration_fraction"):
         keys.append("algo.exploration_fraction")
     return keys

@@ -113,6 +113,14 @@ def test_action_l2_reduces_the_size_of_actions(name) -> None:
     assert small < 0.1 * large
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("constant", 0.2), ("linear", 0.05), ("cosine", 0.0293)])
+def test_the_target_policy_noise_follows_its_schedule(kind, expected) -> None:
+    model = ours("td3", options=Options(target_policy_noise_schedule=kind))
+    model._current_progress_remaining = 0.25
+    noise, *_ = model.draw(batch_of(model, 2000))
+    assert float(noise.std()) == pytest.approx(expected, rel=0.1)
+
+
 @pytest.mark.parametrize("n_envs", [1, 2])
 @pytest.mark.parametrize("name", ["ddpg", "td3", "sac", "tqc"])
 def test_random_action_replaces_that_share_of_actions(name, n_envs, monkeypatch) -> None:
@@ -174,6 +182,7 @@ def test_a_batched_mlp_computes_the_same_as_its_networks() -> None:
         {"target_critics": 0},
         {"random_action_hold": 0},
         {"target_update": "never"},
+        {"target_policy_noise_schedule": "sudden"},
         {"precision": "float16"},
     ],
 )

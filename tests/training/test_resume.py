@@ -66,6 +66,7 @@ CASES = {
         "algo.train_freq_unit=episode",
         "algo.gradient_steps=4",
         "algo.target_update=round",
+        "algo.target_policy_noise_schedule=linear",
     ),
     "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),
     "sac, its own update": ("algo=sac", "engine=sb3", "her=mix"),
