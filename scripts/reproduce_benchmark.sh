@@ -18,6 +18,7 @@ bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
 push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
 push-plain-td3|algo=td3 env=FetchPush-v4
+slide-td3|algo=td3 env=FetchSlide-v4|0,1
 slide-plain-td3|algo=td3 env=FetchSlide-v4 recipe=td3-FetchPush-v4 total_timesteps=600000 algo.gamma=0.98|0
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
 pickplace-relay-uniform-ddpg|algo=ddpg env=FetchPickAndPlace-v4 her.priority=uniform
