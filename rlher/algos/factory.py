@@ -121,8 +121,10 @@ def build_model(
 
 
 def choose_engine(algo: OffPolicyConfig, engine: EngineConfig) -> EngineConfig:
-    """Return the engine that runs: with gSDE it is Stable-Baselines3's."""
-    return replace(engine, name="sb3") if uses_sde(algo) else engine
+    """Return the engine that runs: Stable-Baselines3's with gSDE; with an open ``overlap``, if it is our own."""
+    name = "sb3" if uses_sde(algo) else engine.name
+    is_ours = issubclass(ALGORITHMS[algo.name].load(name), FastUpdate)
+    return replace(engine, name=name, overlap=is_ours if engine.overlap is None else engine.overlap)
 
 
 def uses_sde(algo: OffPolicyConfig) -> bool:
@@ -165,7 +167,7 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
         target_bounds=bounds,
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
-        overlap=engine.overlap,
+        overlap=bool(engine.overlap),
         compile=engine.compile == "on",
         onednn=engine.matmul == "onednn" and engine.precision == "float32",  # in bf16 torch calls oneDNN itself
         precision=engine.precision,
@@ -177,7 +179,7 @@ def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineCo
     """Raise UserError if values need our update step; it names them all, because a recipe may have set them."""
     values = {f"algo.{name}": (getattr(algo, name, None), getattr(Options, name)) for name in OPTION_KEYS}
     values["demos.bc_weight"] = demos.bc_weight, Options.bc_weight
-    values["engine.overlap"] = engine.overlap, Options.overlap
+    values["engine.overlap"] = bool(engine.overlap), Options.overlap
     values["engine.precision"] = engine.precision, Options.precision
     found = {name: pair for name, pair in values.items() if pair[0] is not None and pair[0] != pair[1]}
     if engine.matmul == "onednn":

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch as th
@@ -114,17 +115,19 @@ class FastUpdate(OffPolicyAlgorithm):
             # No batchable layer depends on the training mode, so setting it in every step would only cost time.
             self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
             self.setup_update()
-        elif self.options != Options():
-            raise ValueError("options are not supported with gSDE or a learnt features extractor; leave options out.")
+        elif replace(self.options, overlap=False) != Options():
+            raise ValueError(
+                "options other than overlap are not supported with gSDE or a learnt features extractor; leave them out."
+            )
         self._overlapped: WorkWhileStepping | None = None
         self._unsaved = ["options", "postponed", "_unsaved", *(set(self.__dict__) - saved)]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions.
 
-        With ``options.overlap`` this is done during the next step of the environments, if there is one.
+        With ``options.overlap`` this is done during the next step of the environments, or at the end of ``learn``.
         """
-        if self.options.overlap and self.num_timesteps < self._total_timesteps:
+        if self.options.overlap:
             self.postponed = gradient_steps, batch_size
         else:
             self._train(gradient_steps, batch_size)
@@ -207,6 +210,12 @@ class FastUpdate(OffPolicyAlgorithm):
         return th.autocast(self.device.type, th.bfloat16, enabled=low, cache_enabled=False)
 
     # --------------------------------------------------------------------------------------- the rollout
+
+    def learn(self, *args: Any, **kwargs: Any) -> Self:
+        """Learn as Stable-Baselines3 does; updates that are still due in the end are done after all callbacks."""
+        super().learn(*args, **kwargs)
+        self.train_postponed()
+        return self
 
     def collect_rollouts(self, env: VecEnv, *args: Any, **kwargs: Any) -> RolloutReturn:
         """Collect experience as Stable-Baselines3 does; with ``options.overlap``, update during the first step.

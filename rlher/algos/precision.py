@@ -6,7 +6,7 @@ from torch.nn import functional as F
 from rlher.algos.matmul import linear
 from rlher.algos.threads import time_network
 
-MIN_BATCH = 512
+MIN_BATCH = 256
 """Smallest batch for which ``auto`` considers bf16; with smaller ones, converting numbers takes what products save."""
 
 MAX_TIME_RATIO = 0.7

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from rlher.analysis.columns import STEPS_PER_SECOND, short_name
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
-from rlher.config.training import EvalConfig, TrainConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.training import EvalConfig, older_config
 from rlher.core.errors import MissingFile, UserError, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
@@ -207,7 +208,7 @@ def read_run(folder: Path) -> LoadedRun:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.yaml`` with dotted keys and the current defaults for missing keys."""
+    """Return ``config.yaml`` with dotted keys, those that it lacks included."""
     if links_outside(folder / "config.yaml"):
         raise ValueError("config.yaml is a link to another folder")
     try:
@@ -219,10 +220,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if values.get("dry_run"):
         raise ValueError("config.yaml belongs to a dry run")
     given = dict(flatten(values))
-    given.setdefault("engine.name", "sb3")  # the only update step of versions without this key
     name = str(given.get("algo.name"))
-    defaults = TrainConfig(algo=ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig())
-    return dict(flatten(asdict(defaults))) | given
+    algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
+    return dict(flatten(asdict(older_config(algo, EnvConfig())))) | given
 
 
 def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:

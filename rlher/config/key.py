@@ -4,7 +4,7 @@ import copy
 import functools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from omegaconf import OmegaConf
@@ -43,6 +43,7 @@ def key(
     length: int | None = None,
     choices: tuple[str, ...] = (),
     positional: bool = False,
+    absent: Any = MISSING,
 ) -> Any:
     """Declare a config key; use :func:`experiment_key`, :func:`machine_key` or :func:`output_key`.
 
@@ -53,6 +54,7 @@ def key(
     :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
+    :param absent: value of runs whose files lack the key, because they are older; default: the default.
     :return: a dataclass field.
     """
     metadata = {
@@ -64,6 +66,7 @@ def key(
         "length": length,
         "choices": choices,
         "positional": positional,
+        "absent": default if absent is MISSING else absent,
     }
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -105,6 +108,15 @@ def experiment_keys(config: Any) -> dict[str, Any]:
         elif item.metadata["affects"] == "experiment":
             found[item.name] = copy.deepcopy(value)
     return found
+
+
+def with_absent_values(config: ConfigT) -> ConfigT:
+    """Return a config of defaults with the values that keys had before they existed."""
+    values = {}
+    for item in fields(config):  # type: ignore[arg-type]
+        value = getattr(config, item.name)
+        values[item.name] = with_absent_values(value) if is_dataclass(value) else copy.copy(item.metadata["absent"])
+    return replace(config, **values)  # type: ignore[type-var]
 
 
 def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:

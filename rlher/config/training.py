@@ -20,6 +20,7 @@ from rlher.config.key import (
     output_key,
     section,
     values_by_key,
+    with_absent_values,
 )
 from rlher.core.nested import flatten
 
@@ -28,7 +29,7 @@ from rlher.core.nested import flatten
 class EngineConfig:
     """The update step: the project's own, or the equivalent slower one of Stable-Baselines3."""
 
-    name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"))
+    name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"), absent="sb3")
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     matmul: str = machine_key(
         "auto",
@@ -40,7 +41,11 @@ class EngineConfig:
         "precision of the losses, weights stay float32; auto: the faster one, if the batch is large",
         choices=("float32", "bf16", "auto"),
     )
-    overlap: bool = experiment_key(False, "update while the environments step, with a policy one round of updates old")
+    overlap: bool | None = experiment_key(
+        None,
+        "update while the environments step, with a policy one round of updates old; null: unless engine.name=sb3",
+        absent=False,
+    )
 
 
 @dataclass
@@ -118,7 +123,8 @@ class TrainConfig:
     n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = machine_key(
         "auto",
-        "environments in this process or in subprocesses; auto: subproc if n_envs > 1 or engine.overlap",
+        "environments in this process or in subprocesses; auto: subproc if n_envs > 1, or with engine.overlap and a "
+        "second core",
         choices=("auto", "dummy", "subproc"),
     )
     device: str = machine_key("auto", "torch device: auto, cpu, cuda, ...")
@@ -189,15 +195,19 @@ def values_fixed_at_resume(config: TrainConfig) -> dict[str, Any]:
     }
 
 
+def older_config(algo: OffPolicyConfig, env: EnvConfig) -> TrainConfig:
+    """Return the config of a run whose files name nothing but its algorithm and its environment."""
+    return with_absent_values(TrainConfig(algo=algo, env=env))
+
+
 def experiment_id(config: TrainConfig) -> str:
     """Return a hash of what changes what is learnt or measured, the seed included.
 
-    Keys with the default value of their dataclass are left out, so that a key added later changes no hash.
+    Keys with the value they had before they existed are left out, so that a key added later changes no hash.
 
     :param config: as composed, without values that are resolved when the run starts.
     """
-    defaults = TrainConfig(algo=type(config.algo)(), env=type(config.env)())
-    known = dict(flatten(experiment_keys(defaults)))
+    known = dict(flatten(experiment_keys(older_config(type(config.algo)(), type(config.env)()))))
     values = dict(flatten(experiment_keys(config)))
     given = sorted((key, value) for key, value in values.items() if key not in known or known[key] != value)
     return hashlib.sha256(repr(given).encode()).hexdigest()[:16]

@@ -1,15 +1,29 @@
 """Whether a run needs worker processes, and what their server imports; nothing here imports torch or gymnasium."""
 
+import multiprocessing
+
 from rlher.config.training import TrainConfig
 from rlher.core import fork_server
+from rlher.core.cores import available_cores
 
 PRELOADED = ["stable_baselines3.common.vec_env.subproc_vec_env", "rlher.evaluation.worker_process"]
 """Modules that the fork server imports."""
 
 
+def usable_cores(config: TrainConfig) -> int:
+    """Return the cores that a run may use: one with ``threads=1``, which several runs on a machine should have."""
+    is_alone = config.threads != 1 and not multiprocessing.current_process().daemon  # a daemon may not have processes
+    return available_cores() if is_alone else 1
+
+
 def uses_processes(config: TrainConfig) -> bool:
-    """Return whether training environments run in worker processes, which can be ended and replaced."""
-    return config.n_envs > 1 or config.engine.overlap if config.vec_env == "auto" else config.vec_env == "subproc"
+    """Return whether training environments run in worker processes, which can be ended and replaced.
+
+    :param config: with an open ``engine.overlap``, the answer may be yes where it is no in the end.
+    """
+    if config.vec_env != "auto":
+        return config.vec_env == "subproc"
+    return config.n_envs > 1 or (config.engine.overlap is not False and usable_cores(config) > 1)
 
 
 def start_fork_server() -> None:

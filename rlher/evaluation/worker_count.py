@@ -3,24 +3,22 @@
 import multiprocessing
 
 from rlher.config.training import TrainConfig
-from rlher.core.cores import available_cores
-from rlher.envs.fork_server import start_fork_server, uses_processes
+from rlher.envs.fork_server import start_fork_server, usable_cores, uses_processes
 
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
 
 
 def eval_workers(config: TrainConfig) -> int:
-    """Return ``eval.workers``: by default one per core, none where the run is to keep to one core.
+    """Return ``eval.workers``: by default one per core, none where the run may use only one.
 
-    Several runs on a machine should keep to a core each. Where training environments have processes of their own, one
-    evaluates, with the same protection against hanging.
+    Where training environments have processes of their own, one evaluates, with the same protection against hanging.
     """
     if multiprocessing.current_process().daemon:  # may not have processes
         return 0
     if config.eval.workers is not None:
         return config.eval.workers
-    cores = 1 if config.threads == 1 else available_cores()
+    cores = usable_cores(config)
     return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(uses_processes(config))
 
 

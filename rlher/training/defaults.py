@@ -16,6 +16,7 @@ from rlher.algos.threads import choose_threads
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.core.errors import UserError
+from rlher.envs.fork_server import uses_processes
 from rlher.evaluation.worker_count import eval_workers
 
 DRY_RUN_STEPS = 400
@@ -32,6 +33,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         config = _shorten(config)
         notes.append(f"dry run: {config.total_timesteps} steps")
     config, engine_note = _engine(config)
+    config, vec_env_note = _vec_env(config)
     config, freq_note = _train_freq(config)
     learning_starts, starts_note = _learning_starts(config)
     gradient_steps, steps_note = _gradient_steps(config)
@@ -43,6 +45,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     checkpoint, checkpoint_note = _checkpoint(config)
     notes += [
         engine_note,
+        vec_env_note,
         freq_note,
         starts_note,
         steps_note,
@@ -95,9 +98,20 @@ def _engine(config: TrainConfig) -> tuple[TrainConfig, str]:
     """Return the config with the engine that runs, and which one it is unless it is the default."""
     engine = choose_engine(config.algo, config.engine)
     note = "update step of Stable-Baselines3" if engine.name == "sb3" else ""
-    if engine != config.engine:
+    if engine.name != config.engine.name:
         note += ", which gSDE (algo.use_sde) needs"
     return replace(config, engine=engine), note
+
+
+def _vec_env(config: TrainConfig) -> tuple[TrainConfig, str]:
+    """Return the config with ``vec_env`` chosen, to be called while ``threads`` is what the user set."""
+    processes = uses_processes(config)
+    note = (
+        "updates while the environment, in a process of its own, takes a step"
+        if config.engine.overlap and processes
+        else ""
+    )
+    return replace(config, vec_env="subproc" if processes else "dummy"), note
 
 
 def _train_freq(config: TrainConfig) -> tuple[TrainConfig, str]:
@@ -141,7 +155,7 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
 def _threads(config: TrainConfig) -> tuple[int, str]:
     if config.threads is not None:
         return config.threads, ""
-    busy = config.n_envs if config.engine.overlap else 0
+    busy = config.n_envs if config.engine.overlap and config.vec_env == "subproc" else 0
     return choose_threads(config.algo.batch_size, config.algo.net_arch, busy)
 
 

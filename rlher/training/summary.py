@@ -6,7 +6,6 @@ import sys
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, format_seconds, warn
-from rlher.envs.fork_server import uses_processes
 from rlher.evaluation.metrics import format_summary
 from rlher.runs import checkpoint_store
 from rlher.runs.run_folder import MODELS, Run
@@ -23,7 +22,7 @@ def model_notes(config: TrainConfig, device: str) -> list[str]:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
-    if config.env.step_timeout and not uses_processes(config):
+    if config.env.step_timeout and config.vec_env == "dummy":
         timeout = f"env.step_timeout={config.env.step_timeout:g}"
         notes.append(f"{timeout} has no effect on training in the main process; use vec_env=subproc")
     return notes

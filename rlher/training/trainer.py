@@ -20,7 +20,7 @@ from rlher.runs import model_file, run_folder
 from rlher.runs.run_folder import Run
 from rlher.training.artifacts import ArtifactWriter
 from rlher.training.best_model import BestModel
-from rlher.training.callbacks.checkpoint import CheckpointCallback
+from rlher.training.callbacks.checkpoint import CheckpointCallback, FinalCheckpointCallback
 from rlher.training.callbacks.demonstrations import DemonstrationCallback
 from rlher.training.callbacks.diagnostics import DiagnosticsCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
@@ -133,8 +133,7 @@ class Trainer:
             try:
                 with self._record_status():
                     self._learn(reset_num_timesteps=checkpoint is None)
-                interrupted_between_steps = self.result.status is Status.INTERRUPTED and self.stop.at_step_boundary
-                if self.result.status is Status.FINISHED or interrupted_between_steps:
+                if self.result.status is Status.INTERRUPTED and self.stop.at_step_boundary:
                     self.checkpoints.finish()
             finally:
                 self._write_models()
@@ -151,6 +150,7 @@ class Trainer:
             callbacks = [self.checkpoints, self.evaluations, DiagnosticsCallback(), *self.callbacks, progress]
             if reset_num_timesteps and self._learns_before_first_step:
                 callbacks.append(DemonstrationCallback(self.config, self.evaluations, progress, self.stop))
+            callbacks.append(FinalCheckpointCallback(self.checkpoints))
             updates = self.model._n_updates
             try:
                 self.model.learn(

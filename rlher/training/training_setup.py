@@ -21,7 +21,6 @@ from rlher.core.errors import MissingFile, UserError
 from rlher.core.files import relative
 from rlher.envs.contract.checker import validate_goal_env
 from rlher.envs.contract.probe import probe
-from rlher.envs.fork_server import uses_processes
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.replayable import ReplayableVecEnv
@@ -102,8 +101,7 @@ def prepare(
 
 
 def _make_envs(config: TrainConfig, seed: int) -> VecEnv:
-    vec_env = "subproc" if uses_processes(config) else "dummy"
-    return make_goal_envs(config.env, config.n_envs, seed, vec_env, local_rewards=config.engine.overlap)
+    return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, local_rewards=bool(config.engine.overlap))
 
 
 def _validate(config: TrainConfig) -> None:

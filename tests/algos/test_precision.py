@@ -17,7 +17,7 @@ CPU = th.device("cpu")
     [
         ("auto", True, 2048, 0.4, "bf16"),
         ("auto", True, 2048, 0.9, "float32"),
-        ("auto", True, 256, 0.4, "float32"),
+        ("auto", True, 128, 0.4, "float32"),
         ("auto", False, 2048, 0.4, "float32"),
         ("bf16", False, 256, 9.0, "bf16"),
         ("float32", True, 2048, 0.1, "float32"),

@@ -10,6 +10,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
+from rlher.envs import fork_server
 from rlher.training import defaults
 from rlher.training.defaults import resolve_defaults
 
@@ -30,7 +31,29 @@ def test_open_values_are_resolved() -> None:
     assert resolved.threads
     for value in ("learning_starts 1500", "gradient_steps 3"):
         assert any(note.startswith(value) for note in notes)
-    assert len(notes) == 5, "on compilation, threads and evaluations, too"
+    assert (resolved.engine.overlap, resolved.vec_env) == (True, "subproc")
+    assert len(notes) == 6, "on processes, compilation, threads and evaluations, too"
+
+
+@pytest.mark.parametrize(
+    ("config", "cores", "overlap", "vec_env"),
+    [
+        (TrainConfig(algo=SACConfig(name="sac")), 2, True, "subproc"),
+        (TrainConfig(algo=SACConfig(name="sac")), 1, True, "dummy"),
+        (TrainConfig(algo=SACConfig(name="sac"), threads=1), 2, True, "dummy"),
+        (TrainConfig(algo=SACConfig(name="sac"), vec_env="dummy"), 2, True, "dummy"),
+        (TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=False)), 2, False, "dummy"),
+        (TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(name="sb3")), 2, False, "dummy"),
+        (TrainConfig(algo=SACConfig(name="sac", use_sde=True)), 2, False, "dummy"),
+    ],
+)
+def test_a_second_core_steps_the_environment_during_updates(
+    monkeypatch: pytest.MonkeyPatch, config: TrainConfig, cores: int, overlap: bool, vec_env: str
+) -> None:
+    """Whether updates overlap with steps decides the numbers of a run, so it does not depend on the cores."""
+    monkeypatch.setattr(fork_server, "available_cores", lambda: cores)
+    resolved, _ = resolve_defaults(config)
+    assert (resolved.engine.overlap, resolved.vec_env) == (overlap, vec_env)
 
 
 def test_an_episode_has_one_step_per_repeated_action() -> None:

@@ -19,6 +19,7 @@ from same_run import differences
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.signals import StopRequest
+from rlher.envs import fork_server
 from rlher.evaluation import worker_count, workers
 from rlher.evaluation.worker_process import PlayerFailed
 from rlher.evaluation.workers import EvaluationWorkers
@@ -249,5 +250,5 @@ def test_a_function_that_may_end_the_run_is_called_in_the_step_of_the_evaluation
     ],
 )
 def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
-    monkeypatch.setattr(worker_count, "available_cores", lambda: available)
+    monkeypatch.setattr(fork_server, "available_cores", lambda: available)
     assert worker_count.eval_workers(config) == expected

@@ -237,6 +237,23 @@ class CheckpointCallback(BaseCallback):
         random_state.restore(restored.generators, self.model)
 
 
+class FinalCheckpointCallback(BaseCallback):
+    """Write the last checkpoint of training; to be called after the callbacks whose state a checkpoint holds.
+
+    With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
+    """
+
+    def __init__(self, checkpoints: CheckpointCallback) -> None:
+        super().__init__()
+        self._checkpoints = checkpoints
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_training_end(self) -> None:
+        self._checkpoints.finish()
+
+
 @dataclass(frozen=True)
 class _Restored:
     """The part of a checkpoint that is needed when training starts.
