@@ -28,7 +28,9 @@ def built(name, n_envs=1, her=None, **keys):
     algo = ALGORITHMS[name].config(
         name=name, **{"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]} | keys
     )
-    return build_model(algo, her or HerConfig(), env, make_goal_envs(env, n_envs=n_envs), 0, "cpu", EngineConfig(overlap=False))
+    return build_model(
+        algo, her or HerConfig(), env, make_goal_envs(env, n_envs=n_envs), 0, "cpu", EngineConfig(overlap=False)
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- noise
