@@ -5,8 +5,8 @@
 The contenders of a row take turns, and medians over the rounds are compared. The *old way* is the same commit with
 evaluations, environment and update one after the other, and torch's matrix product. *Plain SB3* is the same network,
 batch, number of updates, relabelling, normalisation and evaluation episodes, written with SB3's classes,
-HerReplayBuffer, VecNormalize and EvalCallback, with one thread; it writes no checkpoints and bounds no targets. The
-*floor* is the larger of two sums: the environment's steps, at the speed of one core, and the updates' arithmetic, at
+HerReplayBuffer, VecNormalize and EvalCallback, with one thread; it writes no checkpoints and bounds no targets. *bf16* is this checkout with `engine.precision=auto`.
+The *floor* is the larger of two sums: the environment's steps, at the speed of one core, and the updates' arithmetic, at
 the rate of its faster matrix product.
 
 `--other` is a checkout with its own `.venv`, for example of an earlier commit. `--scale 0.1` trains and evaluates a
@@ -86,7 +86,7 @@ def contenders(name: str, words: list[str], other: Path | None) -> dict[str, lis
     found = {"this checkout": [*rlher, *words]}
     if name in TRAINING:
         old = [word for word in OLD_WAY if word.partition("=")[0] in run_keys()]
-        found["with overlap"] = [*rlher, *words, "engine.overlap=true"]
+        found["bf16"] = [*rlher, *words, "engine.precision=auto"]
         found["old way"] = [*rlher, *words, *old]
         found["plain SB3"] = [sys.executable, SCRIPT, "--plain-sb3", json.dumps(composed(words))]
     if other is not None:

@@ -12,7 +12,7 @@ from rlher.algos.factory import choose_engine
 from rlher.algos.fast_update import FastUpdate
 from rlher.algos.matmul import choose_matmul
 from rlher.algos.precision import choose_precision
-from rlher.algos.threads import choose_threads
+from rlher.algos.threads import AVAILABLE, choose_threads
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.core.errors import UserError
@@ -33,24 +33,22 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         config = _shorten(config)
         notes.append(f"dry run: {config.total_timesteps} steps")
     config, engine_note = _engine(config)
-    config, vec_env_note = _vec_env(config)
     config, freq_note = _train_freq(config)
     learning_starts, starts_note = _learning_starts(config)
     gradient_steps, steps_note = _gradient_steps(config)
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
-    threads, threads_note = _threads(config)
+    threads, vec_env, cores_note = _cores(config)
     with _torch_threads(threads):
         matmul, precision, arithmetic_note = _arithmetic(config)
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
     notes += [
         engine_note,
-        vec_env_note,
         freq_note,
         starts_note,
         steps_note,
         compile_note,
-        threads_note,
+        cores_note,
         arithmetic_note,
         workers_note,
         checkpoint_note,
@@ -63,8 +61,9 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         engine=replace(config.engine, compile=compiled, matmul=matmul, precision=precision),
         checkpoint=checkpoint,
         threads=threads,
+        vec_env=vec_env,
     )
-    return resolved, [note for note in notes if note]
+    return resolved, [line for note in notes for line in note.splitlines() if line]
 
 
 def _shorten(config: TrainConfig) -> TrainConfig:
@@ -101,17 +100,6 @@ def _engine(config: TrainConfig) -> tuple[TrainConfig, str]:
     if engine.name != config.engine.name:
         note += ", which gSDE (algo.use_sde) needs"
     return replace(config, engine=engine), note
-
-
-def _vec_env(config: TrainConfig) -> tuple[TrainConfig, str]:
-    """Return the config with ``vec_env`` chosen, to be called while ``threads`` is what the user set."""
-    processes = uses_processes(config)
-    note = (
-        "updates while the environment, in a process of its own, takes a step"
-        if config.engine.overlap and processes
-        else ""
-    )
-    return replace(config, vec_env="subproc" if processes else "dummy"), note
 
 
 def _train_freq(config: TrainConfig) -> tuple[TrainConfig, str]:
@@ -152,11 +140,22 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
     return "on" if compiled else "off", note if updates else ""
 
 
-def _threads(config: TrainConfig) -> tuple[int, str]:
-    if config.threads is not None:
-        return config.threads, ""
-    busy = config.n_envs if config.engine.overlap and config.vec_env == "subproc" else 0
-    return choose_threads(config.algo.batch_size, config.algo.net_arch, busy)
+def _cores(config: TrainConfig) -> tuple[int, str, str]:
+    """Return what the cores are used for, ``threads`` and ``vec_env``, and lines that explain it.
+
+    An environment that would leave the updates one core of two stays in this process if they gain from both.
+    """
+    algo, processes, threads, notes = config.algo, uses_processes(config), config.threads, []
+    if threads is None:
+        leaves_one = AVAILABLE == 2 and config.n_envs == 1 and get_device(config.device).type == "cpu"
+        may_stay = leaves_one and config.vec_env == "auto"
+        busy = config.n_envs if config.engine.overlap and processes and not may_stay else 0
+        threads, note = choose_threads(algo.batch_size, algo.net_arch, busy)
+        processes = processes and not (may_stay and threads == AVAILABLE)
+        notes.append(note)
+    if config.engine.overlap and processes:
+        notes.append("updates while environments, in processes of their own, take a step")
+    return threads, "subproc" if processes else "dummy", "\n".join(notes)
 
 
 @contextmanager
@@ -180,7 +179,7 @@ def _arithmetic(config: TrainConfig) -> tuple[str, str, str]:
     onednn = matmul == "onednn"
     precision, precision_note = choose_precision(engine.precision, device, algo.batch_size, algo.net_arch, onednn)
     notes = [matmul_note if precision == "float32" else "", precision_note]
-    return matmul, precision, "\n".join(note for note in notes if note)
+    return matmul, precision, "\n".join(notes)
 
 
 def _eval_workers(config: TrainConfig) -> tuple[int, str]:

@@ -52,8 +52,23 @@ def test_a_second_core_steps_the_environment_during_updates(
 ) -> None:
     """Whether updates overlap with steps decides the numbers of a run, so it does not depend on the cores."""
     monkeypatch.setattr(fork_server, "available_cores", lambda: cores)
+    monkeypatch.setattr(defaults, "choose_threads", lambda *_: (1, ""))
     resolved, _ = resolve_defaults(config)
     assert (resolved.engine.overlap, resolved.vec_env) == (overlap, vec_env)
+
+
+@pytest.mark.parametrize(
+    ("cores", "keys", "vec_env"),
+    [(2, {}, "dummy"), (2, {"vec_env": "subproc"}, "subproc"), (2, {"n_envs": 2}, "subproc"), (8, {}, "subproc")],
+)
+def test_an_environment_does_not_take_a_core_that_updates_need(monkeypatch, cores: int, keys: dict, vec_env) -> None:
+    """With 512 units and two cores, updates on both take a little more than half of the time on one."""
+    monkeypatch.setattr(fork_server, "available_cores", lambda: cores)
+    monkeypatch.setattr(defaults, "AVAILABLE", cores)
+    monkeypatch.setattr(defaults, "choose_threads", lambda batch, arch, busy: (max(cores - busy, 1), ""))
+    resolved, _ = resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), **keys))
+    assert resolved.vec_env == vec_env
+    assert resolved.engine.overlap, "the numbers do not depend on the cores"
 
 
 def test_an_episode_has_one_step_per_repeated_action() -> None:
