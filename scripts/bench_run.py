@@ -5,9 +5,9 @@
 The contenders of a row take turns, and medians over the rounds are compared. The *old way* is the same commit with
 evaluations, environment and update one after the other, and torch's matrix product. *Plain SB3* is the same network,
 batch, number of updates, relabelling, normalisation and evaluation episodes, written with SB3's classes,
-HerReplayBuffer, VecNormalize and EvalCallback, with one thread; it writes no checkpoints and bounds no targets. *bf16* is this checkout with `engine.precision=auto`.
-The *floor* is the larger of two sums: the environment's steps, at the speed of one core, and the updates' arithmetic, at
-the rate of its faster matrix product.
+HerReplayBuffer, VecNormalize and EvalCallback, with one thread; it writes no checkpoints and bounds no targets. *bf16*
+is this checkout with `engine.precision=auto`. The *floor* is the larger of two sums: the environment's steps, at the
+speed of one core, and the updates' arithmetic, at the rate of its faster matrix product.
 
 `--other` is a checkout with its own `.venv`, for example of an earlier commit. `--scale 0.1` trains and evaluates a
 tenth. The machine must be idle.

@@ -54,9 +54,11 @@ bits15-dqn-bf16|algo=dqn env=BitFlipping-v0 engine.precision=bf16 total_timestep
 reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 engine.precision=bf16 total_timesteps=1500 eval.final_episodes=20
 reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
 reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
-reach-ddpg-overlap|algo=ddpg env=FetchReach-v4 engine.overlap=true
-bits15-dqn-overlap|algo=dqn env=BitFlipping-v0 engine.overlap=true
-umaze-td3-overlap|algo=td3 env=PointMaze_UMaze-v3 engine.overlap=true
+reach-ddpg-overlap|algo=ddpg env=FetchReach-v4
+bits15-dqn-overlap|algo=dqn env=BitFlipping-v0
+umaze-td3-overlap|algo=td3 env=PointMaze_UMaze-v3
+parking-tqc-overlap|algo=tqc env=parking-v0
+push-relay-ddpg-overlap|algo=ddpg env=FetchPush-v4
 RUNS
 sed -i "s|DEMOS|$logs/demos|" "$logs/todo"
 
@@ -69,6 +71,7 @@ done
 # Train a name's seeds that were not kept before, and copy the files of the finished ones, except the large ones.
 sweep() {
     name=$1 overrides=$2 seeds=$3 kept=$4/$1 missing=
+    case $name in *-overlap) ;; *) overrides+=" engine.overlap=false" ;; esac # not the default of that time
     for seed in ${seeds//,/ }; do
         grep -qs '"status": "finished"' "$kept/seed$seed/result.json" || missing+=${missing:+,}$seed
     done
