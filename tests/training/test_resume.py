@@ -71,14 +71,9 @@ CASES = {
     "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),
     "sac, its own update": ("algo=sac", "engine=sb3", "her=mix"),
     "sac, gSDE": ("algo=sac", "algo.use_sde=true", "algo.learning_rate_schedule=cosine"),
-    "sac, overlap": ("algo=sac", "engine.overlap=true", "vec_env=dummy"),
-    "dqn, overlap, by the episode": (
-        "algo=dqn",
-        "engine.overlap=true",
-        "vec_env=dummy",
-        "algo.train_freq=2",
-        "algo.train_freq_unit=episode",
-    ),
+    "sac, no overlap": ("algo=sac", "engine.overlap=false"),
+    "sac, environment in a process": ("algo=sac", "vec_env=subproc"),
+    "dqn, by the episode": ("algo=dqn", "algo.train_freq=2", "algo.train_freq_unit=episode"),
     "dqn, no hindsight": ("algo=dqn", "her.n_sampled_goal=0"),
     "ddpg, demonstrations": ("algo=ddpg", "n_envs=2", "vec_env=dummy", f"demos={DEMOS}", "demos.bc_weight=1"),
     "dqn, demonstrations, wrapped": (
@@ -90,7 +85,7 @@ CASES = {
     ),
 }
 DISCRETE = ("dqn", "qrdqn")
-FAST_CASES = ("dqn, td_error, wrapped", "sac, 4 envs", "sac, overlap", "ddpg, demonstrations")
+FAST_CASES = ("dqn, td_error, wrapped", "sac, 4 envs", "sac, no overlap", "ddpg, demonstrations")
 
 
 def words(case: str) -> tuple[str, ...]:
@@ -327,7 +322,7 @@ def test_no_row_of_the_log_is_written_twice(rlher, at_step, flag: tuple[str, ...
     assert_same_log(folder_of("dqn"), Path("killed/dqn/BitFlipping-v0_1"))
 
 
-@pytest.mark.parametrize("case", ["dqn", "sac, 4 envs", "sac, overlap"])
+@pytest.mark.parametrize("case", ["dqn", "sac, 4 envs", "sac, no overlap"])
 def test_rows_of_the_log_are_those_of_an_uninterrupted_run(rlher, at_step, case: str) -> None:
     """Means such as rollout/action_saturation are of steps before and after a checkpoint, at a barrier and between."""
     run = ("train", *words(case), "eval.workers=0")  # so that rows are always in the same order

@@ -157,8 +157,8 @@ def test_several_environments_in_processes(rlher, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n_envs", [1, 2])
 def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: Path, n_envs: int) -> None:
-    words = ("algo=td3", *BITS, "env.continuous=true", *TINY, "total_timesteps=120", "engine.overlap=true")
-    for vec_env in ("auto", "dummy"):
+    words = ("algo=td3", *BITS, "env.continuous=true", *TINY, "total_timesteps=120")
+    for vec_env in ("subproc", "dummy"):
         assert rlher("train", *words, f"n_envs={n_envs}", f"vec_env={vec_env}").code == 0
     one, two = (tmp_path / f"logs/td3/BitFlipping-v0_{n}" for n in (1, 2))
     assert differences(one, two) == []
