@@ -72,6 +72,8 @@ def measure(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     if name in TRAINING:
         words += scaled(words, arguments.scale)
     commands = contenders(name, words, arguments.other)
+    if arguments.contenders:
+        commands = {each: commands[each] for each in ["this checkout", *arguments.contenders] if each in commands}
     times: dict[str, list[float]] = {contender: [] for contender in commands}
     for _ in range(arguments.rounds):
         for contender, command in commands.items():
@@ -278,6 +280,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the steps and final episodes of a training")
     parser.add_argument("--other", type=Path, help="another checkout, with a .venv")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME", help='such as "old way" other; default: all')
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--plain-sb3", metavar="CONFIG", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
