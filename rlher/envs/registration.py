@@ -14,7 +14,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvCreator
 
 from rlher.core.errors import UserError, did_you_mean, pip_install
-from rlher.envs import highway_patch
+from rlher.envs import highway_patch, robot_patch
 from rlher.envs.catalog import yaml_ids, yaml_names
 
 FAMILIES = {
@@ -113,6 +113,8 @@ def _import_quietly(family: str) -> None:
         ) from error
     if family == "highway_env":
         highway_patch.patch_observation()
+    if family == "gymnasium_robotics":
+        robot_patch.patch_joint_reader()
 
 
 def _how_to_install(name: str, family: str) -> str:

@@ -1,0 +1,47 @@
+"""A faster function that reads the joints of the robots in gymnasium-robotics.
+
+``mujoco_utils.robot_get_obs`` looks up each joint by its name in every step, once for its position and once for its
+velocity, which takes a fifth of a step of Fetch. The function here looks them up once for each model.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+Joints = tuple[np.ndarray, np.ndarray]
+"""Indices of the joints' positions, in ``qpos``, and of their velocities, in ``qvel``."""
+
+_JOINTS: "WeakKeyDictionary[Any, tuple[Sequence[str], Joints]]" = WeakKeyDictionary()
+
+
+def robot_get_obs(model: Any, data: Any, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions and velocities (joints,) of the joints whose names begin with ``robot``.
+
+    :raises ValueError: one of them has more than one degree of freedom; gymnasium-robotics has no such robot.
+    """
+    if data.qpos is None or not joint_names:
+        return np.zeros(0), np.zeros(0)
+    names, joints = _JOINTS.get(model, (None, None))
+    if joints is None or names is not joint_names:
+        joints = _joints(model, joint_names)
+        _JOINTS[model] = joint_names, joints
+    positions, velocities = joints
+    return np.squeeze(data.qpos[positions]), np.squeeze(data.qvel[velocities])
+
+
+def _joints(model: Any, joint_names: Sequence[str]) -> Joints:
+    import mujoco
+
+    indices = [model.joint(name).id for name in joint_names if name.startswith("robot")]
+    if not set(model.jnt_type[indices]) <= {mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE}:
+        raise ValueError("a joint of the robot is neither a hinge nor a slide")
+    return model.jnt_qposadr[indices], model.jnt_dofadr[indices]
+
+
+def patch_joint_reader() -> None:
+    """Replace gymnasium-robotics' own function by :func:`robot_get_obs`, in this process."""
+    from gymnasium_robotics.utils import mujoco_utils
+
+    mujoco_utils.robot_get_obs = robot_get_obs
