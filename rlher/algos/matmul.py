@@ -29,7 +29,7 @@ MAX_TIME_RATIO = 0.75
 def choose_matmul(mode: str, device: th.device, batch_size: int, net_arch: list[int]) -> tuple[str, str]:
     """Return what multiplies float32 matrices in the losses, and a line that explains it.
 
-    It draws no random numbers. Measure with the number of threads of the run.
+    It draws no random numbers. It measures with the present number of threads.
 
     :param mode: ``torch``, ``onednn``, or ``auto``: the faster one, if a layer is wide.
     :raises UserError: oneDNN is asked for, and missing or not for the device.

@@ -18,7 +18,7 @@ def choose_precision(
 ) -> tuple[str, str]:
     """Return the precision of the losses, and a line that explains it.
 
-    It draws no random numbers. Measure with the number of threads of the run.
+    It draws no random numbers. It measures with the present number of threads.
 
     :param mode: ``float32``, ``bf16``, or ``auto``: the faster one, for a large batch on a device with bf16 units.
     :param onednn: in float32, products are oneDNN's.

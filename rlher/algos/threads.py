@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import torch as th
 from torch import nn
@@ -17,12 +18,20 @@ MAX_TIME_RATIO = 0.65
 cost far more than they gain on an idle one, and the rest of a step can use the other cores."""
 
 
-def choose_threads(batch_size: int, net_arch: list[int], busy: int = 0) -> tuple[int, str]:
+def choose_threads(
+    batch_size: int,
+    net_arch: list[int],
+    busy: int = 0,
+    linear: Callable[..., th.Tensor] = nn.functional.linear,
+    bf16: bool = False,
+) -> tuple[int, str]:
     """Choose between one thread and all that are left, by timing a network forward and backward.
 
     It draws no random numbers and leaves the number of threads unchanged.
 
     :param busy: available ones that environments use at the same time.
+    :param linear: as in :func:`time_network`.
+    :param bf16: likewise.
     :return: the number, and a line with the measurement.
     """
     if AVAILABLE == 1:
@@ -31,15 +40,15 @@ def choose_threads(batch_size: int, net_arch: list[int], busy: int = 0) -> tuple
     if available <= 1:
         return 1, "threads 1: environments use the other cores"
     before = th.get_num_threads()
-    one, many = _time(1, batch_size, net_arch), _time(available, batch_size, net_arch)
+    one, many = (_time(threads, batch_size, net_arch, CPU, linear, bf16) for threads in (1, available))
     th.set_num_threads(before)
     chosen = available if many < MAX_TIME_RATIO * one else 1
     return chosen, f"threads {chosen}: a network took {1e3 * one:.2f} ms with 1 and {1e3 * many:.2f} with {available}"
 
 
-def _time(threads: int, batch_size: int, net_arch: list[int]) -> float:
+def _time(threads: int, *arguments: Any) -> float:
     th.set_num_threads(threads)
-    return time_network(batch_size, net_arch)
+    return time_network(*arguments)
 
 
 def time_network(

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import torch as th
 from stable_baselines3.common.utils import get_device
+from torch.nn import functional as F
 
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.factory import choose_engine
 from rlher.algos.fast_update import FastUpdate
-from rlher.algos.matmul import choose_matmul
-from rlher.algos.precision import choose_precision
+from rlher.algos.matmul import choose_matmul, linear
+from rlher.algos.precision import choose_precision, has_bf16_units
 from rlher.algos.threads import AVAILABLE, choose_threads
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.training import CheckpointConfig, TrainConfig
@@ -37,9 +38,10 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     learning_starts, starts_note = _learning_starts(config)
     gradient_steps, steps_note = _gradient_steps(config)
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
-    threads, vec_env, cores_note = _cores(config)
-    with _torch_threads(threads):
+    with _torch_threads(config.threads or 1):
         matmul, precision, arithmetic_note = _arithmetic(config)
+    config = replace(config, engine=replace(config.engine, compile=compiled, matmul=matmul, precision=precision))
+    threads, vec_env, cores_note = _cores(config)
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
     notes += [
@@ -48,8 +50,8 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         starts_note,
         steps_note,
         compile_note,
-        cores_note,
         arithmetic_note,
+        cores_note,
         workers_note,
         checkpoint_note,
         _energy_note(config),
@@ -58,7 +60,6 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         config,
         algo=replace(config.algo, learning_starts=learning_starts, gradient_steps=gradient_steps),
         eval=replace(config.eval, freq=config.eval.freq or max(config.total_timesteps // 20, 1), workers=workers),
-        engine=replace(config.engine, compile=compiled, matmul=matmul, precision=precision),
         checkpoint=checkpoint,
         threads=threads,
         vec_env=vec_env,
@@ -144,13 +145,17 @@ def _cores(config: TrainConfig) -> tuple[int, str, str]:
     """Return what the cores are used for, ``threads`` and ``vec_env``, and lines that explain it.
 
     An environment that would leave the updates one core of two stays in this process if they gain from both.
+
+    :param config: with matrix product and precision chosen.
     """
     algo, processes, threads, notes = config.algo, uses_processes(config), config.threads, []
     if threads is None:
-        leaves_one = AVAILABLE == 2 and config.n_envs == 1 and get_device(config.device).type == "cpu"
-        may_stay = leaves_one and config.vec_env == "auto"
+        device = get_device(config.device)
+        may_stay = AVAILABLE == 2 and config.n_envs == 1 and config.vec_env == "auto" and device.type == "cpu"
         busy = config.n_envs if config.engine.overlap and processes and not may_stay else 0
-        threads, note = choose_threads(algo.batch_size, algo.net_arch, busy)
+        product = linear if config.engine.matmul == "onednn" else F.linear
+        bf16 = config.engine.precision == "bf16" and device.type == "cpu" and has_bf16_units(device)
+        threads, note = choose_threads(algo.batch_size, algo.net_arch, busy, product, bf16)
         processes = processes and not (may_stay and threads == AVAILABLE)
         notes.append(note)
     if config.engine.overlap and processes:

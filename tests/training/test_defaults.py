@@ -65,7 +65,7 @@ def test_an_environment_does_not_take_a_core_that_updates_need(monkeypatch, core
     """With 512 units and two cores, updates on both take a little more than half of the time on one."""
     monkeypatch.setattr(fork_server, "available_cores", lambda: cores)
     monkeypatch.setattr(defaults, "AVAILABLE", cores)
-    monkeypatch.setattr(defaults, "choose_threads", lambda batch, arch, busy: (max(cores - busy, 1), ""))
+    monkeypatch.setattr(defaults, "choose_threads", lambda batch, arch, busy, *_: (max(cores - busy, 1), ""))
     resolved, _ = resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), **keys))
     assert resolved.vec_env == vec_env
     assert resolved.engine.overlap, "the numbers do not depend on the cores"
