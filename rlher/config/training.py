@@ -43,7 +43,7 @@ class EngineConfig:
     )
     overlap: bool | None = experiment_key(
         None,
-        "update while the environments step, with a policy one round of updates old; null: unless engine.name=sb3",
+        "update while the environments step, with a policy one round of updates old; null: true unless engine.name=sb3",
         absent=False,
     )
 
