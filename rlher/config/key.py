@@ -54,7 +54,7 @@ def key(
     :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
-    :param absent: value of runs whose files lack the key, because they are older; default: the default.
+    :param absent: value in runs whose files lack the key, because they are older than it; by default ``default``.
     :return: a dataclass field.
     """
     metadata = {
@@ -111,7 +111,7 @@ def experiment_keys(config: Any) -> dict[str, Any]:
 
 
 def with_absent_values(config: ConfigT) -> ConfigT:
-    """Return a config of defaults with the values that keys had before they existed."""
+    """Return a config with the value that each key has in runs that are older than the key."""
     values = {}
     for item in fields(config):  # type: ignore[arg-type]
         value = getattr(config, item.name)

@@ -203,7 +203,7 @@ def older_config(algo: OffPolicyConfig, env: EnvConfig) -> TrainConfig:
 def experiment_id(config: TrainConfig) -> str:
     """Return a hash of what changes what is learnt or measured, the seed included.
 
-    Keys with the value they had before they existed are left out, so that a key added later changes no hash.
+    Keys with the value of runs that are older than the key are left out, so that a key added later changes no hash.
 
     :param config: as composed, without values that are resolved when the run starts.
     """
