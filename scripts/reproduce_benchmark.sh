@@ -57,6 +57,7 @@ reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_t
 reach-ddpg-overlap|algo=ddpg env=FetchReach-v4
 bits15-dqn-overlap|algo=dqn env=BitFlipping-v0
 umaze-td3-overlap|algo=td3 env=PointMaze_UMaze-v3
+push-relay-ddpg-overlap|algo=ddpg env=FetchPush-v4|0,1
 RUNS
 sed -i "s|DEMOS|$logs/demos|" "$logs/todo"
 
