@@ -123,8 +123,13 @@ def build_model(
 def choose_engine(algo: OffPolicyConfig, engine: EngineConfig) -> EngineConfig:
     """Return the engine that runs: Stable-Baselines3's with gSDE; with an open ``overlap``, if it is our own."""
     name = "sb3" if uses_sde(algo) else engine.name
-    is_ours = issubclass(ALGORITHMS[algo.name].load(name), FastUpdate)
-    return replace(engine, name=name, overlap=is_ours if engine.overlap is None else engine.overlap)
+    overlap = uses_own_update(algo, name) if engine.overlap is None else engine.overlap
+    return replace(engine, name=name, overlap=overlap)
+
+
+def uses_own_update(algo: OffPolicyConfig, engine_name: str) -> bool:
+    """Return whether an algorithm is trained by our update step: not CrossQ, for example."""
+    return issubclass(ALGORITHMS[algo.name].load(engine_name), FastUpdate)
 
 
 def uses_sde(algo: OffPolicyConfig) -> bool:
@@ -179,7 +184,7 @@ def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineCo
     """Raise UserError if values need our update step; it names them all, because a recipe may have set them."""
     values = {f"algo.{name}": (getattr(algo, name, None), getattr(Options, name)) for name in OPTION_KEYS}
     values["demos.bc_weight"] = demos.bc_weight, Options.bc_weight
-    values["engine.overlap"] = bool(engine.overlap), Options.overlap
+    values["engine.overlap"] = engine.overlap, Options.overlap
     values["engine.precision"] = engine.precision, Options.precision
     found = {name: pair for name, pair in values.items() if pair[0] is not None and pair[0] != pair[1]}
     if engine.matmul == "onednn":

@@ -10,10 +10,14 @@ PRELOADED = ["stable_baselines3.common.vec_env.subproc_vec_env", "rlher.evaluati
 """Modules that the fork server imports."""
 
 
+def may_have_processes() -> bool:
+    """Return whether this process may start others; a daemon may not."""
+    return not multiprocessing.current_process().daemon
+
+
 def usable_cores(config: TrainConfig) -> int:
     """Return the cores that a run may use: one with ``threads=1``, which several runs on a machine should have."""
-    is_alone = config.threads != 1 and not multiprocessing.current_process().daemon  # a daemon may not have processes
-    return available_cores() if is_alone else 1
+    return available_cores() if config.threads != 1 and may_have_processes() else 1
 
 
 def uses_processes(config: TrainConfig) -> bool:

@@ -23,11 +23,10 @@ def robot_get_obs(model: Any, data: Any, joint_names: Sequence[str]) -> tuple[np
     """
     if data.qpos is None or not joint_names:
         return np.zeros(0), np.zeros(0)
-    names, joints = _JOINTS.get(model, (None, None))
-    if joints is None or names is not joint_names:
-        joints = _joints(model, joint_names)
-        _JOINTS[model] = joint_names, joints
-    positions, velocities = joints
+    known = _JOINTS.get(model)
+    if known is None or known[0] is not joint_names:
+        known = _JOINTS[model] = joint_names, _joints(model, joint_names)
+    positions, velocities = known[1]
     return np.squeeze(data.qpos[positions]), np.squeeze(data.qvel[velocities])
 
 

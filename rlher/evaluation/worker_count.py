@@ -1,9 +1,7 @@
 """The processes that evaluate a run: how many, and their early start; nothing here imports torch or gymnasium."""
 
-import multiprocessing
-
 from rlher.config.training import TrainConfig
-from rlher.envs.fork_server import start_fork_server, usable_cores, uses_processes
+from rlher.envs.fork_server import may_have_processes, start_fork_server, usable_cores, uses_processes
 
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
@@ -14,7 +12,7 @@ def eval_workers(config: TrainConfig) -> int:
 
     Where training environments have processes of their own, one evaluates, with the same protection against hanging.
     """
-    if multiprocessing.current_process().daemon:  # may not have processes
+    if not may_have_processes():
         return 0
     if config.eval.workers is not None:
         return config.eval.workers

@@ -9,12 +9,10 @@ from stable_baselines3.common.utils import get_device
 from torch.nn import functional as F
 
 from rlher.algos.compilation import choose_compilation
-from rlher.algos.factory import choose_engine
-from rlher.algos.fast_update import FastUpdate
+from rlher.algos.factory import choose_engine, uses_own_update
 from rlher.algos.matmul import choose_matmul, linear
 from rlher.algos.precision import choose_precision, has_bf16_units
 from rlher.algos.threads import AVAILABLE, choose_threads
-from rlher.config.algorithms import ALGORITHMS
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.fork_server import uses_processes
@@ -39,9 +37,9 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     gradient_steps, steps_note = _gradient_steps(config)
     compiled, compile_note = _compile(config, learning_starts, gradient_steps)
     with _torch_threads(config.threads or 1):
-        matmul, precision, arithmetic_note = _arithmetic(config)
+        matmul, precision, arithmetic_notes = _arithmetic(config)
     config = replace(config, engine=replace(config.engine, compile=compiled, matmul=matmul, precision=precision))
-    threads, vec_env, cores_note = _cores(config)
+    threads, vec_env, cores_notes = _cores(config)
     workers, workers_note = _eval_workers(config)
     checkpoint, checkpoint_note = _checkpoint(config)
     notes += [
@@ -50,8 +48,8 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         starts_note,
         steps_note,
         compile_note,
-        arithmetic_note,
-        cores_note,
+        *arithmetic_notes,
+        *cores_notes,
         workers_note,
         checkpoint_note,
         _energy_note(config),
@@ -64,7 +62,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         threads=threads,
         vec_env=vec_env,
     )
-    return resolved, [line for note in notes for line in note.splitlines() if line]
+    return resolved, [note for note in notes if note]
 
 
 def _shorten(config: TrainConfig) -> TrainConfig:
@@ -141,7 +139,7 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
     return "on" if compiled else "off", note if updates else ""
 
 
-def _cores(config: TrainConfig) -> tuple[int, str, str]:
+def _cores(config: TrainConfig) -> tuple[int, str, list[str]]:
     """Return what the cores are used for, ``threads`` and ``vec_env``, and lines that explain it.
 
     An environment that would leave the updates one core of two stays in this process if they gain from both.
@@ -160,7 +158,7 @@ def _cores(config: TrainConfig) -> tuple[int, str, str]:
         notes.append(note)
     if config.engine.overlap and processes:
         notes.append("updates while environments, in processes of their own, take a step")
-    return threads, "subproc" if processes else "dummy", "\n".join(notes)
+    return threads, "subproc" if processes else "dummy", notes
 
 
 @contextmanager
@@ -173,18 +171,17 @@ def _torch_threads(number: int) -> Iterator[None]:
         th.set_num_threads(before)
 
 
-def _arithmetic(config: TrainConfig) -> tuple[str, str, str]:
+def _arithmetic(config: TrainConfig) -> tuple[str, str, list[str]]:
     """Return what multiplies matrices in the losses, their precision, and a line for each decision that counts."""
     engine, algo, device = config.engine, config.algo, get_device(config.device)
-    if not issubclass(ALGORITHMS[algo.name].load(engine.name), FastUpdate):
+    if not uses_own_update(algo, engine.name):
         matmul = "torch" if engine.matmul == "auto" else engine.matmul
         precision = "float32" if engine.precision == "auto" else engine.precision
         engine = replace(engine, matmul=matmul, precision=precision)
     matmul, matmul_note = choose_matmul(engine.matmul, device, algo.batch_size, algo.net_arch)
     onednn = matmul == "onednn"
     precision, precision_note = choose_precision(engine.precision, device, algo.batch_size, algo.net_arch, onednn)
-    notes = [matmul_note if precision == "float32" else "", precision_note]
-    return matmul, precision, "\n".join(notes)
+    return matmul, precision, [matmul_note if precision == "float32" else "", precision_note]
 
 
 def _eval_workers(config: TrainConfig) -> tuple[int, str]:

@@ -7,20 +7,16 @@ import numpy as np
 import pytest
 
 from rlher.envs.highway_patch import observe
+from tests.support.modules import fresh_module
 
 pytest.importorskip("highway_env")
 from highway_env.envs.common import observation as highway
 
 
 @pytest.fixture
-def original(monkeypatch: pytest.MonkeyPatch):
-    """Return highway-env's own function from a new import of its module, because it may be patched."""
-    import importlib.util
-
-    spec = importlib.util.find_spec("highway_env.envs.common.observation")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.KinematicsGoalObservation.observe
+def original():
+    """Return highway-env's own function."""
+    return fresh_module("highway_env.envs.common.observation").KinematicsGoalObservation.observe
 
 
 @pytest.mark.parametrize("walls", [True, False])

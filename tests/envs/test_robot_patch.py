@@ -1,6 +1,5 @@
 """The patched function that reads a robot's joints equals gymnasium-robotics' own, and is faster."""
 
-import importlib.util
 import time
 from collections.abc import Callable
 
@@ -10,18 +9,15 @@ import pytest
 
 from rlher.envs.registration import ensure_registered
 from rlher.envs.robot_patch import robot_get_obs
+from tests.support.modules import fresh_module
 
 ensure_registered("FetchReach-v4")
 
 
 @pytest.fixture
 def original() -> Callable:
-    """Return the own function from a new import of its module, because it may be patched."""
-    spec = importlib.util.find_spec("gymnasium_robotics.utils.mujoco_utils")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """Return gymnasium-robotics' own function."""
+    module = fresh_module("gymnasium_robotics.utils.mujoco_utils")
     assert module.robot_get_obs is not robot_get_obs
     return module.robot_get_obs
 
