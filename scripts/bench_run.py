@@ -5,9 +5,9 @@
 The contenders of a row take turns, and medians over the rounds are compared. The *old way* is the same commit with
 evaluations, environment and update one after the other, and torch's matrix product. *Plain SB3* is the same network,
 batch, number of updates, relabelling, normalisation and evaluation episodes, written with SB3's classes,
-HerReplayBuffer, VecNormalize and EvalCallback, with one thread; it writes no checkpoints and bounds no targets. *bf16*
-is this checkout with `engine.precision=auto`. The *floor* is the larger of two sums: the environment's steps, at the
-speed of one core, and the updates' arithmetic, at the rate of its faster matrix product.
+HerReplayBuffer, VecNormalize and EvalCallback, with one thread; it writes no checkpoints and bounds no targets.
+*float32* is this checkout with `engine.precision=float32`. The *floor* is the larger of two sums: the environment's
+steps, at the speed of one core, and the updates' arithmetic, at the rate of its fastest matrix product.
 
 `--other` is a checkout with its own `.venv`, for example of an earlier commit. `--scale 0.1` trains and evaluates a
 tenth. The machine must be idle.
@@ -91,7 +91,7 @@ def contenders(name: str, words: list[str], other: Path | None) -> dict[str, lis
     found = {"this checkout": [*rlher, *words]}
     if name in TRAINING:
         old = [word for word in OLD_WAY if word.partition("=")[0] in run_keys()]
-        found["bf16"] = [*rlher, *words, "engine.precision=auto"]
+        found["float32"] = [*rlher, *words, "engine.precision=float32"]
         found["old way"] = [*rlher, *words, *old]
         found["plain SB3"] = [sys.executable, SCRIPT, "--plain-sb3", json.dumps(composed(words))]
     if other is not None:
@@ -226,10 +226,14 @@ def floor(config: dict[str, Any], is_whole: bool) -> dict[str, float]:
     """
     import bench_train
 
+    from rlher.algos.precision import choose_precision
+    from rlher.algos.threads import CPU
+
     algo, evaluation = config["algo"], config["eval"]
     policy = {"n_critics": algo["n_critics"]} if "n_critics" in algo else {}
     work = bench_train.Work(algo["name"], config["env"]["id"], algo["net_arch"], algo["batch_size"], 0, {}, policy)
-    found = bench_train.floor(work, 1, time.perf_counter)
+    bf16 = choose_precision("auto", CPU, work.batch, work.nets)[0] == "bf16"
+    found = bench_train.floor(work, 1, time.perf_counter, bf16)
     steps = config["total_timesteps"]
     evaluations = steps // (evaluation["freq"] or steps // 20)
     episodes = evaluations * evaluation["episodes"] + evaluation["final_episodes"]

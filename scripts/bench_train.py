@@ -218,12 +218,12 @@ def clock_of(arguments: argparse.Namespace) -> Callable[[], float]:
     return time.process_time if arguments.cpu_time else time.perf_counter
 
 
-def floor(work: Work, threads: int, clock: Callable[[], float]) -> dict[str, float]:
+def floor(work: Work, threads: int, clock: Callable[[], float], bf16: bool = False) -> dict[str, float]:
     """Return the milliseconds of a step's arithmetic and of the environment's step."""
     th.set_num_threads(threads)
-    width = max(work.nets)
-    a, b = th.randn(work.batch, width), th.randn(width, width)
-    products = [F.linear, linear] if has_onednn() else [F.linear]
+    width, dtype = max(work.nets), th.bfloat16 if bf16 else th.float32
+    a, b = th.randn(work.batch, width, dtype=dtype), th.randn(width, width, dtype=dtype)
+    products = [F.linear, linear] if has_onednn() and not bf16 else [F.linear]
     seconds = min(_best(lambda product=product: product(a, b), clock) for product in products)
     rate = 2 * work.batch * width * width / seconds
     env: Any = make_env(work)
@@ -279,7 +279,7 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
         contender.end()
         del contender.speeds[0], contender.updates[0]  # some were still building
     speeds = {name: statistics.median(each.speeds) for name, each in contenders.items()}
-    bottom = floor(work, threads, clock_of(arguments))
+    bottom = floor(work, threads, clock_of(arguments), arguments.precision == "bf16")
     ratios = {
         name: statistics.median(a / b for a, b in zip(contenders[names[0]].speeds, each.speeds, strict=True))
         for name, each in contenders.items()

@@ -50,14 +50,17 @@ reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=150
 bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0,1,2,3,4
 bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3 total_timesteps=6000|0,1,2,3,4
 bits15-dqn-per|algo=dqn env=BitFlipping-v0 her.priority=td_error total_timesteps=6000
-bits15-dqn-bf16|algo=dqn env=BitFlipping-v0 engine.precision=bf16 total_timesteps=6000
-reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 engine.precision=bf16 total_timesteps=1500 eval.final_episodes=20
+bits15-dqn-bf16|algo=dqn env=BitFlipping-v0 total_timesteps=6000
+reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 total_timesteps=1500 eval.final_episodes=20
 reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
 reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
 reach-ddpg-overlap|algo=ddpg env=FetchReach-v4
 bits15-dqn-overlap|algo=dqn env=BitFlipping-v0
 umaze-td3-overlap|algo=td3 env=PointMaze_UMaze-v3
 push-relay-ddpg-overlap|algo=ddpg env=FetchPush-v4|0,1
+push-relay-ddpg-overlap-bf16|algo=ddpg env=FetchPush-v4|0,1
+parking-tqc-overlap-bf16|algo=tqc env=parking-v0
+umaze-td3-overlap-bf16|algo=td3 env=PointMaze_UMaze-v3
 RUNS
 sed -i "s|DEMOS|$logs/demos|" "$logs/todo"
 
@@ -70,7 +73,9 @@ done
 # Train a name's seeds that were not kept before, and copy the files of the finished ones, except the large ones.
 sweep() {
     name=$1 overrides=$2 seeds=$3 kept=$4/$1 missing=
-    case $name in *-overlap) ;; *) overrides+=" engine.overlap=false" ;; esac # not the default of that time
+    # Both are on by default now, which they were not when most of these were trained.
+    case $name in *-overlap*) ;; *) overrides+=" engine.overlap=false" ;; esac
+    case $name in *-bf16) overrides+=" engine.precision=bf16" ;; *) overrides+=" engine.precision=float32" ;; esac
     for seed in ${seeds//,/ }; do
         grep -qs '"status": "finished"' "$kept/seed$seed/result.json" || missing+=${missing:+,}$seed
     done

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from rlher.algos import matmul
+from rlher.algos.precision import multiply
 
 ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
 """Layers that accept their input's dimensions in any order."""
@@ -55,7 +56,7 @@ class BatchedMLP:
             weights = [tensor.detach() for tensor in weights]
         if self.onednn:
             parts = zip(*(tensor.unbind() for tensor in weights), strict=True)
-            return th.stack([matmul.evaluate(self.layers, x, iter(each)) for each in parts])
+            return th.stack([matmul.evaluate(self.layers, x, iter(each), matmul.linear) for each in parts])
         x = x.expand(len(weights[0]), *x.shape)
         return self._batch_last(x.mT, weights).mT if self.batch_last else self._features_last(x, weights)
 
@@ -70,7 +71,7 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = th.bmm(weight, x)
+                x = multiply(th.bmm, weight.shape[1], weight, x)
                 x = x + bias.unsqueeze(2).to(x.dtype)  # under autocast the product's dtype differs from the bias's
             else:
                 x = layer(x)
@@ -82,7 +83,7 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = th.baddbmm(bias.unsqueeze(1), x, weight.mT)
+                x = multiply(th.baddbmm, weight.shape[1], bias.unsqueeze(1), x, weight.mT)
             elif isinstance(layer, nn.LayerNorm):
                 scale, shift = next(weights), next(weights)
                 normal = F.layer_norm(x, layer.normalized_shape, eps=layer.eps)

@@ -175,7 +175,7 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
         overlap=bool(engine.overlap),
         compile=engine.compile == "on",
         onednn=engine.matmul == "onednn" and engine.precision == "float32",  # in bf16 torch calls oneDNN itself
-        precision=engine.precision,
+        precision="bf16" if engine.precision == "bf16" else "float32",
         **from_algo,
     )
 
@@ -185,10 +185,10 @@ def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineCo
     values = {f"algo.{name}": (getattr(algo, name, None), getattr(Options, name)) for name in OPTION_KEYS}
     values["demos.bc_weight"] = demos.bc_weight, Options.bc_weight
     values["engine.overlap"] = engine.overlap, Options.overlap
-    values["engine.precision"] = engine.precision, Options.precision
     found = {name: pair for name, pair in values.items() if pair[0] is not None and pair[0] != pair[1]}
-    if engine.matmul == "onednn":
-        found["engine.matmul"] = engine.matmul, EngineConfig.matmul
+    for key, needs_ours in (("matmul", "onednn"), ("precision", "bf16")):
+        if getattr(engine, key) == needs_ours:
+            found[f"engine.{key}"] = needs_ours, getattr(EngineConfig, key)
     if her.priority == "td_error":
         found["her.priority"] = her.priority, HerConfig.priority
     if not found:

@@ -15,7 +15,7 @@ from stable_baselines3.common.type_aliases import RolloutReturn
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from rlher.algos import matmul
+from rlher.algos import matmul, precision
 from rlher.algos.compilation import compile_with_fallback
 from rlher.algos.features import has_batchable_layers, make_feature_fn, make_observation_fn
 from rlher.algos.lazy_compiler import skip_compiler_import
@@ -194,14 +194,15 @@ class FastUpdate(OffPolicyAlgorithm):
         return compile_with_fallback(function, cuda_graph=self.device.type == "cuda")
 
     def evaluate(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
-        """Return a network's output in a loss, in float32, see ``options.onednn``.
+        """Return a network's output in a loss, in float32, see ``options.onednn`` and ``options.precision``.
 
         :param x: (batch, inputs).
         """
-        if not self.options.onednn:
-            return network(x).float()
+        if not self.options.onednn and self.options.precision == "float32":
+            return network(x)
         layers = [network] if isinstance(network, nn.Linear) else network.children()
-        return matmul.evaluate(layers, x, network.parameters())
+        linear = matmul.linear if self.options.onednn else precision.linear
+        return matmul.evaluate(layers, x, network.parameters(), linear).float()
 
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""

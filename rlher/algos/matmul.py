@@ -6,7 +6,7 @@ reaches there (docs/internals/update_step.md).
 
 import functools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 from typing import Any
 
@@ -67,11 +67,17 @@ def _time_products(batch_size: int, width: int, threads: int) -> tuple[float, fl
     return median(seconds[0]), median(seconds[1])
 
 
-def evaluate(layers: Iterable[nn.Module], x: th.Tensor, parameters: Iterator[th.Tensor]) -> th.Tensor:
-    """Evaluate ``Linear``, ``LayerNorm`` and elementwise layers, with products by oneDNN.
+def evaluate(
+    layers: Iterable[nn.Module],
+    x: th.Tensor,
+    parameters: Iterator[th.Tensor],
+    linear: Callable[..., th.Tensor],
+) -> th.Tensor:
+    """Evaluate ``Linear``, ``LayerNorm`` and elementwise layers.
 
     :param x: (batch, inputs).
     :param parameters: of the layers, in their order.
+    :param linear: multiplies inputs with weight and bias.
     """
     for layer in layers:
         if isinstance(layer, nn.Linear):

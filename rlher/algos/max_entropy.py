@@ -74,7 +74,7 @@ class MaximumEntropy(ActorCritic):
 
     def _gaussian(self, obs: th.Tensor, evaluate: Callable = nn.Module.__call__) -> tuple[th.Tensor, th.Tensor]:
         latent = evaluate(self.actor.latent_pi, obs)
-        mean, log_std = (evaluate(layer, latent).float() for layer in (self.actor.mu, self.actor.log_std))
+        mean, log_std = (evaluate(layer, latent) for layer in (self.actor.mu, self.actor.log_std))
         return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:

@@ -34,7 +34,7 @@ class QRDQN(QLearning, sb3_contrib.QRDQN):
 
     def _quantiles(self, network: Any, obs: th.Tensor, evaluate: Callable = nn.Module.__call__) -> th.Tensor:
         """Return the quantiles of all actions: (batch, quantiles, actions)."""
-        return evaluate(network.quantile_net, obs).float().view(len(obs), self.n_quantiles, -1)
+        return evaluate(network.quantile_net, obs).view(len(obs), self.n_quantiles, -1)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actions with the largest mean over quantiles."""

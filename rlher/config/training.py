@@ -37,9 +37,11 @@ class EngineConfig:
         choices=("auto", "torch", "onednn"),
     )
     precision: str = experiment_key(
-        "float32",
-        "precision of the losses, weights stay float32; auto: the faster one, if the batch is large",
+        "auto",
+        "precision of the losses, weights stay float32; auto: bf16 if batch and a layer have at least 256, and the "
+        "device has bf16 units",
         choices=("float32", "bf16", "auto"),
+        absent="float32",
     )
     overlap: bool | None = experiment_key(
         None,

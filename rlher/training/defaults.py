@@ -178,10 +178,11 @@ def _arithmetic(config: TrainConfig) -> tuple[str, str, list[str]]:
         matmul = "torch" if engine.matmul == "auto" else engine.matmul
         precision = "float32" if engine.precision == "auto" else engine.precision
         engine = replace(engine, matmul=matmul, precision=precision)
+    precision, precision_note = choose_precision(engine.precision, device, algo.batch_size, algo.net_arch)
+    if precision == "bf16" and engine.matmul == "auto":
+        return "torch", precision, [precision_note]
     matmul, matmul_note = choose_matmul(engine.matmul, device, algo.batch_size, algo.net_arch)
-    onednn = matmul == "onednn"
-    precision, precision_note = choose_precision(engine.precision, device, algo.batch_size, algo.net_arch, onednn)
-    return matmul, precision, [matmul_note if precision == "float32" else "", precision_note]
+    return matmul, precision, [matmul_note, precision_note]
 
 
 def _eval_workers(config: TrainConfig) -> tuple[int, str]:

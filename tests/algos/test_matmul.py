@@ -57,7 +57,7 @@ def test_evaluate_equals_the_network(products) -> None:
         nn.Linear(20, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 24), nn.ReLU(), nn.Linear(24, 1)
     )
     x = th.randn(9, 20)
-    assert th.allclose(evaluate(network, x, network.parameters()), network(x), atol=1e-5)
+    assert th.allclose(evaluate(network, x, network.parameters(), linear), network(x), atol=1e-5)
     assert products == [(32, 20), (24, 32)], "the last layer has a single output"
 
 
