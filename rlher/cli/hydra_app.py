@@ -13,6 +13,7 @@ from typing import Any
 
 import hydra
 import yaml
+from hydra._internal.hydra import Hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
 from hydra.types import RunMode
@@ -70,7 +71,8 @@ class HydraApp:
         store.register(self.command.name, self.command.schema)
         # HYDRA_FULL_ERROR makes Hydra raise errors instead of printing them. COMMAND is read by the run folder:
         # sys.argv is Hydra's by then, and a launcher's worker process has another one.
-        with env_override({"HYDRA_FULL_ERROR": "1", COMMAND: command_line(["rlher", *typed])}), _argv(argv):
+        environment = {"HYDRA_FULL_ERROR": "1", COMMAND: command_line(["rlher", *typed])}
+        with env_override(environment), _argv(argv), _composed_once(argv):
             try:
                 hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=self.command.name)(
                     self.run_job
@@ -148,6 +150,24 @@ def _selected_recipe(runtime: Any) -> str | None:
     name = runtime.choices.get("recipe")
     folders = [source.path for source in runtime.config_sources if source.schema == "file"]
     return name if name and has_option("recipe", name, folders) else None
+
+
+@contextlib.contextmanager
+def _composed_once(argv: list[str]) -> Iterator[None]:
+    """Let Hydra compose the config once; it does so twice, first to read ``hydra.mode``, in a tenth of a second.
+
+    That is needed only with an override of Hydra's own; otherwise the flag ``-m`` alone selects a sweep. ``get_mode``
+    is private: without it, a later Hydra would compose twice, with the same result.
+    """
+    if any(word.startswith("hydra.") for word in argv) or not hasattr(Hydra, "get_mode"):
+        yield
+        return
+    get_mode = Hydra.get_mode
+    Hydra.get_mode = lambda *_, **__: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Hydra.get_mode = get_mode  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

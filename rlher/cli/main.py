@@ -7,6 +7,7 @@ and completion work. Nothing slow is imported before a command runs, so ``--help
 import atexit
 import contextlib
 import gc
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -19,9 +20,6 @@ from rlher.core.errors import UserError, did_you_mean
 from rlher.core.signals import INTERRUPTED
 from rlher.core.streams import prepare_streams
 
-MIN_GARBAGE = 50_000
-"""Objects that start a garbage collection: with Python's 700, collections take a sixth of the time of all imports."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line.
@@ -31,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
-        gc.set_threshold(MIN_GARBAGE)
+        importlib.import_module("rlher.core.garbage")
         argv = sys.argv[1:]
         prepare_streams()
     try:

@@ -6,7 +6,11 @@ from rlher.config.training import TrainConfig
 from rlher.core import fork_server
 from rlher.core.cores import available_cores
 
-PRELOADED = ["stable_baselines3.common.vec_env.subproc_vec_env", "rlher.evaluation.worker_process"]
+PRELOADED = [
+    "rlher.core.garbage",
+    "stable_baselines3.common.vec_env.subproc_vec_env",
+    "rlher.evaluation.worker_process",
+]
 """Modules that the fork server imports."""
 
 

@@ -39,6 +39,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
     :param max_restarts: new processes of one environment without a finished episode in between; one more raises
         EnvironmentFault.
     :param reward_env: environment in this process, whose ``compute_reward`` is called instead of the workers'.
+    :param meanwhile: called while the workers build their environments.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         timeout: float | None,
         max_restarts: int,
         reward_env: gym.Env | None = None,
+        meanwhile: Callable[[], Any] = lambda: None,
     ) -> None:
         self.reward_env = reward_env
         self.restarts = 0
@@ -65,7 +67,9 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
         # Without it multiprocessing would, at the end of the program, send SIGTERM, which workers ignore, and wait.
         self._close_workers = Finalize(self, close_workers, (self.remotes, self.processes), exitpriority=0)
         try:
-            spaces = self._start_workers()
+            self._start_workers()
+            meanwhile()
+            spaces = self._wait_until_all_built()
             VecEnv.__init__(self, len(self._builders), *spaces)  # SB3's own would wait for a lost worker
         except BaseException:
             self._close_workers()
@@ -163,13 +167,16 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
 
     # ------------------------------------------------------------------------- start and replacement
 
-    def _start_workers(self) -> Any:
-        """Start all workers, which build their environments side by side; return the spaces of the first one."""
+    def _start_workers(self) -> None:
+        """Start all workers, which build their environments side by side."""
         start_fork_server()
         for builder in self._builders:
             remote, process = start_worker(builder)
             self.remotes.append(remote)
             self.processes.append(process)
+
+    def _wait_until_all_built(self) -> Any:
+        """Return the spaces of the first worker's environment."""
         for index in range(len(self._builders)):
             with self._replacing_lost(index):
                 self._wait_until_built(index)

@@ -20,7 +20,12 @@ from rlher.envs.worker_process import ignore_run_signals, step_seconds
 
 
 def make_goal_envs(
-    cfg: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "auto", local_rewards: bool = False
+    cfg: EnvConfig,
+    n_envs: int = 1,
+    seed: int = 0,
+    vec_env: str = "auto",
+    local_rewards: bool = False,
+    check: Callable[[], Any] = lambda: None,
 ) -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
@@ -29,22 +34,28 @@ def make_goal_envs(
         or more.
     :param local_rewards: keep an environment in this process for ``compute_reward``, so that virtual transitions can be
         sampled while the worker processes step.
+    :param check: called before environments are built in this process, or while other processes build theirs; if it
+        raises, they are ended.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
         raise EnvironmentFault, with the same message from either kind, also if a process is lost more than
         ``cfg.max_restarts`` times without a finished episode; until then a new process replaces it, see
         :class:`~rlher.envs.subproc.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
+    in_processes = vec_env == "subproc" or (vec_env == "auto" and n_envs > 1)
+    if not in_processes:
+        check()
     first = _monitored(cfg)
     envs: VecEnv
-    if vec_env == "subproc" or (vec_env == "auto" and n_envs > 1):
+    if in_processes:
         # A worker that fails to build its environment still has to return its spaces.
         spaces = first.observation_space, first.action_space
         if not local_rewards:
             first.close()
         builder = partial(_worker_env, cfg, *spaces)
+        reward_env = first if local_rewards else None
         envs = RestartingSubprocVecEnv(
-            [builder] * n_envs, cfg.id, step_seconds(cfg), cfg.max_restarts, first if local_rewards else None
+            [builder] * n_envs, cfg.id, step_seconds(cfg), cfg.max_restarts, reward_env, check
         )
     else:
         builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(_monitored, cfg)] * (n_envs - 1)]

@@ -1,10 +1,12 @@
 """Everything a training run needs, checked and built from its config: environments, normaliser, model."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
@@ -73,10 +75,12 @@ def prepare(
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = (config.env, []) if env_is_checked else _probe(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
+    check = functools.cache(lambda: [] if env_is_checked else _check(env))
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
-    envs = ReplayableVecEnv(partial(_make_envs, config), config.seed, records=config.checkpoint.every is not None)
+    build, records = partial(_make_envs, config, check), config.checkpoint.every is not None
+    envs = ReplayableVecEnv(build, config.seed, records)
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)
@@ -89,7 +93,7 @@ def prepare(
         validate_cloning(config, model)
         if initial is not None:
             model_file.load_all(initial, model, normalizer)
-        notes = [*env_notes, *notes, *model_notes(config, str(model.device))]
+        notes = [*check(), *env_notes, *notes, *model_notes(config, str(model.device))]
         if config.total_timesteps:
             notes.append(memory_note)
         if config.demos.path is not None and not from_checkpoint:
@@ -100,8 +104,8 @@ def prepare(
         th.set_flush_denormal(False)
 
 
-def _make_envs(config: TrainConfig, seed: int) -> VecEnv:
-    return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, local_rewards=bool(config.engine.overlap))
+def _make_envs(config: TrainConfig, check: Callable[[], Any], seed: int) -> VecEnv:
+    return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, bool(config.engine.overlap), check)
 
 
 def _validate(config: TrainConfig) -> None:
@@ -161,12 +165,18 @@ def _require_same_networks(initial: Run, config: TrainConfig) -> None:
 
 
 def _probe(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
-    """Play a few episodes in an environment.
+    """Return an environment's config with the open values filled in, and a line for each of them.
 
-    :return: its config with the open values filled in; a line for each warning and each probed value.
-    :raises UserError, EnvironmentFault: it is not a goal environment, or violates its contract.
+    :raises UserError, EnvironmentFault: it is not a goal environment, or failed.
     """
     env = probe(given)
-    warnings = [finding.message for finding in validate_goal_env(env, CHECK_SECONDS) if finding.level == "warning"]
     found = {item.name: getattr(env, item.name) for item in fields(env) if getattr(given, item.name) is None}
-    return env, [*warnings, *(f"env.{name}={value}: probed" for name, value in found.items() if value is not None)]
+    return env, [f"env.{name}={value}: probed" for name, value in found.items() if value is not None]
+
+
+def _check(env: EnvConfig) -> list[str]:
+    """Play a few episodes in an environment, and return a line for each warning.
+
+    :raises UserError, EnvironmentFault: it violates the contract, or failed.
+    """
+    return [finding.message for finding in validate_goal_env(env, CHECK_SECONDS) if finding.level == "warning"]

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 import yaml
+from hydra._internal.hydra import Hydra
+from hydra.core.hydra_config import HydraConfig
 
 from rlher import COMMAND
 from rlher.cli.commands import load_command
@@ -24,6 +26,37 @@ def test_cfg_prints_the_resolved_config(rlher) -> None:
     assert config["algo"]["name"] == "sac"
     assert config["algo"]["gamma"] == 0.9
     assert config["env"]["id"] == "FetchReach-v4"
+
+
+@pytest.mark.parametrize(
+    ("words", "modes"),
+    [
+        ([], ["RUN"]),
+        (["-m", "what=algos,envs"], ["MULTIRUN"] * 2),
+        (["hydra.mode=MULTIRUN", "what=algos,envs"], ["MULTIRUN"] * 2),
+    ],
+)
+def test_flag_or_override_selects_a_sweep(monkeypatch: pytest.MonkeyPatch, words: list[str], modes: list[str]) -> None:
+    seen = []
+
+    def job(config) -> int:
+        seen.append(HydraConfig.get().mode.name)
+        return 0
+
+    run_jobs(monkeypatch, job, *words)
+    assert seen == modes
+
+
+def test_the_config_is_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    composed, compose = [], Hydra.compose_config
+
+    def count(*args, **kwargs):
+        composed.append(args)
+        return compose(*args, **kwargs)
+
+    monkeypatch.setattr(Hydra, "compose_config", count)
+    run_jobs(monkeypatch, lambda config: 0)
+    assert len(composed) == 1
 
 
 def test_sweep_runs_every_job_and_returns_the_largest_exit_code(monkeypatch: pytest.MonkeyPatch, capsys) -> None:

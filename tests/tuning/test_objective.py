@@ -61,7 +61,8 @@ def test_two_objectives(tmp_path: Path) -> None:
 
 
 def test_trial_checks_no_environment_and_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_setup, "_probe", forbidden)
+    for name in ("_probe", "_check"):
+        monkeypatch.setattr(training_setup, name, forbidden)
     monkeypatch.setattr(files.os, "fsync", forbidden)
     objective, _ = small_objective(tmp_path, n_seeds=1)
     study = optuna.create_study()
