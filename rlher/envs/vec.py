@@ -23,15 +23,14 @@ def make_goal_envs(
     cfg: EnvConfig,
     n_envs: int = 1,
     seed: int = 0,
-    vec_env: str = "auto",
+    vec_env: str = "dummy",
     local_rewards: bool = False,
     check: Callable[[], Any] = lambda: None,
 ) -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
-    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each; ``"auto"``: ``"subproc"`` for two
-        or more.
+    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each.
     :param local_rewards: keep an environment in this process for ``compute_reward``, so that virtual transitions can be
         sampled while the worker processes step.
     :param check: called before environments are built in this process, or while other processes build theirs; if it
@@ -42,12 +41,11 @@ def make_goal_envs(
         :class:`~rlher.envs.subproc.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
-    in_processes = vec_env == "subproc" or (vec_env == "auto" and n_envs > 1)
-    if not in_processes:
+    if vec_env == "dummy":
         check()
     first = _monitored(cfg)
     envs: VecEnv
-    if in_processes:
+    if vec_env == "subproc":
         # A worker that fails to build its environment still has to return its spaces.
         spaces = first.observation_space, first.action_space
         if not local_rewards:

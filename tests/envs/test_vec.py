@@ -98,7 +98,7 @@ def test_a_program_ends_without_closing_its_environments():
     program = (
         "from rlher.config.environment import EnvConfig\n"
         "from rlher.envs.vec import make_goal_envs\n"
-        "envs = make_goal_envs(EnvConfig(id='BitFlipping-v0'), 2)\n"
+        "envs = make_goal_envs(EnvConfig(id='BitFlipping-v0'), 2, vec_env='subproc')\n"
         "envs.reset()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
@@ -110,7 +110,8 @@ def test_a_worker_imports_a_module_of_the_working_folder(tmp_path, monkeypatch):
         "import gymnasium as gym\nfrom hostile_envs import LineEnv\ngym.register(id='Here-v0', entry_point=LineEnv)"
     )
     monkeypatch.chdir(tmp_path)
-    envs = make_goal_envs(EnvConfig(id="Here-v0", modules=["envs_of_this_folder"], max_episode_steps=5), 2)
+    config = EnvConfig(id="Here-v0", modules=["envs_of_this_folder"], max_episode_steps=5)
+    envs = make_goal_envs(config, 2, vec_env="subproc")
     assert len(rollout(envs, 10)) >= 2
     envs.close()
 
@@ -177,16 +178,7 @@ def test_success_reward_defines_success_without_a_key():
 
 def test_a_mistake_raises_user_error_before_any_process_starts():
     with pytest.raises(UserError, match=r"'FetchReech-v4'.*'FetchReach-v4'"):
-        make_goal_envs(EnvConfig(id="FetchReech-v4"), 8)
-
-
-def test_auto_uses_workers_from_two_environments_on():
-    envs = make_goal_envs(hostile("LineEnv"), 1)
-    assert not hasattr(envs.venv, "processes")
-    envs.close()
-    envs = make_goal_envs(hostile("LineEnv"), 2)
-    assert len(envs.venv.processes) == 2
-    envs.close()
+        make_goal_envs(EnvConfig(id="FetchReech-v4"), 8, vec_env="subproc")
 
 
 def test_envs_imports_no_torch():
