@@ -11,7 +11,7 @@ MIN_BATCH = 256
 """Smallest batch for which ``auto`` takes bf16; with smaller ones, converting numbers takes what products save."""
 
 MIN_WIDTH = 256
-"""Smallest widest layer for which ``auto`` takes bf16, for the same reason."""
+"""Least width of the widest layer for which ``auto`` takes bf16, for the same reason."""
 
 MAX_TIME_RATIO = 0.7
 """On a GPU, bf16 must need at most this share of float32's time."""
@@ -55,12 +55,12 @@ def has_bf16_units(device: th.device) -> bool:
 
 
 def linear(x: th.Tensor, weight: th.Tensor, bias: th.Tensor) -> th.Tensor:
-    """``torch.nn.functional.linear`` under autocast, with outputs of :func:`multiply`."""
+    """``torch.nn.functional.linear`` by :func:`multiply`."""
     return multiply(F.linear, len(weight), x, weight, bias)
 
 
 def multiply(product: Callable[..., th.Tensor], outputs: int, *factors: th.Tensor) -> th.Tensor:
-    """Return a layer's product of its factors: under autocast in bf16, with few outputs in float32.
+    """Return a layer's product of its factors; under autocast it is in bf16, but in float32 if outputs are few.
 
     :param outputs: of the layer, see :data:`MIN_OUTPUTS`.
     """

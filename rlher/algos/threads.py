@@ -24,6 +24,7 @@ def choose_threads(
     busy: int = 0,
     linear: Callable[..., th.Tensor] = nn.functional.linear,
     bf16: bool = False,
+    min_gain: float = 0.0,
 ) -> tuple[int, str]:
     """Choose between one thread and all that are left, by timing a network forward and backward.
 
@@ -32,6 +33,7 @@ def choose_threads(
     :param busy: available ones that environments use at the same time.
     :param linear: as in :func:`time_network`.
     :param bf16: likewise.
+    :param min_gain: seconds that all threads must save.
     :return: the number, and a line with the measurement.
     """
     if AVAILABLE == 1:
@@ -42,7 +44,7 @@ def choose_threads(
     before = th.get_num_threads()
     one, many = (_time(threads, batch_size, net_arch, CPU, linear, bf16) for threads in (1, available))
     th.set_num_threads(before)
-    chosen = available if many < MAX_TIME_RATIO * one else 1
+    chosen = available if many < min(MAX_TIME_RATIO * one, one - min_gain) else 1
     return chosen, f"threads {chosen}: a network took {1e3 * one:.2f} ms with 1 and {1e3 * many:.2f} with {available}"
 
 

@@ -20,6 +20,11 @@ from rlher.evaluation.worker_count import eval_workers
 
 DRY_RUN_STEPS = 400
 
+STAY_GAIN = 0.4e-3
+"""Seconds that a second thread must save for each pass through a network, of which an update has four or more, to be
+worth more than an environment in a process of its own: a step takes 1 to 2 ms in most simulators, and evaluations, too,
+use the second core."""
+
 
 def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     """Replace the open values of a config by numbers.
@@ -142,7 +147,7 @@ def _compile(config: TrainConfig, learning_starts: int, gradient_steps: int) -> 
 def _cores(config: TrainConfig) -> tuple[int, str, list[str]]:
     """Return what the cores are used for, ``threads`` and ``vec_env``, and lines that explain it.
 
-    An environment that would leave the updates one core of two stays in this process if they gain from both.
+    An environment that would leave the updates one core of two stays in this process if they gain more from both.
 
     :param config: with matrix product and precision chosen.
     """
@@ -153,7 +158,8 @@ def _cores(config: TrainConfig) -> tuple[int, str, list[str]]:
         busy = config.n_envs if config.engine.overlap and processes and not may_stay else 0
         product = linear if config.engine.matmul == "onednn" else F.linear
         bf16 = config.engine.precision == "bf16" and device.type == "cpu" and has_bf16_units(device)
-        threads, note = choose_threads(algo.batch_size, algo.net_arch, busy, product, bf16)
+        min_gain = STAY_GAIN if may_stay and processes and config.engine.overlap else 0.0
+        threads, note = choose_threads(algo.batch_size, algo.net_arch, busy, product, bf16, min_gain)
         processes = processes and not (may_stay and threads == AVAILABLE)
         notes.append(note)
     if config.engine.overlap and processes:

@@ -15,6 +15,13 @@ def test_more_threads_if_they_are_faster(monkeypatch, one, many, chosen) -> None
     assert str(chosen) in line
 
 
+@pytest.mark.parametrize(("many", "chosen"), [(0.5, 1), (0.2, 2)])
+def test_a_gain_that_is_too_small_is_left_to_other_work(monkeypatch, many: float, chosen: int) -> None:
+    monkeypatch.setattr(threads, "AVAILABLE", 2)
+    monkeypatch.setattr(threads, "_time", lambda count, *_: 1.0 if count == 1 else many)
+    assert threads.choose_threads(256, [64], min_gain=0.7)[0] == chosen
+
+
 def test_cores_of_environments_that_step_meanwhile_are_left_to_them(monkeypatch) -> None:
     monkeypatch.setattr(threads, "AVAILABLE", 4)
     monkeypatch.setattr(threads, "_time", lambda count, *_: 1 / count)

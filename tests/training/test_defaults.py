@@ -19,7 +19,7 @@ def test_open_values_are_resolved() -> None:
     config = TrainConfig(
         algo=SACConfig(name="sac"),
         env=EnvConfig(max_episode_steps=500),
-        engine=EngineConfig(matmul="torch"),
+        engine=EngineConfig(matmul="torch", precision="float32"),
         n_envs=3,
         total_timesteps=20_000,
     )
@@ -69,6 +69,16 @@ def test_an_environment_does_not_take_a_core_that_updates_need(monkeypatch, core
     resolved, _ = resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), **keys))
     assert resolved.vec_env == vec_env
     assert resolved.engine.overlap, "the numbers do not depend on the cores"
+
+
+@pytest.mark.parametrize(("overlap", "gain"), [(True, defaults.STAY_GAIN), (False, 0.0)])
+def test_the_gain_from_a_second_core_is_compared_with_that_of_overlap(monkeypatch, overlap: bool, gain: float) -> None:
+    gains = []
+    monkeypatch.setattr(fork_server, "available_cores", lambda: 2)
+    monkeypatch.setattr(defaults, "AVAILABLE", 2)
+    monkeypatch.setattr(defaults, "choose_threads", lambda *arguments: gains.append(arguments[-1]) or (1, ""))
+    resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=overlap)))
+    assert gains == [gain]
 
 
 def test_an_episode_has_one_step_per_repeated_action() -> None:
