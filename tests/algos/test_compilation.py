@@ -44,7 +44,7 @@ def test_an_error_of_the_function_itself_is_raised(monkeypatch) -> None:
         compile_with_fallback(lambda x: 1 / x)(0)
 
 
-@pytest.mark.parametrize("name", ["sac", "dqn"])
+@pytest.mark.parametrize("name", slow_except(["dqn"], ["sac", "dqn"]))
 def test_updates_without_a_compiler_equal_sb3s(capsys, name) -> None:
     mine, other = ours(name, options=Options(compile=True)), theirs(name)
     with config.patch({"cpp.cxx": ("/nowhere/g++",), "force_disable_caches": True}):

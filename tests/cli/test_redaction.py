@@ -147,6 +147,7 @@ def test_printed_configs_have_no_password(
     assert not [part for part in ("SEC", "RET") if part in done.out + done.err]
 
 
+@pytest.mark.slow
 def test_files_of_a_study_have_no_password(rlher, tmp_path: Path) -> None:
     address = "sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY"
     search = ("--n-trials", "1", "space=her", "rerun_best=1", "rerun_seeds=2", "n_seeds=1", "--workers", "1")

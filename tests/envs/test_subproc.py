@@ -186,7 +186,9 @@ def test_several_answers_share_one_timeout(monkeypatch):
 TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY)
 
 
-@pytest.mark.parametrize(("engine", "normalised"), [("rlher", "true"), ("sb3", "false")])
+@pytest.mark.parametrize(
+    ("engine", "normalised"), [("rlher", "true"), pytest.param("sb3", "false", marks=pytest.mark.slow)]
+)
 def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, engine, normalised):
     (tmp_path / "marks").mkdir()
     models = []
