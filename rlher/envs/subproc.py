@@ -72,7 +72,7 @@ class RestartingSubprocVecEnv(SubprocVecEnv):
             spaces = self._wait_until_all_built()
             VecEnv.__init__(self, len(self._builders), *spaces)  # SB3's own would wait for a lost worker
         except BaseException:
-            self._close_workers()
+            self.close()
             raise
 
     def reset(self) -> VecEnvObs:

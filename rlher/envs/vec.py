@@ -41,7 +41,7 @@ def make_goal_envs(
         :class:`~rlher.envs.subproc.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
-    if vec_env == "dummy":
+    if vec_env != "subproc":
         check()
     first = _monitored(cfg)
     envs: VecEnv

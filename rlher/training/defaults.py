@@ -158,7 +158,7 @@ def _cores(config: TrainConfig) -> tuple[int, str, list[str]]:
         busy = config.n_envs if config.engine.overlap and processes and not may_stay else 0
         product = linear if config.engine.matmul == "onednn" else F.linear
         bf16 = config.engine.precision == "bf16" and device.type == "cpu" and has_bf16_units(device)
-        min_gain = STAY_GAIN if may_stay and processes and config.engine.overlap else 0.0
+        min_gain = STAY_GAIN if may_stay and processes else 0.0
         threads, note = choose_threads(algo.batch_size, algo.net_arch, busy, product, bf16, min_gain)
         processes = processes and not (may_stay and threads == AVAILABLE)
         notes.append(note)
