@@ -20,7 +20,7 @@ from rlher.core.errors import UserError
 from rlher.tuning.worker_id import is_dead_here
 
 MAX_RETRY = 2  # a trial whose worker dies three times stays failed
-UNNAMED_SECONDS = 120  # after this time, a trial without a worker's id has no worker
+UNNAMED_SECONDS = 30  # a trial that has no worker's id for so long has no worker, e.g. if its creation got no reply
 IDENTITY, BASELINE, WORKER, SURPLUS = "rlher", "baseline", "worker", "surplus"
 """User attributes of a study (the first) and of its trials."""
 

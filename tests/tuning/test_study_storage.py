@@ -8,13 +8,15 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy
-from optuna.trial import TrialState
+from optuna.storages import RDBStorage
+from optuna.trial import FrozenTrial, TrialState
 
 from rlher.core.console import redact
 from rlher.core.errors import UserError
+from rlher.tuning import study as study_module
 from rlher.tuning import study_storage
 from rlher.tuning.launchers import LocalWorker
-from rlher.tuning.study import SURPLUS, counted_trials
+from rlher.tuning.study import SURPLUS, WORKER, counted_trials
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.supervisor import supervise
 from rlher.tuning.worker import WorkerSpec, run_worker
@@ -83,17 +85,39 @@ def test_calls_are_not_repeated_forever(tmp_path: Path, monkeypatch: pytest.Monk
         study.get_trials()
 
 
+def test_trial_whose_creation_got_no_reply_is_requeued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_module, "UNNAMED_SECONDS", 1)
+    study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    create, created = RDBStorage._create_new_trial, []
+
+    def lose_first_reply(*args: object) -> FrozenTrial:
+        created.append(create(*args))  # type: ignore[arg-type]
+        if len(created) == 1:
+            raise sqlalchemy.exc.OperationalError("commit", {}, Exception("server closed"))
+        return created[-1]
+
+    monkeypatch.setattr(RDBStorage, "_create_new_trial", lose_first_reply)
+    run_worker(spec)
+    supervise(study, spec, 1, LocalWorker, no_progress)
+    require_complete(study)
+    assert study.trials[created[0].number].state is TrialState.FAIL
+
+
 @pytest.mark.slow
-def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path) -> None:
+def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_module, "UNNAMED_SECONDS", 5)
     study, spec = new_study(tmp_path, postgres.url, seconds=0.5, together=2)
     command = threading.Thread(target=supervise, args=(study, spec, 2, LocalWorker, no_progress))
     command.start()
     wait_for(lambda: any(trial.state is TrialState.COMPLETE for trial in study.get_trials()))
     postgres.restart()
     command.join(120)
+    assert not command.is_alive()
     require_complete(study)
-    # Both workers may start a trial when one is left; the second is marked as surplus and does not count.
-    assert all(trial.state is TrialState.COMPLETE or SURPLUS in trial.user_attrs for trial in study.trials)
+    # Both workers may start a trial when one is left; the second is marked as surplus and does not count. A trial
+    # without a worker is one whose creation got no reply.
+    others = [trial for trial in study.trials if trial.state is not TrialState.COMPLETE]
+    assert all(SURPLUS in trial.user_attrs or WORKER not in trial.user_attrs for trial in others)
 
 
 @pytest.mark.slow
