@@ -1,5 +1,7 @@
 """Storage of a study: a journal file, or a database whose calls are repeated while the server is away.
 
+A command that cannot reach the database when it starts ends with an error; from then on, it and its workers wait.
+
 SQLAlchemy's pre-ping replaces connections that were lost between two calls. A server that is down, or a connection that
 breaks within a call, still raises; such calls are repeated as a whole with tenacity.
 """
@@ -12,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy.exc
-from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage, _CachedStorage
 from sqlalchemy.engine import URL, make_url
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
-from rlher.core.console import redact
+from rlher.core.console import format_seconds, redact, warn
 from rlher.core.errors import UserError, first_line, pip_install
 from rlher.tuning.journal import open_journal
 
@@ -57,12 +59,17 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
             heartbeat_interval=heartbeat,
             heartbeat_stale_trial_callback=on_stale,
         )
-    except (ImportError, sqlalchemy.exc.SQLAlchemyError, RuntimeError, ValueError, TypeError) as error:
-        reason = first_line(getattr(error, "orig", None) or error)
+    except (ImportError, sqlalchemy.exc.SQLAlchemyError, OptunaError, RuntimeError, ValueError, TypeError) as error:
+        reason = _reason(error)
         if isinstance(error, ImportError):
             reason = f"the driver of {url.drivername} is missing; run {pip_install(url.get_backend_name())}"
         raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
     return _CachedStorage(_RetryingStorage(database))  # type: ignore[arg-type]  # the cache that optuna uses as well
+
+
+def open_storage_when_connected(storage: str | None, folder: Path, heartbeat: int, on_stale: Callable) -> BaseStorage:
+    """Open the storage of a study that a command has opened before: wait for a database that went away since."""
+    return _retrying()(open_storage, storage, folder, heartbeat, on_stale)
 
 
 class _RetryingStorage:
@@ -70,22 +77,40 @@ class _RetryingStorage:
 
     def __init__(self, storage: RDBStorage) -> None:
         self._storage = storage
-        self._retry = Retrying(
-            retry=retry_if_exception(_is_connection_error),
-            wait=wait_exponential(multiplier=0.2, max=5),
-            stop=stop_after_delay(RETRY_SECONDS),
-            reraise=True,
-        )
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._storage, name)
-        return functools.partial(self._retry, value) if callable(value) else value
+        return functools.partial(_retrying(), value) if callable(value) else value
 
 
-def _is_connection_error(error: BaseException) -> bool:
-    if isinstance(error, StorageInternalError):
-        return isinstance(error.__cause__, CONNECTION_ERRORS)
+def _retrying() -> Retrying:
+    return Retrying(
+        retry=retry_if_exception(_is_connection_error),
+        wait=wait_exponential(multiplier=0.2, max=5),
+        stop=stop_after_delay(RETRY_SECONDS),
+        before_sleep=_warn_once,
+        reraise=True,
+    )
+
+
+def _is_connection_error(error: BaseException | None) -> bool:
+    if isinstance(error, (StorageInternalError, UserError)):
+        return _is_connection_error(error.__cause__)
     return isinstance(error, CONNECTION_ERRORS)
+
+
+def _warn_once(state: RetryCallState) -> None:
+    """Say that a call waits for the database, unless a new connection was enough."""
+    error = state.outcome.exception() if state.outcome else None
+    if error is not None and state.attempt_number == 2:
+        warn(f"the database is away ({_reason(error)}); trying again for {format_seconds(RETRY_SECONDS)}.")
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of what the database or its driver said."""
+    while isinstance(error, (StorageInternalError, UserError)) and error.__cause__ is not None:
+        error = error.__cause__
+    return first_line(getattr(error, "orig", None) or error)
 
 
 def _parse_url(storage: str) -> URL:

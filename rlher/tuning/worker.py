@@ -17,7 +17,7 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.study import SURPLUS, WORKER, count_unstarted, is_surplus, requeue
-from rlher.tuning.study_storage import open_storage
+from rlher.tuning.study_storage import open_storage_when_connected
 from rlher.tuning.worker_id import worker_id
 
 Objective = Callable[[Trial], float | Sequence[float]]
@@ -61,7 +61,7 @@ def load_study(spec: WorkerSpec) -> Study:
     config = spec.config
     seed = int(np.random.SeedSequence(spec.entropy).generate_state(1)[0])
     return optuna.load_study(
-        storage=open_storage(config.storage, spec.folder, config.heartbeat, requeue),
+        storage=open_storage_when_connected(config.storage, spec.folder, config.heartbeat, requeue),
         study_name=spec.study_name,
         sampler=make_sampler(config.sampler, seed),
         pruner=make_pruner(config),

@@ -85,6 +85,25 @@ def test_calls_are_not_repeated_forever(tmp_path: Path, monkeypatch: pytest.Monk
         study.get_trials()
 
 
+def test_worker_waits_for_a_database_that_went_away_before_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    create, failures = RDBStorage.__init__, [study_storage.StorageInternalError("commit") for _ in range(3)]
+
+    def fail_three_times(*args: object, **options: object) -> None:
+        if failures:
+            raise failures.pop() from sqlalchemy.exc.OperationalError("commit", {}, Exception("server closed"))
+        create(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RDBStorage, "__init__", fail_three_times)
+    with pytest.raises(UserError):  # a command that starts ends at once
+        open_storage(spec.config.storage, tmp_path, 60, print)
+    run_worker(spec)
+    require_complete(study)
+    assert capsys.readouterr().err.count("server closed") == 1
+
+
 def test_trial_whose_creation_got_no_reply_is_requeued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study_module, "UNNAMED_SECONDS", 1)
     study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
