@@ -129,7 +129,9 @@ def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path, m
     command = threading.Thread(target=supervise, args=(study, spec, 2, LocalWorker, no_progress))
     command.start()
     wait_for(lambda: any(trial.state is TrialState.COMPLETE for trial in study.get_trials()))
-    postgres.restart()
+    for _ in range(3):
+        postgres.restart()
+        time.sleep(0.3)
     command.join(120)
     assert not command.is_alive()
     require_complete(study)
