@@ -58,7 +58,7 @@ reach-ddpg-overlap|algo=ddpg env=FetchReach-v4
 bits15-dqn-overlap|algo=dqn env=BitFlipping-v0
 umaze-td3-overlap|algo=td3 env=PointMaze_UMaze-v3
 push-relay-ddpg-overlap|algo=ddpg env=FetchPush-v4|0,1
-push-relay-ddpg-overlap-bf16|algo=ddpg env=FetchPush-v4|0,1
+push-relay-ddpg-overlap-bf16|algo=ddpg env=FetchPush-v4|0,1,2,3,4
 pickplace-relay-ddpg-overlap-bf16|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
 parking-tqc-overlap-bf16|algo=tqc env=parking-v0
 umaze-td3-overlap-bf16|algo=td3 env=PointMaze_UMaze-v3
