@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from rlher.algos import matmul
-from rlher.algos.precision import multiply
+from rlher.algos.precision import is_output, multiply
 
 ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
 """Layers that accept their input's dimensions in any order."""
@@ -71,7 +71,7 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = multiply(th.bmm, weight.shape[1], weight, x)
+                x = multiply(th.bmm, weight, x, exact=is_output(layer, self.layers))
                 x = x + bias.unsqueeze(2).to(x.dtype)  # under autocast the product's dtype differs from the bias's
             else:
                 x = layer(x)
@@ -83,7 +83,8 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = multiply(th.baddbmm, weight.shape[1], bias.unsqueeze(1), x, weight.mT)
+                exact = is_output(layer, self.layers)
+                x = multiply(th.baddbmm, bias.unsqueeze(1), x, weight.mT, exact=exact)
             elif isinstance(layer, nn.LayerNorm):
                 scale, shift = next(weights), next(weights)
                 normal = F.layer_norm(x, layer.normalized_shape, eps=layer.eps)

@@ -14,8 +14,9 @@ from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.type_aliases import RolloutReturn
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
+from torch.nn import functional as F
 
-from rlher.algos import matmul, precision
+from rlher.algos import matmul
 from rlher.algos.compilation import compile_with_fallback
 from rlher.algos.features import has_batchable_layers, make_feature_fn, make_observation_fn
 from rlher.algos.lazy_compiler import skip_compiler_import
@@ -200,8 +201,8 @@ class FastUpdate(OffPolicyAlgorithm):
         """
         if not self.options.onednn and self.options.precision == "float32":
             return network(x)
-        layers = [network] if isinstance(network, nn.Linear) else network.children()
-        linear = matmul.linear if self.options.onednn else precision.linear
+        layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
+        linear = matmul.linear if self.options.onednn else F.linear
         return matmul.evaluate(layers, x, network.parameters(), linear).float()
 
     def autocast(self) -> AbstractContextManager:

@@ -6,7 +6,7 @@ reaches there (docs/internals/update_step.md).
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
+from rlher.algos.precision import is_output, multiply
 from rlher.core.errors import UserError
 
 MIN_SIZE = 16
@@ -68,7 +69,7 @@ def _time_products(batch_size: int, width: int, threads: int) -> tuple[float, fl
 
 
 def evaluate(
-    layers: Iterable[nn.Module],
+    layers: Sequence[nn.Module],
     x: th.Tensor,
     parameters: Iterator[th.Tensor],
     linear: Callable[..., th.Tensor],
@@ -81,7 +82,7 @@ def evaluate(
     """
     for layer in layers:
         if isinstance(layer, nn.Linear):
-            x = linear(x, next(parameters), next(parameters))
+            x = multiply(linear, x, next(parameters), next(parameters), exact=is_output(layer, layers))
         elif isinstance(layer, nn.LayerNorm):
             x = F.layer_norm(x, layer.normalized_shape, next(parameters), next(parameters), layer.eps)
         else:

@@ -1,9 +1,9 @@
 """Precision of the losses: float32, or bf16 where the device has units for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch as th
-from torch.nn import functional as F
+from torch import nn
 
 from rlher.algos.threads import time_network
 
@@ -17,7 +17,7 @@ MAX_TIME_RATIO = 0.7
 """On a GPU, bf16 must need at most this share of float32's time."""
 
 MIN_OUTPUTS = 32
-"""Layers with fewer outputs, a network's last ones, stay float32: bf16 would round a Q value of -20 by up to 0.06."""
+"""Layers with fewer outputs stay float32, such as an actor's before its Tanh."""
 
 
 def choose_precision(mode: str, device: th.device, batch_size: int, net_arch: list[int]) -> tuple[str, str]:
@@ -54,17 +54,17 @@ def has_bf16_units(device: th.device) -> bool:
     return device.type == "cpu" and any(getattr(th.cpu, name, lambda: False)() for name in checks)
 
 
-def linear(x: th.Tensor, weight: th.Tensor, bias: th.Tensor) -> th.Tensor:
-    """``torch.nn.functional.linear`` by :func:`multiply`."""
-    return multiply(F.linear, len(weight), x, weight, bias)
+def is_output(layer: nn.Linear, layers: Sequence[nn.Module]) -> bool:
+    """Return whether a layer's results are those of its network: bf16 would round a Q value of -20 by up to 0.06."""
+    return layer is layers[-1] or layer.out_features < MIN_OUTPUTS
 
 
-def multiply(product: Callable[..., th.Tensor], outputs: int, *factors: th.Tensor) -> th.Tensor:
-    """Return a layer's product of its factors; under autocast it is in bf16, but in float32 if outputs are few.
+def multiply(product: Callable[..., th.Tensor], *factors: th.Tensor, exact: bool) -> th.Tensor:
+    """Return a layer's product of its factors, under autocast in bf16.
 
-    :param outputs: of the layer, see :data:`MIN_OUTPUTS`.
+    :param exact: in float32 under autocast, too.
     """
-    if outputs >= MIN_OUTPUTS or not th.is_autocast_enabled(factors[0].device.type):
+    if not exact or not th.is_autocast_enabled(factors[0].device.type):
         return product(*factors)
     with th.autocast(factors[0].device.type, enabled=False):
         return product(*(factor.float() for factor in factors))

@@ -7,6 +7,7 @@ import pytest
 import torch as th
 import yaml
 from torch import nn
+from torch.nn import functional as F
 
 from rlher.algos import precision
 from rlher.algos.batched_mlp import BatchedMLP
@@ -52,11 +53,12 @@ def test_measuring_leaves_random_numbers_and_threads() -> None:
     assert th.equal(th.get_rng_state(), state)
 
 
+@pytest.mark.parametrize("outputs", [2, precision.MIN_OUTPUTS])
 @pytest.mark.parametrize("layer_norm", [False, True])
-def test_few_outputs_are_float32_under_autocast(layer_norm: bool) -> None:
+def test_outputs_are_float32_under_autocast(layer_norm: bool, outputs: int) -> None:
     """A Q value of -20.06 is not a number of bf16, whose neighbours of it are 0.125 apart."""
     norm = [nn.LayerNorm(40)] if layer_norm else []
-    network = nn.Sequential(nn.Linear(3, 40), *norm, nn.ReLU(), nn.Linear(40, 2))
+    network = nn.Sequential(nn.Linear(3, 40), *norm, nn.ReLU(), nn.Linear(40, outputs))
     with th.no_grad():
         for parameter in (network[-1].weight, network[-1].bias):
             parameter.zero_()
@@ -70,10 +72,13 @@ def test_few_outputs_are_float32_under_autocast(layer_norm: bool) -> None:
         assert th.allclose(values, th.tensor(-20.06))
 
 
-def test_wide_layers_are_bf16_under_autocast() -> None:
-    weight = th.ones(precision.MIN_OUTPUTS, 8, requires_grad=True)
+@pytest.mark.parametrize(("outputs", "exact"), [(2, True), (precision.MIN_OUTPUTS, False)])
+def test_layers_before_an_activation_are_float32_if_they_have_few_outputs(outputs: int, exact: bool) -> None:
+    layers = [nn.Linear(8, outputs), nn.Tanh()]
+    assert precision.is_output(layers[0], layers) == exact
     with th.autocast("cpu", th.bfloat16):
-        assert precision.linear(th.ones(4, 8), weight, th.zeros(len(weight))).dtype == th.bfloat16
+        product = precision.multiply(F.linear, th.ones(4, 8), layers[0].weight, exact=exact)
+    assert product.dtype == (th.float32 if exact else th.bfloat16)
 
 
 @pytest.mark.parametrize(("has_units", "chosen"), [(True, "bf16"), (False, "float32")])
