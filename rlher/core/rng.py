@@ -19,3 +19,10 @@ def preserve_rng_state() -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
+
+
+def seed_generators(seed: int) -> None:
+    """Seed the global generators of Python, NumPy and torch (on the CPU), for environments that draw from them."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    th.random.default_generator.manual_seed(seed)

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
+from rlher.core.rng import seed_generators
 from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
 from rlher.envs.fault_guard import FAULT_KEY, FailedEnv, FaultMessage, FaultReporter, fault_message
 from rlher.envs.make import make_env
@@ -50,11 +51,9 @@ def make_goal_envs(
         spaces = first.observation_space, first.action_space
         if not local_rewards:
             first.close()
-        builder = partial(_worker_env, cfg, *spaces)
+        workers = [partial(_worker_env, cfg, *spaces, int(state)) for state in _env_seeds(seed, n_envs)[:-1]]
         reward_env = first if local_rewards else None
-        envs = RestartingSubprocVecEnv(
-            [builder] * n_envs, cfg.id, step_seconds(cfg), cfg.max_restarts, reward_env, check
-        )
+        envs = RestartingSubprocVecEnv(workers, cfg.id, step_seconds(cfg), cfg.max_restarts, reward_env, check)
     else:
         builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(_monitored, cfg)] * (n_envs - 1)]
         envs = DummyVecEnv(builders)
@@ -72,7 +71,7 @@ class GoalVecEnv(VecEnvWrapper):
         Stable-Baselines3 gives environment i the seed ``seed + i``, so runs with seeds 0 and 1 would share all but one
         of their environments.
         """
-        states = np.random.SeedSequence(seed).generate_state(self.num_envs + 1)
+        states = _env_seeds(seed, self.num_envs)
         seeds: list[int | None] = [int(state) for state in states[:-1]]
         self.venv._seeds = seeds
         self.action_space.seed(int(states[-1]))
@@ -125,9 +124,32 @@ def _monitored(cfg: EnvConfig) -> Monitor:
     return Monitor(make_env(cfg, training=True), info_keywords=("is_success", *crash, *diagnostics))
 
 
-def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.Space) -> gym.Env:
+def _env_seeds(seed: int | None, n_envs: int) -> np.ndarray:
+    """Return the seeds of the environments, and one more for the action space."""
+    return np.random.SeedSequence(seed).generate_state(n_envs + 1)
+
+
+class _GlobalSeeds(gym.Wrapper):
+    """Seed the global generators together with the environment, which may draw from them.
+
+    All workers are forks of one process, so without it they would draw the same numbers, and not those of the run's
+    seed.
+    """
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        if seed is not None:
+            seed_generators(seed)
+        return self.env.reset(seed=seed, options=options)
+
+
+def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.Space, seed: int) -> gym.Env:
+    """Return the environment of a worker process.
+
+    :param seed: of the global generators while it is built.
+    """
     ignore_run_signals()
+    seed_generators(seed)
     try:
-        return FaultReporter(_monitored(cfg))
+        return FaultReporter(_GlobalSeeds(_monitored(cfg)))
     except BaseException as error:
         return FailedEnv(fault_message(error), observation_space, action_space)

@@ -2,19 +2,17 @@
 
 import copy
 import io
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.factory import build_inference_model
 from rlher.config.training import TrainConfig
-from rlher.core.rng import preserve_rng_state
+from rlher.core.rng import preserve_rng_state, seed_generators
 from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.rollout import Episode, OnStep, Policy, make_policy, play_episode
@@ -46,12 +44,12 @@ class EpisodePlayer:
         :raises EnvironmentFault: the environment failed.
         """
         with preserve_rng_state(), _one_thread():
-            _seed_generators(seeds[0])
+            seed_generators(seeds[0])
             env = make_env(self._config.env)
             try:
                 policy = self.load(model, env)
                 for seed in seeds:
-                    _seed_generators(seed)  # of environments that draw from the global ones
+                    seed_generators(seed)
                     on_episode(play_episode(env, policy, seed, on_step))
             finally:
                 env.close()
@@ -67,12 +65,6 @@ class EpisodePlayer:
             self._built = build_inference_model(self._config.algo, normalizer or venv, "cpu"), normalizer
         model_file.load_policy(io.BytesIO(model), *self._built)
         return make_policy(*self._built)
-
-
-def _seed_generators(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    th.random.default_generator.manual_seed(seed)
 
 
 @contextmanager

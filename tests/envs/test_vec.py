@@ -138,6 +138,24 @@ def test_starts_differ_between_environments_and_seeds(vec_env):
     assert starts[0].tolist() == starts[2].tolist()
 
 
+def test_workers_draw_different_numbers_from_global_generators_and_repeat_them():
+    """All workers are forks of one process, with one state of the global generators."""
+
+    def goals(seed: int) -> list[np.ndarray]:
+        envs = make_goal_envs(hostile("GlobalGenerator", max_episode_steps=2), 2, seed, vec_env="subproc")
+        drawn = [envs.reset()["desired_goal"].ravel()]
+        drawn += [envs.step(np.zeros((2, 1)))[0]["desired_goal"].ravel() for _ in range(4)]
+        drawn.append(np.array(envs.get_attr("offset")))
+        envs.close()
+        return drawn
+
+    first, again, other = goals(0), goals(0), goals(1)
+    assert np.array_equal(first, again)
+    for numbers in (first, other):
+        assert all(pair[0] != pair[1] for pair in numbers), "environments differ"
+    assert not np.isin(first, other).any(), "seeds differ"
+
+
 def test_vecenv_seed_gives_different_starts():
     envs = make_goal_envs(hostile("LineEnv"), 2, 0)
     envs.seed(0)

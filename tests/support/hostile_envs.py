@@ -280,6 +280,19 @@ class Unseeded(LineEnv):
         return observation | {"desired_goal": self.goal.copy()}, info
 
 
+class GlobalGenerator(LineEnv):
+    """Draws from NumPy's global generator: an offset while it is built, and goals."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offset = np.random.uniform(-1, 1)
+
+    def reset(self, **kwargs):
+        observation, info = super().reset(**kwargs)
+        self.goal = np.random.uniform(-1, 1, 1).astype(np.float32) + np.float32(self.offset)
+        return observation | {"desired_goal": self.goal.copy()}, info
+
+
 class BatchUnsafeTermination(LineEnv):
     def compute_terminated(self, achieved_goal, desired_goal, info):
         return bool(np.linalg.norm(achieved_goal - desired_goal) < 0.3)
