@@ -16,10 +16,11 @@ import tenacity
 from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import EnvironmentFault, UserError, exit_as_fault
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import lookup
-from rlher.runs.run_folder import RunIsLocked, safe_name
+from rlher.runs.run_folder import Run, RunIsLocked, safe_name
+from rlher.training.result import RunResult
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -78,7 +79,6 @@ def train_run(config: TrainConfig, command: str) -> int:
 
     :param command: its command line, for the run folder.
     """
-    from rlher.training.resume import resume
     from rlher.training.summary import print_result
     from rlher.training.trainer import train
 
@@ -88,22 +88,27 @@ def train_run(config: TrainConfig, command: str) -> int:
     if folder and lookup.is_finished(folder):  # Ray repeats a task whose node died before it reported the end
         return 0
     try:
-        if folder:
-            found = lookup.find(str(folder), config.logs, config.trust_code)
-            unlocked = tenacity.Retrying(
-                retry=tenacity.retry_if_exception_type(RunIsLocked),
-                wait=tenacity.wait_fixed(1),
-                stop=tenacity.stop_after_delay(UNLOCK_SECONDS),
-                reraise=True,
-            )
-            run, result = unlocked(resume, found, replace(found.config, progress=False))
-        else:
-            run, result = train(config)
+        with exit_as_fault():
+            run, result = _resume(folder, config) if folder else train(config)
     except (UserError, EnvironmentFault) as error:
         warn(str(error))
         return error.exit_code
     print_result(run, result)
     return result.exit_code
+
+
+def _resume(folder: Path, config: TrainConfig) -> tuple[Run, RunResult]:
+    """Resume a run, as soon as no other process trains it."""
+    from rlher.training.resume import resume
+
+    found = lookup.find(str(folder), config.logs, config.trust_code)
+    unlocked = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(RunIsLocked),
+        wait=tenacity.wait_fixed(1),
+        stop=tenacity.stop_after_delay(UNLOCK_SECONDS),
+        reraise=True,
+    )
+    return unlocked(resume, found, replace(found.config, progress=False))
 
 
 def _stop_with_parent() -> None:

@@ -112,6 +112,16 @@ def test_unfinished_run_is_resumed(train_sweep, rlher, monkeypatch: pytest.Monke
     assert [each["timesteps"] for each in meta["resumed"]] == [60]
 
 
+def test_a_run_that_exits_has_failed(train_sweep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A callback, environment or library may call sys.exit(0)."""
+    monkeypatch.setattr("rlher.training.trainer.Trainer._evaluate_final", lambda *_: sys.exit(0))
+    for _ in ("trained", "resumed"):
+        done = train_sweep("seed=0,1")
+        assert done.code == 1
+        assert done.err.count("called sys.exit(0)") == 2
+        assert "finished" not in status(tmp_path).values()
+
+
 def test_a_run_that_another_process_still_trains_is_waited_for(train_sweep, rlher, monkeypatch, tmp_path: Path) -> None:
     """A sweep that is started again at once after SIGKILL, while its runs write their last checkpoint."""
     with monkeypatch.context() as patch:
