@@ -7,7 +7,6 @@ and completion work. Nothing slow is imported before a command runs, so ``--help
 import atexit
 import contextlib
 import gc
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from rlher.cli import completion
 from rlher.cli.commands import command_names, load_command
 from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.garbage import postpone_collections
 from rlher.core.signals import INTERRUPTED
 from rlher.core.streams import prepare_streams
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
-        importlib.import_module("rlher.core.garbage")
+        postpone_collections()
         argv = sys.argv[1:]
         prepare_streams()
     try:

@@ -7,7 +7,7 @@ from rlher.core import fork_server
 from rlher.core.cores import available_cores
 
 PRELOADED = [
-    "rlher.core.garbage",
+    "rlher.core.preload",
     "stable_baselines3.common.vec_env.subproc_vec_env",
     "rlher.evaluation.worker_process",
 ]

@@ -1,7 +1,6 @@
 """Launchers of workers: processes of this machine, or tasks of a Ray cluster."""
 
 import functools
-import gc
 import os
 import signal
 import sys
@@ -81,7 +80,6 @@ def _run_process(task: Task, command: str) -> None:
         os.environ[COMMAND] = command
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
     fork_server.leave_server()
-    gc.freeze()  # what the fork server has imported is never garbage, so no collection needs to look at it
     _redirect_output(task.log)
     try:
         code = task.function()
