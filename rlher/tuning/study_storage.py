@@ -8,6 +8,7 @@ breaks within a call, still raises; such calls are repeated as a whole with tena
 
 import functools
 import re
+import sqlite3
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +65,7 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int, on_stale: Ca
         if isinstance(error, ImportError):
             reason = f"the driver of {url.drivername} is missing; run {pip_install(url.get_backend_name())}"
         raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
-    return _CachedStorage(_RetryingStorage(database))  # type: ignore[arg-type]  # the cache that optuna uses as well
+    return _CachedStorage(_RetryingStorage(database, redact(storage)))  # type: ignore[arg-type]  # the cache that optuna uses as well
 
 
 def open_storage_when_connected(storage: str | None, folder: Path, heartbeat: int, on_stale: Callable) -> BaseStorage:
@@ -73,14 +74,25 @@ def open_storage_when_connected(storage: str | None, folder: Path, heartbeat: in
 
 
 class _RetryingStorage:
-    """Database storage whose calls are repeated while the connection is lost, for :data:`RETRY_SECONDS` at most."""
+    """Database storage whose calls are repeated while the connection is lost, for :data:`RETRY_SECONDS` at most.
 
-    def __init__(self, storage: RDBStorage) -> None:
-        self._storage = storage
+    A call that fails for good raises UserError.
+
+    :param name: of the storage, for the message.
+    """
+
+    def __init__(self, storage: RDBStorage, name: str) -> None:
+        self._storage, self._name = storage, name
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._storage, name)
-        return functools.partial(_retrying(), value) if callable(value) else value
+        return functools.partial(self._call, value) if callable(value) else value
+
+    def _call(self, method: Callable, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return _retrying()(method, *args, **kwargs)
+        except (StorageInternalError, sqlalchemy.exc.SQLAlchemyError) as error:
+            raise UserError(f"cannot use the storage {self._name}: {_reason(error)}.") from error
 
 
 def _retrying() -> Retrying:
@@ -96,6 +108,8 @@ def _retrying() -> Retrying:
 def _is_connection_error(error: BaseException | None) -> bool:
     if isinstance(error, (StorageInternalError, UserError)):
         return _is_connection_error(error.__cause__)
+    if isinstance(error, sqlalchemy.exc.OperationalError) and isinstance(error.orig, sqlite3.Error):
+        return "locked" in str(error.orig)  # by another process; SQLite has no server that could be away
     return isinstance(error, CONNECTION_ERRORS)
 
 

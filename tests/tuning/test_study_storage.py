@@ -81,8 +81,16 @@ def test_calls_are_not_repeated_forever(tmp_path: Path, monkeypatch: pytest.Monk
         raise sqlalchemy.exc.OperationalError("select", {}, Exception("server closed"))
 
     sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", fail)
-    with pytest.raises((sqlalchemy.exc.OperationalError, study_storage.StorageInternalError)):
+    with pytest.raises(UserError):
         study.get_trials()
+
+
+def test_database_that_cannot_be_written_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    with pytest.raises(UserError) as caught:
+        new_study(tmp_path, f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true", heartbeat=30)
+    assert "readonly" in str(caught.value)
+    assert "trying again" not in capsys.readouterr().err
 
 
 def test_worker_waits_for_a_database_that_went_away_before_it_started(
