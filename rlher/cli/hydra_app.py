@@ -156,10 +156,14 @@ def _selected_recipe(runtime: Any) -> str | None:
 def _composed_once(argv: list[str]) -> Iterator[None]:
     """Let Hydra compose the config once; it does so twice, first to read ``hydra.mode``, in a tenth of a second.
 
-    That is needed only with an override of Hydra's own; otherwise the flag ``-m`` alone selects a sweep. ``get_mode``
-    is private: without it, a later Hydra would compose twice, with the same result.
+    That is needed only with an override of Hydra's own or other config files; otherwise the flag ``-m`` alone selects a
+    sweep. ``get_mode`` is private: without it, a later Hydra would compose twice, with the same result.
     """
-    if any(word.startswith("hydra.") for word in argv) or not hasattr(Hydra, "get_mode"):
+    sets_mode = any(
+        word.startswith(("--config-", "-cd", "-cn")) or word.lstrip("+~").startswith(("hydra.", "hydra/"))
+        for word in argv
+    )
+    if sets_mode or not hasattr(Hydra, "get_mode"):
         yield
         return
     get_mode = Hydra.get_mode

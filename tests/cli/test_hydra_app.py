@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -34,6 +35,7 @@ def test_cfg_prints_the_resolved_config(rlher) -> None:
         ([], ["RUN"]),
         (["-m", "what=algos,envs"], ["MULTIRUN"] * 2),
         (["hydra.mode=MULTIRUN", "what=algos,envs"], ["MULTIRUN"] * 2),
+        (["++hydra.mode=MULTIRUN", "what=algos,envs"], ["MULTIRUN"] * 2),
     ],
 )
 def test_flag_or_override_selects_a_sweep(monkeypatch: pytest.MonkeyPatch, words: list[str], modes: list[str]) -> None:
@@ -45,6 +47,17 @@ def test_flag_or_override_selects_a_sweep(monkeypatch: pytest.MonkeyPatch, words
 
     run_jobs(monkeypatch, job, *words)
     assert seen == modes
+
+
+@pytest.mark.parametrize("flag", ["--config-dir", "-cd"])
+def test_a_config_file_selects_a_sweep(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flag: str) -> None:
+    (tmp_path / "mine/preset").mkdir(parents=True)
+    sweep = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": {"seed": "0,1"}}}}
+    (tmp_path / "mine/preset/two_seeds.yaml").write_text(f"# @package _global_\n{yaml.safe_dump(sweep)}")
+    seeds: list[int] = []
+    monkeypatch.setattr(load_command("train").module, "sweep", lambda jobs: seeds.extend(j.config.seed for j in jobs))
+    rlher("train", flag, str(tmp_path / "mine"), "algo=dqn", "env=BitFlipping-v0", "preset=two_seeds")
+    assert seeds == [0, 1]
 
 
 def test_the_config_is_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
