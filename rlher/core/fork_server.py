@@ -3,9 +3,12 @@
 import multiprocessing
 import os
 import signal
+import tempfile
 from collections.abc import Sequence
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
+
+from rlher.core.errors import UserError
 
 RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """Signals that a terminal or a batch system sends to every process of a run."""
@@ -28,6 +31,11 @@ def start(modules: Sequence[str]) -> None:
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
     try:
         forkserver.ensure_running()
+    except OSError as error:
+        if "AF_UNIX" not in str(error):
+            raise
+        folder = tempfile.gettempdir()
+        raise UserError(f"the path of temporary files is too long for sockets: {folder}; set TMPDIR=/tmp.") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
         if safe_path == SET_HERE:

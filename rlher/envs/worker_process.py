@@ -73,7 +73,8 @@ def start_worker(builder: Callable[[], gym.Env]) -> tuple[Any, Any]:
     """Start a worker process that builds an environment; return its pipe and the process."""
     remote, worker_remote = context().Pipe()
     arguments = worker_remote, remote, CloudpickleWrapper(builder)
-    process = context().Process(target=_worker, args=arguments, daemon=True)
+    # Not a daemon, which could have no children, as a simulator may need; the main process ends it, see close_workers.
+    process = context().Process(target=_worker, args=arguments, daemon=False)
     process.start()
     worker_remote.close()
     return remote, process

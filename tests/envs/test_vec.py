@@ -116,6 +116,23 @@ def test_a_worker_imports_a_module_of_the_working_folder(tmp_path, monkeypatch):
     envs.close()
 
 
+def test_an_environment_in_a_worker_may_start_processes():
+    envs = make_goal_envs(hostile("StartsProcess", max_episode_steps=5), 2, vec_env="subproc")
+    assert len(rollout(envs, 10)) >= 2
+    envs.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a socket's path differs")
+def test_a_long_path_of_temporary_files_is_named(tmp_path: Path):
+    (folder := tmp_path / ("x" * 90)).mkdir()
+    program = "from rlher.envs.fork_server import start_fork_server; start_fork_server()"
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.returncode != 0
+    assert "rlher.core.errors.UserError" in done.stderr
+    assert str(folder) in done.stderr
+
+
 def test_a_method_that_raises_in_a_worker_is_a_fault():
     envs = make_goal_envs(hostile("LineEnv"), 2, vec_env="subproc")
     try:

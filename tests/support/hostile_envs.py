@@ -280,6 +280,16 @@ class Unseeded(LineEnv):
         return observation | {"desired_goal": self.goal.copy()}, info
 
 
+class StartsProcess(LineEnv):
+    """Has a process of its own, as some simulators do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        process = multiprocessing.get_context("fork").Process(target=int)
+        process.start()
+        process.join()
+
+
 class _Cycle:
     alive = 0
 
