@@ -51,7 +51,7 @@ def make_goal_envs(
         spaces = first.observation_space, first.action_space
         if not local_rewards:
             first.close()
-        workers = [partial(_worker_env, cfg, *spaces, int(state)) for state in _env_seeds(seed, n_envs)[:-1]]
+        workers = [partial(_worker_env, cfg, *spaces, env_seed) for env_seed in _seeds(seed, n_envs)[0]]
         reward_env = first if local_rewards else None
         envs = RestartingSubprocVecEnv(workers, cfg.id, step_seconds(cfg), cfg.max_restarts, reward_env, check)
     else:
@@ -71,10 +71,9 @@ class GoalVecEnv(VecEnvWrapper):
         Stable-Baselines3 gives environment i the seed ``seed + i``, so runs with seeds 0 and 1 would share all but one
         of their environments.
         """
-        states = _env_seeds(seed, self.num_envs)
-        seeds: list[int | None] = [int(state) for state in states[:-1]]
-        self.venv._seeds = seeds
-        self.action_space.seed(int(states[-1]))
+        seeds, action_seed = _seeds(seed, self.num_envs)
+        self.venv._seeds = [*seeds]
+        self.action_space.seed(action_seed)
         return seeds
 
     def reset(self) -> VecEnvObs:
@@ -124,9 +123,10 @@ def _monitored(cfg: EnvConfig) -> Monitor:
     return Monitor(make_env(cfg, training=True), info_keywords=("is_success", *crash, *diagnostics))
 
 
-def _env_seeds(seed: int | None, n_envs: int) -> np.ndarray:
-    """Return the seeds of the environments, and one more for the action space."""
-    return np.random.SeedSequence(seed).generate_state(n_envs + 1)
+def _seeds(seed: int | None, n_envs: int) -> tuple[list[int], int]:
+    """Return the seeds of the environments, and that of their action space."""
+    *envs, actions = np.random.SeedSequence(seed).generate_state(n_envs + 1).tolist()
+    return envs, actions
 
 
 class _GlobalSeeds(gym.Wrapper):
