@@ -1,5 +1,7 @@
-"""The tables of `rlher compare` and `rlher report`: numbers for programs, text for people."""
+"""The tables of `rlher compare` and `rlher report`: numbers, and differences of configuration and versions."""
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -9,8 +11,12 @@ import numpy as np
 import pandas as pd
 
 from rlher.analysis import comparison
-from rlher.analysis.grouping import Group
+from rlher.analysis.grouping import Group, is_experiment_key
+from rlher.analysis.loading import LoadedRun
+from rlher.config.override_syntax import literal
 from rlher.core.console import escape_control
+from rlher.core.nested import flatten
+from rlher.core.safe_read import read_json
 from rlher.core.text_table import text_table
 from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
 
@@ -50,7 +56,7 @@ class Table:
     def to_markdown(self) -> str:
         """Return the text as a Markdown table below its title."""
         cells = self.cells
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in cells.to_numpy().tolist()]
+        rows = [[_escape_markdown(cell) for cell in row] for row in cells.to_numpy().tolist()]
         header, *lines = ["| " + " | ".join(row) + " |" for row in [cells.columns.tolist(), *rows]]
         title = [f"{self.title}:", ""] if self.title else []
         return "\n".join([*title, header, "|" + "--|" * len(cells.columns), *lines])
@@ -63,6 +69,15 @@ class Table:
         cells = self.cells
         table = text_table(cells.columns.tolist(), cells.to_numpy().tolist(), width)
         return "\n".join([*([f"{self.title}:", ""] if self.title else []), table])
+
+
+def _escape_markdown(text: str) -> str:
+    """Return text without Markdown and HTML: the name of an environment may come from anybody.
+
+    Markdown never takes a character reference as markup. Underscores within a word and brackets around an interval are
+    no markup either, and stay readable.
+    """
+    return re.sub(r"[|`*~<>&\\]|(?<!\w)_|_(?!\w)|(?<=\])\(", lambda found: f"&#{ord(found[0])};", text)
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
@@ -145,3 +160,70 @@ PROFILES: Columns = {
     "agent": itemgetter("agent"),
     **{f"{level:.0%}": _fraction(level) for level in comparison.PROFILE_LEVELS},
 }
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key in all groups.
+
+    :param cells: one text per group: the distinct values of its runs.
+    :param differs: whether two runs have different values.
+    """
+
+    name: str
+    cells: list[str]
+    differs: bool
+
+
+def configuration(groups: Sequence[Group]) -> list[Key]:
+    """Return the keys of the runs' configuration.
+
+    Differing keys that distinguish experiments come first, then other differing keys (seed, length), then the rest.
+    ``logs`` is left out.
+    """
+    runs = [
+        [{key: value for key, value in run.config.items() if key != "logs"} for run in group.runs] for group in groups
+    ]
+    keys = _keys(runs)
+    sections = list(dict.fromkeys(key.name.partition(".")[0] for key in keys))
+
+    def order(key: Key) -> tuple[bool, bool, int]:
+        secondary = key.differs and not is_experiment_key(key.name)
+        return not key.differs, secondary, sections.index(key.name.partition(".")[0])
+
+    return sorted(keys, key=order)
+
+
+def versions(groups: Sequence[Group]) -> list[Key]:
+    """Return the runs' package versions, commit and machine from their ``meta.json``, differing keys first."""
+    keys = _keys([[_read_versions(run) for run in group.runs] for group in groups])
+    return sorted(keys, key=lambda key: not key.differs)
+
+
+def _read_versions(run: LoadedRun) -> dict[str, Any]:
+    meta = dict(flatten(read_json(run.folder / "meta.json")))
+    values = {key.removeprefix("packages."): value for key, value in meta.items() if key not in ("started", "seed")}
+    if isinstance(commit := values.get("git.commit"), str):
+        values["git.commit"] = commit[:10]
+    return values
+
+
+def _keys(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[Key]:
+    names = dict.fromkeys(name for runs in groups for values in runs for name in values)
+    found, ordered = [], sorted(names)
+    for name in names:
+        if _is_section(name, ordered):
+            continue  # a section that is empty in some run
+        texts = [[_text(values[name]) if name in values else MISSING for values in runs] for runs in groups]
+        cells = [", ".join(dict.fromkeys(each)) for each in texts]
+        found.append(Key(name, cells, len({text for each in texts for text in each}) > 1))
+    return found
+
+
+def _is_section(name: str, ordered: Sequence[str]) -> bool:
+    index = bisect_left(ordered, f"{name}.")
+    return index < len(ordered) and ordered[index].startswith(f"{name}.")
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, str | dict) else literal(value)

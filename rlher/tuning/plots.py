@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import rlher.core.matplotlib_settings  # noqa: F401  # before matplotlib
+
+# isort: split
 import matplotlib
 import pandas as pd
 

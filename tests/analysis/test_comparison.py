@@ -1,5 +1,6 @@
 """`rlher compare`: intervals, probabilities of improvement, and the formats of the tables."""
 
+import html
 import io
 
 import numpy as np
@@ -125,6 +126,14 @@ def test_text_columns_are_aligned(rlher, two_agents: list[str]) -> None:
     markdown = rlher("compare", *two_agents, "--format", "markdown").out
     for row in rows_of(markdown):
         assert [line for line in text.splitlines() if all(cell in line for cell in row)]
+
+
+def test_markdown_of_a_strangers_run_is_plain_text(rlher, make_run: Make) -> None:
+    make_run("one", env={"id": "Some|`<b>&*_[a](b)\\"})
+    done = rlher("compare", "--format", "markdown")
+    (row,) = rows_of(done.out)
+    assert row[0] == "Some&#124;&#96;&#60;b&#62;&#38;&#42;&#95;[a]&#40;b)&#92;"
+    assert html.unescape(row[0]) == "Some|`<b>&*_[a](b)\\"
 
 
 def test_latex(rlher, three_seeds) -> None:

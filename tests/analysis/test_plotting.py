@@ -1,5 +1,8 @@
 """`rlher plot`: pictures, their axes and the drawn numbers."""
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from rlher.analysis import aggregation, figure, plotting, style
+from rlher.analysis import aggregation, plotting
 from rlher.analysis.grouping import group_runs
 from rlher.analysis.loading import read_runs
 from tests.analysis.conftest import write_log
@@ -36,7 +39,7 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
         make_run(f"tqc/Other-v0_{seed}", seed, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
     curves = curves_of(tmp_path)
     picture = Figure()
-    figure.draw(picture, curves, "timesteps", "success_rate")
+    plotting.draw(picture, curves, "timesteps", "success_rate")
     assert legends(picture) == [["sac, future (3 seeds)", "tqc, future (1 seed)"], ["tqc, future (2 seeds)"]]
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
     assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"
@@ -52,12 +55,12 @@ def test_the_caption_names_a_band_only_if_there_is_one(make_run: Make, tmp_path:
     captions = []
     for seed in range(3):
         make_run(f"run{seed}", seed)
-        captions.append(style.caption(curves_of(tmp_path)))
+        captions.append(plotting.caption(curves_of(tmp_path)))
     assert ["Band" in caption for caption in captions] == [False, False, True]
     assert ["No band" in caption for caption in captions] == [False, True, False]
     assert len(set(captions)) == 3
     make_run("other", 0, algo={"name": "tqc"})
-    assert "fewer than 3 seeds" in style.caption(curves_of(tmp_path))
+    assert "fewer than 3 seeds" in plotting.caption(curves_of(tmp_path))
 
 
 def test_long_labels_do_not_overlap_the_caption(make_run: Make, tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ def test_long_labels_do_not_overlap_the_caption(make_run: Make, tmp_path: Path) 
         make_run(f"a{index}/0", callbacks=[f"{'a_package.' * 12}module:Class{index}"])
         make_run(f"a{index}/1", 1, callbacks=[f"{'a_package.' * 12}module:Class{index}"])
     picture = Figure()
-    figure.draw(picture, curves_of(tmp_path), "timesteps", "success_rate")
+    plotting.draw(picture, curves_of(tmp_path), "timesteps", "success_rate")
     picture.draw_without_rendering()
     (panel,) = picture.axes
     bottom = panel.get_legend().get_window_extent().y0
@@ -75,8 +78,8 @@ def test_long_labels_do_not_overlap_the_caption(make_run: Make, tmp_path: Path) 
 
 def test_the_picture_has_the_caption(make_run: Make, three_seeds, tmp_path: Path) -> None:
     picture, curves = Figure(), curves_of(tmp_path)
-    figure.draw(picture, curves, "timesteps", "success_rate")
-    assert picture.get_supxlabel().replace("\n", " ") == style.caption(curves)
+    plotting.draw(picture, curves, "timesteps", "success_rate")
+    assert picture.get_supxlabel().replace("\n", " ") == plotting.caption(curves)
 
 
 @pytest.mark.parametrize("y", ["object_moved", "rollout/object_moved", "critic_loss", "steps_per_second"])
@@ -113,6 +116,23 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert np.all(pixels[[0, -1]] == 1), "labels are not cut"
     assert np.all(pixels[:, [0, -1]] == 1)
     assert Path("logs/success_rate.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("content", [b"text.usetex: true\nbackend: module://hostile\n", b"\xff"])
+def test_a_matplotlibrc_of_the_current_folder_is_ignored(make_run: Make, tmp_path: Path, content: bytes) -> None:
+    make_run("a", env={"id": "Some$_{v}$"})
+    Path(tmp_path, "matplotlibrc").write_bytes(content)
+    Path(tmp_path, "hostile.py").write_text("open('executed', 'w')")
+    own = tmp_path / "own" / "matplotlibrc"  # the user's own configuration
+    own.parent.mkdir()
+    own.write_text("font.size: 31\nbackend: agg\n")
+    code = "from rlher.cli.main import main; main(['plot', '--output', 'a.svg']); import matplotlib as m; "
+    code += "print(m.rcParams['text.usetex'], m.get_backend(), m.rcParams['font.size'])"
+    words = [sys.executable, "-c", code]
+    environment = {**os.environ, "MPLCONFIGDIR": str(own.parent), "MPLBACKEND": ""}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.stdout.splitlines(), done.stderr) == (["a.svg", "False agg 31.0"], "")
+    assert not Path(tmp_path, "executed").exists()
 
 
 def test_show_opens_a_window(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds) -> None:

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from rlher.analysis import grouping, loading
-from rlher.analysis.html import config_diff
+from rlher.analysis.tables import versions
 from rlher.cli.main import main
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.export import exporter
@@ -427,7 +427,7 @@ def test_version_differences_of_thousands_of_keys_are_fast(make_run: Make) -> No
     (run,) = loading.read_runs([str(make_run("untrusted"))], "logs")[0]
     (run.folder / "meta.json").write_text(json.dumps({f"a{n}": {"b": n, "": 1} for n in range(20_000)}))
     with time_limit(SECONDS):
-        assert len(config_diff.versions([grouping.Group("Some-v0", "", [run])])) == 40_000
+        assert len(versions([grouping.Group("Some-v0", "", [run])])) == 40_000
 
 
 @pytest.mark.parametrize("steps", ["1e308", "-1e308", "9" * 300])

@@ -1,26 +1,27 @@
 """Parts of a written report."""
 
-import json
+import html
 import re
 from pathlib import Path
-from typing import Any
 
 
 def read(path: str | Path = "logs/report.html") -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def chart_data(page: str) -> list[dict[str, Any]]:
-    """Return the data that page.js draws, without the small charts."""
-    return [chart for chart in all_charts(page) if "legend" not in chart]
-
-
-def all_charts(page: str) -> list[dict[str, Any]]:
-    """Return the data that page.js draws."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
-    assert found
-    return json.loads(found[1])
-
-
 def section(page: str, name: str) -> str:
     return page.split(f'<section id="{name}">')[1].split("</section>")[0]
+
+
+def charts(page: str) -> list[tuple[str, list[str]]]:
+    """Return the title of each chart and the texts in it."""
+    figures = section(page, "curves").split("<figure>")[1:]
+    titles = [re.findall("<figcaption>(.*?)</figcaption>", figure)[0] for figure in figures]
+    texts = [[html.unescape(text) for text in re.findall("<text .*?>(.*?)</text>", figure)] for figure in figures]
+    return list(zip(titles, texts, strict=True))
+
+
+def legends(page: str) -> list[list[str]]:
+    """Return the labels of each legend; small charts have none."""
+    found = [[text for text in texts if re.search(r"\(\d+ seeds?\)$", text)] for _, texts in charts(page)]
+    return [labels for labels in found if labels]

@@ -13,7 +13,7 @@ from rlher.core.safe_read import links_outside
 
 if TYPE_CHECKING:
     from rlher.analysis.grouping import Group
-    from rlher.analysis.html.study_section import Study
+    from rlher.analysis.study import Study
 
 SUFFIXES = (".html", ".htm")
 
@@ -34,8 +34,8 @@ def run(config: ReportConfig) -> int:
 
     :raises UserError: there are no runs, or the page cannot be written.
     """
-    from rlher.analysis.html.page import render
-    from rlher.analysis.html.study_section import is_study, read_study
+    from rlher.analysis.report import render
+    from rlher.analysis.study import is_study, read_study
 
     path = Path(config.output or Path(config.logs) / "report.html")
     if path.suffix.lower() not in SUFFIXES:
@@ -59,8 +59,8 @@ def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group],
     Beside other runs, the re-runs are named after their study: equal labels would be other agents.
     """
     from rlher.analysis.grouping import folder_labels, group_runs, load_groups
-    from rlher.analysis.html.study_section import RERUNS, is_study
     from rlher.analysis.loading import read_runs_below
+    from rlher.analysis.study import RERUNS, is_study
 
     folders = [name for name in config.runs if not is_study(Path(name))]
     groups, notes = ([], []) if studies and not folders else load_groups(folders, config.logs, config.by)

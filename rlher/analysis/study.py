@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.analysis.html.media import EmbeddedFile, embed_all
 from rlher.analysis.tables import percent
 from rlher.config.tuning import SOLVED
 from rlher.core.errors import first_line
@@ -37,7 +36,7 @@ class Study:
     best: str
     command: str
     trials: pd.DataFrame
-    pictures: list[EmbeddedFile]
+    pictures: list[Path]
     notes: list[str]
 
 
@@ -48,7 +47,7 @@ def is_study(folder: Path) -> bool:
 
 def read_study(folder: Path) -> Study:
     """Read the folder of a study; damaged files are skipped with a message."""
-    pictures, notes = embed_all(sorted(path for path in folder.glob("*.png") if not links_outside(path)))
+    notes: list[str] = []
     verdict = read_json(folder / "verdict.json")
     return Study(
         folder,
@@ -58,7 +57,7 @@ def read_study(folder: Path) -> Study:
         best=read_text(folder / "best.yaml"),
         command=first_command(read_text(folder / "command.txt")),
         trials=_trials(folder / "trials.csv", notes),
-        pictures=pictures,
+        pictures=sorted(path for path in folder.glob("*.png") if not links_outside(path)),
         notes=notes,
     )
 

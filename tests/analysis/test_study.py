@@ -7,7 +7,7 @@ import pytest
 
 from tests.analysis.conftest import STUDY
 from tests.conftest import Make
-from tests.support.report_page import chart_data, read, section
+from tests.support.report_page import legends, read, section
 
 
 def test_a_study(rlher) -> None:
@@ -31,8 +31,7 @@ def test_a_study_with_runs_and_its_reruns(rlher, two_agents: list[str], make_run
     make_run("optuna/study/trials/0/sac/Some-v0_1", 7, algo={"gamma": 0.5})
     make_run("optuna/study/reruns/0/sac/Some-v0_1", 1000, algo={"gamma": 0.9})
     rlher("report", *two_agents, "logs/optuna/study")
-    labels = [line["label"] for line in chart_data(read())[0]["lines"]]
-    assert labels == ["good (3 seeds)", "bad (3 seeds)", "study: sac, future (1 seed)"]
+    assert legends(read()) == [["good (3 seeds)", "bad (3 seeds)", "study: sac, future (1 seed)"]]
     assert "gamma" in section(read(), "configuration").split("<details>")[0]
 
 
@@ -43,9 +42,7 @@ def test_studies_of_one_environment_are_different_agents(rlher, make_run: Make) 
     studies = ["logs/optuna/poor", "logs/optuna/good", "logs/optuna/good/"]
     for by in ([], ["--by", "algo"]):
         rlher("report", *studies, *by)
-        lines = chart_data(read())[0]["lines"]
-        assert [line["label"].partition(":")[0] for line in lines] == ["poor", "good"]
-        assert [line["y"][-1] for line in lines] == [0.5, 1]
+        assert [label.partition(":")[0] for label in legends(read())[0]] == ["poor", "good"]
         assert "Some-v0, Some-v0" not in read(), "one environment is not several"
 
 

@@ -1,1 +1,0 @@
-"""The HTML report of `rlher report`: one self-contained page."""

@@ -1,0 +1,200 @@
+"""Render the HTML report: all text is escaped, and a Content-Security-Policy forbids everything from outside."""
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from rlher import COMMAND, __version__
+from rlher.analysis.aggregation import GroupCurve, aggregate, downsampling_notes
+from rlher.analysis.columns import REPORTED
+from rlher.analysis.comparison import few_seeds_notes
+from rlher.analysis.grouping import Group
+from rlher.analysis.plotting import caption, to_svg
+from rlher.analysis.study import Study
+from rlher.analysis.tables import configuration, tables, versions
+from rlher.core.console import escape_control
+from rlher.core.safe_read import links_outside
+from rlher.runs.run_command import resume_note, single_run_command
+
+X, Y = "timesteps", "success_rate"
+
+MAX_SMALL_POINTS = 150
+"""Maximum number of points of a line in a small chart."""
+MAX_FILE_BYTES = 8_000_000
+"""Size limit of one clip or picture."""
+MAX_TOTAL_BYTES = 40_000_000
+"""Size limit of all clips together, so that the page can be sent by e-mail and opened on a phone."""
+CLIP_PATTERNS = ("enjoy.mp4", "enjoy.gif", "clips/*.mp4", "clips/*.gif")
+"""Clips of a run folder."""
+TYPES = {".mp4": ("video/mp4", 4, b"ftyp"), ".gif": ("image/gif", 0, b"GIF8"), ".png": ("image/png", 0, b"\x89PNG")}
+"""MIME type by suffix, with the bytes that such a file has at an offset."""
+
+COPY_SCRIPT = """
+for (const button of document.querySelectorAll("button.copy")) {
+  button.addEventListener("click", async () => {
+    const text = button.parentElement.querySelector("code");
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "copied";
+    } catch { // no clipboard access: select the text instead
+      getSelection().selectAllChildren(text);
+      button.textContent = "press Ctrl+C";
+    }
+  });
+}
+"""
+"""The only script of the page: the buttons beside commands."""
+
+
+@dataclass(frozen=True)
+class EnvironmentCurves:
+    """The charts of one environment as SVG elements.
+
+    :param training: by column.
+    """
+
+    env: str
+    success: Markup
+    training: dict[str, Markup]
+
+
+@dataclass(frozen=True)
+class EmbeddedFile:
+    """A file inside the page.
+
+    :param uri: its content, ``data:video/mp4;base64,...``.
+    """
+
+    path: Path
+    size: int
+    uri: str
+
+
+def render(
+    title: str, groups: Sequence[Group], studies: Sequence[Study], notes: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the page as HTML, and a message for each file left out and each downsampled curve.
+
+    :param groups: runs to compare; may be empty.
+    :param notes: messages about skipped files, shown on the page.
+    """
+    runs = [run for group in groups for run in group.runs]
+    clips, new_notes = embed_all(path for run in runs for path in clips_of(run.folder))
+    pictures = []
+    for study in studies:
+        embedded, left_out = embed_all(study.pictures)
+        pictures.append(embedded)
+        new_notes += left_out
+    curves = [aggregate(group, X, Y) for group in groups]
+    new_notes += downsampling_notes(curves)
+    envs = list(dict.fromkeys(group.env for group in groups))
+    page = _template("report.html").render(
+        title=title,
+        notes=[*notes, *new_notes],
+        version=__version__,
+        written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        report_command=os.environ.get(COMMAND, ""),
+        style=Markup(_read("report.css")),
+        script=Markup(COPY_SCRIPT),
+        policy=_policy(COPY_SCRIPT),
+        runs=runs,
+        groups=groups,
+        names=[group.name if len(envs) > 1 else group.label for group in groups],
+        charts=[_charts(env, [curve for curve in curves if curve.group.env == env]) for env in envs],
+        caption=caption(curves),
+        few_seeds=few_seeds_notes(groups),
+        tables=tables(groups),
+        clips=clips,
+        studies=list(zip(studies, pictures, strict=True)),
+        configuration=configuration(groups),
+        versions=versions(groups),
+        single_run_command=single_run_command,
+        resume_note=resume_note,
+    )
+    return _escape_lines(page), new_notes
+
+
+def _charts(env: str, curves: Sequence[GroupCurve]) -> EnvironmentCurves:
+    """Return the learning curves of an environment, and a small chart of each column in which a run has numbers."""
+    training = {}
+    for column in REPORTED:
+        small = [aggregate(curve.group, X, column, MAX_SMALL_POINTS) for curve in curves]
+        if any(len(each.x) for each in small):
+            training[column] = Markup(to_svg(small, X, column, with_legend=False))
+    return EnvironmentCurves(env, Markup(to_svg(curves, X, Y, with_legend=True)), training)
+
+
+def _escape_lines(page: str) -> str:
+    """Escape control characters, which a copied command would bring to a terminal."""
+    return "\n".join(line if line.isprintable() else escape_control(line) for line in page.split("\n"))
+
+
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _template(name: str) -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_read(name))
+
+
+def _policy(script: str) -> str:
+    """Return a Content-Security-Policy under which nothing is fetched and no other script runs.
+
+    Inline styles are allowed, because matplotlib's SVG uses them.
+    """
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "media-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def embed_all(paths: Iterable[Path]) -> tuple[list[EmbeddedFile], list[str]]:
+    """Embed pictures or clips up to :data:`MAX_TOTAL_BYTES`.
+
+    :return: the embedded files, and a message for each file left out.
+    """
+    found: list[EmbeddedFile] = []
+    notes: list[str] = []
+    for path in paths:
+        try:
+            found.append(_embed(path, MAX_TOTAL_BYTES - sum(file.size for file in found)))
+        except ValueError as error:
+            notes.append(f"left out {path}: {error}")
+        except OSError as error:
+            notes.append(f"left out {path}: {error.strerror}")
+    return found, notes
+
+
+def _embed(path: Path, bytes_left: int) -> EmbeddedFile:
+    """Return a picture or clip as a data URI.
+
+    :param bytes_left: bytes that the page can still take.
+    :raises ValueError: it is too large, or has another type than its suffix.
+    """
+    mime_type, offset, magic = TYPES[path.suffix.lower()]
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise ValueError(f"larger than {MAX_FILE_BYTES / 1e6:.0f} MB")
+    if size > bytes_left:
+        raise ValueError(f"clips on a page are limited to {MAX_TOTAL_BYTES / 1e6:.0f} MB")
+    content = path.read_bytes() if path.is_file() else b""
+    if content[offset : offset + len(magic)] != magic:
+        raise ValueError("damaged or not finished")
+    return EmbeddedFile(path, len(content), f"data:{mime_type};base64,{base64.b64encode(content).decode()}")
+
+
+def clips_of(folder: Path) -> list[Path]:
+    """Return the clips of a run folder, without links that lead out of it."""
+    return [
+        path for pattern in CLIP_PATTERNS for path in sorted(folder.glob(pattern)) if not links_outside(path, folder)
+    ]

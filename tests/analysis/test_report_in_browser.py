@@ -1,0 +1,100 @@
+"""The report in Chromium: drawing, copying, dark mode and printing."""
+
+import base64
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.analysis.conftest import HTML_IN_NAME, STUDY, write_clip
+from tests.conftest import Make
+from tests.support.browser import chromium, console_messages, is_installed, requested_urls
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chrome]:
+    if not is_installed():
+        assert "CI" not in os.environ, "CI installs Chromium"
+        pytest.skip("needs Chromium: apt-get install chromium chromium-driver")
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Chrome, rlher, make_run: Make, two_agents: list[str], tmp_path: Path) -> Chrome:
+    """The report on two agents, one of them with HTML in its name, with a clip and a study, open in a browser."""
+    in_folder = HTML_IN_NAME.replace("/", "∕")
+    Path("logs/bad").rename(f"logs/{in_folder}")
+    for name in ("enjoy.mp4", "enjoy.gif"):
+        write_clip(tmp_path / "logs" / "good" / "0" / name)
+    assert rlher("report", "logs/good", f"logs/{in_folder}", str(STUDY)).code == 0
+    browser.get((tmp_path / "logs" / "report.html").as_uri())
+    return browser
+
+
+def test_the_page_renders_without_messages_and_requests(page: Chrome) -> None:
+    fetched = [url for url in requested_urls(page) if not url.startswith("data:")]
+    assert len(fetched) == 1, fetched
+    assert fetched[0].endswith("report.html")
+    assert console_messages(page) == []
+    texts = [each.text for each in page.find_elements(By.CSS_SELECTOR, ".chart:first-of-type text")]
+    assert {"200", "1k", "0%", "100%", "good (3 seeds)"} <= {*texts}
+    assert len(page.find_elements(By.CSS_SELECTOR, ".small svg")) == 2
+    width = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert page.execute_script(width), "no horizontal scrolling"
+    sides = "return [...document.querySelectorAll('video, img')].map((each) => each.videoWidth ?? each.naturalWidth)"
+    video, image, picture = page.execute_script(sides)
+    assert (video, image) == (32, 32)
+    assert picture > 100
+
+
+def test_no_script_from_a_file_runs(page: Chrome) -> None:
+    assert "onerror" in page.find_element(By.CSS_SELECTOR, "#curves svg").text
+    script = "const s = document.createElement('script'); s.textContent = 'hacked = 3'; document.body.append(s)"
+    page.execute_script(script)
+    assert page.execute_script("return typeof hacked") == "undefined"
+    assert any("Content Security Policy" in line for line in console_messages(page))
+
+
+def test_a_command_can_be_copied(page: Chrome) -> None:
+    button = page.find_element(By.CSS_SELECTOR, "footer button.copy")
+    button.click()
+    WebDriverWait(page, 10).until(lambda _: button.text != "copy")
+    selected = page.execute_script("return String(getSelection())")
+    assert button.text == "copied" or (button.text == "press Ctrl+C" and selected.startswith("rlher report logs/good"))
+
+
+def test_collapsed_sections_are_printed(page: Chrome) -> None:
+    def pages() -> int:
+        return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(page.print_page())))
+
+    closed = page.find_elements(By.CSS_SELECTOR, "details:not([open])")
+    assert len(closed) == 2, "the trials, and the keys that do not differ"
+    before = pages()
+    page.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert pages() == before
+    page.execute_script("for (const each of document.querySelectorAll('details')) each.remove()")
+    assert pages() < before
+
+
+def test_dark_mode_follows_the_browser(page: Chrome) -> None:
+    def brightness(selector: str, property: str) -> float:
+        color = page.find_element(By.CSS_SELECTOR, selector).value_of_css_property(property)
+        return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
+
+    axis = ".chart path[style*='stroke: #000000']"
+    pairs = (("body", "background-color"), ("body", "color"), (".chart text", "fill"), (axis, "stroke"))
+    light = [brightness(*each) for each in pairs]
+    preference = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", preference)
+    dark = [brightness(*each) for each in pairs]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert [each > 128 for each in light] == [True, False, False, False]
+    assert [each > 128 for each in dark] == [False, True, True, True]
