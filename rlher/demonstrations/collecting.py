@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -15,16 +16,15 @@ from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.core.console import can_redraw, warn
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
-from rlher.demonstrations import location
 from rlher.demonstrations.controllers import SCRIPTED, load_controller
 from rlher.demonstrations.reading import OWN
-from rlher.demonstrations.recorder import Recorder
-from rlher.demonstrations.writing import RecordedEpisode, write_dataset
+from rlher.demonstrations.writing import RecordedEpisode, new_folder, write_dataset
 from rlher.envs.contract.probe import probe
 from rlher.envs.make import make_env
 from rlher.envs.relay import widen_goals
-from rlher.evaluation.rollout import Policy, play_episode
+from rlher.evaluation.rollout import Observation, Policy, play_episode
 from rlher.evaluation.source import find_source
+from rlher.her.trajectory import Trajectory
 from rlher.runs.metadata import package_versions
 
 MAX_PLAYED = 10
@@ -76,7 +76,7 @@ def collect(config: CollectConfig) -> Collected:
     demonstrator = _controller(config) if _plays_controller(config) else _agent(config)
     env_config = demonstrator.config
     with closing(demonstrator.env):
-        folder = location.new(config.output, f"{env_config.name or env_config.id}-{demonstrator.short_name}")
+        folder = new_folder(config.output, f"{env_config.name or env_config.id}-{demonstrator.short_name}")
         kept, outcomes, interrupted = _play(demonstrator, config)
         if not kept:
             reason = f"none of {len(outcomes):,} episodes ended in success" if outcomes else "no episode was finished"
@@ -114,6 +114,53 @@ def _play(demonstrator: Demonstrator, config: CollectConfig) -> tuple[list[Recor
                 kept.append(recorder.recorded())
             bar.update(task, completed=len(kept), success=f"{sum(outcomes) / len(outcomes):.0%}")
     return kept, outcomes, stop.requested
+
+
+class Recorder(gym.Wrapper):
+    """Records the episode since the last reset.
+
+    :param stop: interrupts the episode before its next step, if the user asks for it.
+    """
+
+    def __init__(self, env: gym.Env, stop: StopRequest) -> None:
+        super().__init__(env)
+        self._stop, self._seed = stop, 0
+        self._observations: list[Observation] = []
+        self._actions: list[np.ndarray] = []
+        self._rewards: list[float] = []
+        self._success: list[bool] = []
+        self._terminated = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset, and begin a new recording."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._seed, self._observations, self._success = seed or 0, [_copy(observation)], [False]
+        self._actions, self._rewards, self._terminated = [], [], False
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step and record.
+
+        :raises KeyboardInterrupt: a stop was requested.
+        """
+        self._stop.raise_if_requested()
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._observations.append(_copy(observation))
+        self._actions.append(np.copy(action))
+        self._rewards.append(float(reward))
+        self._success.append(info["is_success"])
+        self._terminated = terminated
+        return observation, reward, terminated, truncated, info
+
+    def recorded(self) -> RecordedEpisode:
+        """Return the episode since the last reset."""
+        observations = {key: np.stack([each[key] for each in self._observations]) for key in self._observations[0]}
+        trajectory = Trajectory(observations, np.stack(self._actions), np.array(self._rewards), self._terminated)
+        return RecordedEpisode(trajectory, self._seed, np.array(self._success))
+
+
+def _copy(observation: Observation) -> Observation:
+    return {key: np.copy(value) for key, value in observation.items()}
 
 
 def _progress_bar() -> Progress:

@@ -1,10 +1,10 @@
-"""Read a Minari dataset as trajectories: with h5py alone, so that nothing in it is executed, unpickled or followed.
+"""Read a Minari dataset as trajectories, through Minari. Nothing in it is executed, unpickled or followed.
 
-Minari itself builds the environment of a dataset that does not name its spaces, which imports any module that the file
-names. Here only arrays of numbers are read, after their types, shapes and sizes were compared with what is expected.
+A dataset may come from somebody else. So its sizes and links are checked before Minari reads its arrays, and it must
+name its spaces, because Minari would build the environment of a dataset that does not, from any module that it names.
 """
 
-import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
-from rlher.core.errors import DamagedFile, UserError, first_line
+from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line
 from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
-from rlher.demonstrations import location
 from rlher.her.layout import ACHIEVED, GOAL
 from rlher.her.trajectory import Trajectory
+
+METADATA, MAIN = "metadata.json", "main_data.hdf5"
+"""Files in a dataset's folder ``data``."""
 
 OWN = "rlher"
 """Key of the metadata under which rlher describes how it collected a dataset."""
@@ -44,10 +45,6 @@ class Dataset:
         return sum(map(len, self.trajectories))
 
 
-class _Damaged(Exception):
-    """The content of a dataset is inconsistent."""
-
-
 def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spaces.Space) -> Dataset:
     """Return the episodes of a dataset.
 
@@ -57,111 +54,118 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     :raises DamagedFile: it is damaged or incomplete.
     :raises UserError: it has no goals, no episodes, other spaces, or another format than HDF5.
     """
-    folder = location.find(dataset)
-    metadata = read_json(folder / location.METADATA)
+    folder = find(dataset)
+    metadata = read_json(folder / METADATA)
     if metadata.get("data_format", "hdf5") != "hdf5":
         raise UserError(
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
         )
-    path = folder / location.MAIN
+    shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
     try:
-        trajectories = list(_read(path, metadata, dataset, observation_space, action_space))
-        env_id, own = _env_id(metadata), metadata.get(OWN) or {}
-        found = Dataset(trajectories, metadata, env_id, int(own.get("action_repeat", 1)))
-    except UserError:
-        raise
-    except Exception as error:  # h5py raises exceptions of many kinds for damaged files
-        raise DamagedFile(path, first_line(error)) from error
-    if not trajectories:
+        found = _read(folder, metadata, shapes, action_space.shape or ())
+    except _Unsuitable as error:
+        raise UserError(f"{dataset} {error}") from error
+    except Exception as error:  # h5py and Minari raise exceptions of many kinds for damaged files
+        raise DamagedFile(folder / MAIN, first_line(error)) from error
+    if not found.trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
     return found
 
 
-def _env_id(metadata: dict[str, Any]) -> str | None:
-    spec = metadata.get("env_spec")
-    own = metadata.get(OWN) or {}
-    return str(json.loads(spec)["id"]) if isinstance(spec, str) else own.get("env")
+def find(dataset: str) -> Path:
+    """Return the folder with the data of a dataset.
+
+    :param dataset: its folder, or the name of one in Minari's own folder.
+    :raises MissingFile: there is no such dataset.
+    """
+    root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+    for folder in (Path(dataset), root / dataset):
+        for data in (folder / "data", folder):
+            if (data / METADATA).is_file():
+                return data
+    inside = sorted(str(path.parents[1]) for path in Path(dataset).glob(f"*/data/{METADATA}"))
+    if inside:
+        raise MissingFile(Path(dataset), f"{dataset} holds several datasets; use one of {', '.join(inside)}.")
+    raise MissingFile(
+        Path(dataset),
+        f"there is no dataset {dataset}, neither as a folder nor in {root}; `rlher collect` makes one, and "
+        "`minari download` fetches public ones.",
+    )
 
 
-def _read(
-    path: Path, metadata: dict[str, Any], dataset: str, observation_space: spaces.Dict, action_space: spaces.Space
-) -> Iterator[Trajectory]:
+class _Unsuitable(Exception):
+    """A dataset does not fit the environment; the message continues the dataset's name."""
+
+
+def _read(folder: Path, metadata: dict[str, Any], shapes: dict[str, tuple], action_shape: tuple) -> Dataset:
+    from minari import MinariDataset
+
+    if not {"observation_space", "action_space"} <= set(metadata):
+        raise ValueError("its metadata do not name its spaces")
+    _require_plain_numbers(folder / MAIN)
+    dataset, own = MinariDataset(folder), metadata.get(OWN) or {}
+    trajectories = [_trajectory(episode, shapes, action_shape) for episode in dataset.iterate_episodes()]
+    env_id = dataset.env_spec.id if dataset.env_spec else own.get("env")
+    return Dataset(trajectories, metadata, env_id, int(own.get("action_repeat", 1)))
+
+
+def _require_plain_numbers(path: Path) -> None:
+    """Raise ValueError if a file is too large, or has links or anything but arrays of numbers where Minari reads.
+
+    A damaged or hostile file may declare arrays of any size, and take their content from other files.
+    """
     import h5py
 
     require_regular_file(path)
     if links_outside(path):
-        raise _Damaged("it is a link to another folder")
-    shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
+        raise ValueError("it is a link to another folder")
     with h5py.File(path, "r") as file:
-        names = list(file)
-        if len(names) != metadata.get("total_episodes"):
-            raise _Damaged(f"it has {len(names)} episodes, not {metadata.get('total_episodes')}")
-        arrays = _Arrays(MAX_COMPRESSION * path.stat().st_size)
-        for number in range(len(names)):
-            episode = arrays.group(file, f"episode_{number}")
-            observations = arrays.group(episode, "observations") if _is_group(episode, "observations") else {}
-            missing = [key for key in (ACHIEVED, GOAL) if key not in observations]
-            if missing:
-                raise UserError(
-                    f"the observations of {dataset} have no {' and no '.join(missing)}; use a dataset of a goal "
-                    "environment."
-                )
-            rewards = arrays.numbers(episode, "rewards").reshape(-1)
-            actions = arrays.numbers(episode, "actions")
-            found = {key: arrays.numbers(observations, key) for key in shapes if key in observations}
-            wanted = {**shapes, "actions": action_space.shape or ()}
-            _require_shapes({**found, "actions": actions}, wanted, dataset)
-            steps = len(rewards)
-            lengths = {len(actions), *(len(values) - 1 for values in found.values())}
-            if steps < 1 or lengths != {steps}:
-                raise _Damaged(f"the arrays of episode {number} have different lengths")
-            ended = arrays.numbers(episode, "terminations").reshape(-1)
-            yield Trajectory(found, actions, rewards, bool(ended[-1]))
+        left = MAX_COMPRESSION * path.stat().st_size
+        for name, item in _items(file):
+            if isinstance(item, h5py.Dataset):
+                left -= item.nbytes
+                if item.external or item.is_virtual or left < 0:
+                    raise ValueError(f"{name} has the shape {item.shape}, or its content is in another file")
 
 
-def _is_group(parent: Any, name: str) -> bool:
+def _items(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the names and objects below a group.
+
+    :raises ValueError: one of them is a link.
+    """
     import h5py
 
-    return parent.get(name, getclass=True) is h5py.Group
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise ValueError(f"{prefix}{name} is a link")
+        item = group[name]
+        yield f"{prefix}{name}", item
+        if isinstance(item, h5py.Group):
+            yield from _items(item, f"{prefix}{name}/")
 
 
-def _require_shapes(found: dict[str, NDArray], wanted: dict[str, tuple[int, ...]], dataset: str) -> None:
-    """Raise UserError if a key is missing, or its entries have another shape than the environment's."""
-    for key, shape in wanted.items():
-        if key not in found or found[key].shape[1:] != shape:
-            has = f"shape {found[key].shape[1:]}" if key in found else "none"
-            raise UserError(
-                f"{dataset} does not fit the environment: {key} should have the shape {shape}, but has {has}; use a "
-                "dataset of the same environment."
-            )
+def _trajectory(episode: Any, shapes: dict[str, tuple], action_shape: tuple) -> Trajectory:
+    """Return an episode of Minari with the observations that the environment has.
 
-
-@dataclass
-class _Arrays:
-    """Reads arrays of a file with a limit on their total size.
-
-    :param left: bytes that may still be read; a damaged or hostile file may declare arrays of any size.
+    :param shapes: of the environment's observations, by key.
     """
-
-    left: int
-
-    def group(self, parent: Any, name: str) -> Any:
-        """Return a group that is stored in the file itself."""
-        import h5py
-
-        if not isinstance(parent.get(name, getlink=True), h5py.HardLink):
-            raise _Damaged(f"{name} is missing, or a link")
-        return parent[name]
-
-    def numbers(self, parent: Any, name: str) -> NDArray:
-        """Return an array of finite numbers that is stored in the file itself."""
-        data = self.group(parent, name)
-        if data.dtype.kind not in "biuf" or data.external or data.is_virtual:
-            raise _Damaged(f"{name} is not an array of numbers")
-        self.left -= data.nbytes
-        if self.left < 0 or data.ndim < 1:
-            raise _Damaged(f"{name} has the shape {data.shape}")
-        values: NDArray = data[()]
-        if not np.isfinite(values).all():
-            raise _Damaged(f"{name} has a value that is not finite")
-        return values
+    observations = episode.observations if isinstance(episode.observations, dict) else {}
+    missing = [key for key in (ACHIEVED, GOAL) if key not in observations]
+    if missing:
+        raise _Unsuitable(f"has observations without {' and '.join(missing)}; use a dataset of a goal environment.")
+    arrays = {key: observations[key] for key in shapes if key in observations} | {"actions": episode.actions}
+    for key, shape in {**shapes, "actions": action_shape}.items():
+        if key not in arrays or arrays[key].shape[1:] != shape:
+            has = f"shape {arrays[key].shape[1:]}" if key in arrays else "none"
+            raise _Unsuitable(
+                f"does not fit the environment: {key} should have the shape {shape}, but has {has}; use a dataset of "
+                "the same environment."
+            )
+    steps = len(episode.rewards)
+    expected = {key: steps + (key != "actions") for key in arrays}
+    if steps < 1 or {key: len(values) for key, values in arrays.items()} != expected:
+        raise ValueError(f"the arrays of episode {episode.id} have different lengths")
+    if not all(np.isfinite(values).all() for values in (*arrays.values(), episode.rewards)):
+        raise ValueError(f"episode {episode.id} has a value that is not finite")
+    actions = arrays.pop("actions")
+    return Trajectory(arrays, actions, episode.rewards.reshape(-1), bool(episode.terminations[-1]))

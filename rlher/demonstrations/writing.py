@@ -1,6 +1,7 @@
 """Write episodes as a Minari dataset, which other tools read."""
 
 import copy
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import UserError, os_error_reason
 from rlher.her.trajectory import Trajectory
+
+VERSIONED = re.compile(r"[-\w]+-v\d+")
+"""What Minari accepts as the name of a dataset."""
 
 
 @dataclass(frozen=True)
@@ -94,3 +98,25 @@ def _at_last_step(trajectory: Trajectory, value: bool) -> Any:
     flags = np.zeros(len(trajectory), dtype=bool)
     flags[-1] = value
     return flags
+
+
+def new_folder(output: str, name: str) -> Path:
+    """Return the folder of a new dataset.
+
+    :param output: the folder itself if it ends with a version, such as ``demos/pick-v0``; else one of datasets.
+    :param name: of a dataset in a folder of datasets, without a version; the first free version is added.
+    :raises UserError: the dataset exists.
+    """
+    path = Path(output)
+    if not VERSIONED.fullmatch(path.name):
+        name = re.sub(r"[^-\w]+", "-", name)
+        taken = {each.name for each in path.glob(f"{name}-v*")}
+        return path / next(f"{name}-v{number}" for number in range(len(taken) + 1) if f"{name}-v{number}" not in taken)
+    if path.exists():
+        raise UserError(f"{path} exists; choose another output, such as {path.with_name(_next_version(path.name))}.")
+    return path
+
+
+def _next_version(name: str) -> str:
+    stem, _, version = name.rpartition("-v")
+    return f"{stem}-v{int(version) + 1}"

@@ -154,6 +154,7 @@ DAMAGES = {
     "shorter rewards": replace("episode_1/rewards", np.zeros(2)),
     "no actions": edit("main_data.hdf5", lambda file: file["episode_1"].pop("actions")),
     "NaN": replace("episode_0/rewards", np.array([0, np.nan, 0])),
+    "no dictionary": replace("episode_0/observations", np.zeros((4, 3))),
     "text": replace("episode_0/rewards", ["a", "b", "c"]),
     "no step": replace("episode_1/rewards", np.zeros(0)),
     "a link": link("episode_1/rewards", h5py.SoftLink("/episode_0/rewards")),
@@ -180,7 +181,6 @@ def test_a_damaged_dataset_is_refused(dataset: Path, damage: str) -> None:
 UNSUITABLE = {
     "another format": edit("metadata.json", lambda values: values.update(data_format="arrow")),
     "no goals": edit("main_data.hdf5", lambda file: file["episode_0/observations"].pop("achieved_goal")),
-    "no dictionary": replace("episode_0/observations", np.zeros((4, 3))),
     "other goals": replace("episode_0/observations/desired_goal", np.zeros((4, 2))),
     "no observation": edit("main_data.hdf5", lambda file: file["episode_1/observations"].pop("observation")),
     "other actions": replace("episode_1/actions", np.zeros((1, 2))),
@@ -210,7 +210,8 @@ def test_an_environment_that_a_dataset_names_is_not_imported(dataset: Path, tmp_
         values["env_spec"] = json.dumps(spec)
 
     edit("metadata.json", change)(dataset)
-    assert read(dataset).env_id == "Hostile-v0"
+    with pytest.raises(DamagedFile):
+        read(dataset)
     assert not (tmp_path / "executed").exists()
 
 

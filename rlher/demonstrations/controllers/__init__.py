@@ -3,7 +3,7 @@
 A controller is a function from an observation to an action, or a class whose objects are such functions. An object is
 made with the environment as its argument; if it has a method ``reset``, that is called before each episode.
 
-To add one: a class in a file of this package, and its name in :data:`CONTROLLERS`.
+To add one: a function or a class in a file of this package, and its name in :data:`CONTROLLERS`.
 """
 
 import importlib
@@ -22,14 +22,14 @@ SCRIPTED = "scripted"
 """Value of ``controller=`` for the controller that comes with rlher."""
 
 CONTROLLERS = {
-    "FetchReach": "fetch_reach:FetchReach",
-    "FetchPush": "fetch_push:FetchPush",
-    "FetchPickAndPlace": "fetch_pick_and_place:FetchPickAndPlace",
+    "FetchReach": "fetch:reach",
+    "FetchPush": "fetch:push",
+    "FetchPickAndPlace": "fetch:pick_and_place",
     "PointMaze_UMaze": "point_maze:PointMaze",
     "PointMaze_Medium": "point_maze:PointMaze",
     "PointMaze_Large": "point_maze:PointMaze",
 }
-"""``module:class`` of the scripted controllers, by the environment's id without its version."""
+"""``module:name`` of the scripted controllers, by the environment's id without its version."""
 
 
 class Controller:

@@ -1,0 +1,84 @@
+"""Controllers for the Fetch robot: FetchReach, FetchPush and FetchPickAndPlace.
+
+They have no memory: each phase follows from the observation.
+"""
+
+import numpy as np
+
+GAIN = 10.0
+"""Action per metre of distance. An action of 1 moves the hand by up to 5 cm."""
+
+
+def fetch_action(movement: np.ndarray, gripper: float = 0.0) -> np.ndarray:
+    """Return the action (4,) that moves the hand.
+
+    :param movement: (3,) distance to move along x, y and z, in metres.
+    :param gripper: 1 opens it, -1 closes it, where the environment has one that moves.
+    """
+    return np.append(np.clip(GAIN * movement, -1, 1), gripper).astype(np.float32)
+
+
+def reach(observation: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the action (4,) that moves the hand straight to the goal."""
+    return fetch_action(observation["desired_goal"] - observation["achieved_goal"])
+
+
+STAND_OFF = 0.075
+"""Distance from the block's centre, on the side away from the goal, at which the hand comes down, in metres."""
+CLEARANCE = 0.1
+"""Height above the block at which the hand moves over it, in metres."""
+HIGH = 0.06
+"""Height above the block from which on the hand moves sideways without touching it, in metres."""
+LOW = 0.02
+"""Height above the block's centre below which the hand can push it, in metres."""
+IN_LINE = 0.015
+"""Distance of the hand from the line through block and goal up to which it pushes, in metres."""
+PLACED = 0.02
+"""Distance from the stand-off point within which the hand comes down, in metres."""
+DONE = 0.02
+"""Distance of the block from the goal at which the hand leaves it alone, in metres."""
+
+
+def push(observation: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the action (4,) that pushes the block along the line to the goal."""
+    hand, block = observation["observation"][:3], observation["observation"][3:6]
+    to_goal = (observation["desired_goal"] - block)[:2]
+    distance = float(np.linalg.norm(to_goal))
+    direction = to_goal / max(distance, 1e-6)
+    from_block = hand - block
+    along = float(from_block[:2] @ direction)
+    aside = from_block[:2] - along * direction
+    if distance < DONE:
+        return fetch_action(np.array([0.0, 0.0, CLEARANCE - from_block[2]]))
+    if from_block[2] < LOW and along < 0 and np.linalg.norm(aside) < IN_LINE:
+        step = min(0.08, 0.6 * distance) * direction - aside
+        return fetch_action(np.append(step, -from_block[2]))
+    to_stand_off = -STAND_OFF * direction - from_block[:2]
+    if np.linalg.norm(to_stand_off) < PLACED:
+        return fetch_action(np.append(to_stand_off, -from_block[2]))
+    sideways = to_stand_off if from_block[2] > HIGH else np.zeros(2)
+    return fetch_action(np.append(sideways, CLEARANCE - from_block[2]))
+
+
+OPEN, CLOSE = 1.0, -1.0
+
+HOVER = np.array([0.0, 0.0, 0.06])
+"""Offset from the block from which the gripper descends, in metres."""
+ALIGNED = 0.02
+"""Horizontal distance below which the gripper may descend, in metres."""
+AROUND = 0.015
+"""Distance below which the block lies between the fingers, in metres."""
+GRASPED = 0.0505
+"""Width of the gripper when it holds the block, in metres."""
+
+
+def pick_and_place(observation: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the action (4,) that takes the block and carries it to the goal."""
+    state = observation["observation"]
+    block, to_block, width = state[3:6], state[6:9], state[9:11].sum()
+    if np.linalg.norm(to_block) > AROUND:
+        aligned = np.linalg.norm(to_block[:2]) < ALIGNED
+        return fetch_action(to_block if aligned else to_block + HOVER, OPEN)
+    if width > GRASPED:
+        return fetch_action(to_block, CLOSE)
+    return fetch_action(observation["desired_goal"] - block, CLOSE)
