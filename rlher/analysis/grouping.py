@@ -1,6 +1,5 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -142,46 +141,28 @@ def _split(pool: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
     """Return the runs of each configuration, by ``("name=value", ...)`` without the keys that are empty."""
     splits: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
     keys = _distinguishing_keys(pool)
-    for index, run in enumerate(pool):
-        given = {name: values[index] for name, values in keys.items() if values[index] not in EMPTY}
-        splits[tuple(f"{name}={value}" for name, value in given.items())].append(run)
+    names = Counter(map(_short_name, keys))
+    for run in pool:
+        given = {key: value for key in keys if (value := str(run.config.get(key))) not in EMPTY}
+        label = (f"{_short_name(key) if names[_short_name(key)] == 1 else key}={given[key]}" for key in given)
+        splits[tuple(label)].append(run)
     return splits
 
 
-def _distinguishing_keys(pool: Sequence[LoadedRun]) -> dict[str, list[str]]:
-    """Return keys that suffice to tell the configurations of some runs apart, with each run's value.
+def _distinguishing_keys(pool: Sequence[LoadedRun]) -> list[str]:
+    """Return keys that suffice to tell the configurations of some runs apart.
 
-    Of keys that tell the same runs apart, those typed on the command line are all returned. If none was typed, one
-    stands for the others: the option of a config group that sets them (``her=sb3``), the recipe, or the first key,
-    one that no run leaves empty if there is one (``priority`` before ``energy_height``).
+    Of keys that tell the same runs apart, one stands for the others: one that was typed on the command line if there is
+    one, else one that no run leaves empty (``priority`` before ``energy_height``).
     """
-    differing = _differing_keys(pool)
-    values = {key: [str(run.config.get(key)) for run in pool] for key in differing}
-    values = dict(sorted(values.items(), key=lambda item: not set(EMPTY).isdisjoint(item[1])))
-    typed = {key: each for key, each in values.items() if any(f"{key}=" in run.command for run in pool)}
-    sections = sorted({key.partition(".")[0] for key in differing} - {"env"})
-    options = {section: [_config_option(section, run.command) for run in pool] for section in sections}
-    recipes = {"recipe": [str(run.config.get("recipe")) for run in pool]}
-    kept: list[tuple[str, list[str]]] = []
-    for partition in dict.fromkeys(_partition(each) for each in values.values()):
-        same = [
-            [(key, each) for key, each in source.items() if _partition(each) == partition]
-            for source in (typed, options, recipes, values)
-        ]
-        kept += same[0] or next(group[:1] for group in same if group)
-    names = Counter(_short_name(key) for key, _ in kept)
-    return {_short_name(key) if names[_short_name(key)] == 1 else key: each for key, each in kept}
-
-
-def _config_option(section: str, command: str) -> str:
-    """Return the option of a Hydra config group on a command line: ``sb3`` for ``her=sb3``."""
-    options = re.findall(rf"(?:^|\s){section}=(\S+)", command)
-    return options[-1] if options else "default"
-
-
-def _partition(values: Sequence[str]) -> tuple[int, ...]:
-    """Return for each value the index of its first occurrence, which identifies the partition into equal values."""
-    return tuple(values.index(value) for value in values)
+    values = {key: [str(run.config.get(key)) for run in pool] for key in _differing_keys(pool)}
+    typed = {key for key in values if any(f"{key}=" in run.command for run in pool)}
+    order = sorted(values, key=lambda key: (key not in typed, not set(EMPTY).isdisjoint(values[key]), key))
+    chosen: dict[tuple[int, ...], str] = {}
+    for key in order:
+        split = tuple(map(values[key].index, values[key]))  # equal for keys that tell the same runs apart
+        chosen.setdefault(split, key)
+    return sorted(chosen.values())
 
 
 def _label_part(key: str, run: LoadedRun) -> str:

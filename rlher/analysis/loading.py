@@ -1,6 +1,6 @@
 """Find run folders and read their configuration, evaluations and results.
 
-A run is any folder with a ``config.yaml`` and an ``evaluations.csv``: finished or not, of this version or an older one.
+A run is any folder with a ``config.yaml`` and an ``evaluations.csv``: finished or not.
 Folders that cannot be read are skipped with a message.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rlher.analysis.columns import STEPS_PER_SECOND, short_name
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EvalConfig, older_config
+from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.errors import MissingFile, UserError, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
@@ -42,7 +42,7 @@ MAX_VALUE = 1e100
 class LoadedRun:
     """A run as far as it has been trained.
 
-    :param config: its ``config.yaml`` with dotted keys; keys missing in older versions have their defaults.
+    :param config: its ``config.yaml`` with dotted keys; missing keys have their defaults.
     :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``, with ``steps_per_second``.
     :param result: its ``result.json``; empty while it is running.
     """
@@ -68,7 +68,7 @@ class LoadedRun:
     def log(self) -> pd.DataFrame:
         """The training log ``progress.csv`` by ``timesteps``; empty if there is none.
 
-        Its ``wall_seconds`` and ``updates`` are those of the evaluations, interpolated; NaN after the last evaluation.
+        Its ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
         return _read_log(self.folder / "progress.csv", self.evaluations)
 
@@ -208,7 +208,7 @@ def read_run(folder: Path) -> LoadedRun:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.yaml`` with dotted keys, those that it lacks included."""
+    """Return ``config.yaml`` with dotted keys, and the defaults of the keys that it lacks."""
     if links_outside(folder / "config.yaml"):
         raise ValueError("config.yaml is a link to another folder")
     try:
@@ -222,7 +222,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     given = dict(flatten(values))
     name = str(given.get("algo.name"))
     algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
-    return dict(flatten(asdict(older_config(algo, EnvConfig())))) | given
+    return dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | given
 
 
 def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
