@@ -1,6 +1,6 @@
 """The learning curve of a group of runs: interquartile mean over seeds and its bootstrap interval."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ EVALUATION_RATES = {metric.name for metric in METRICS if metric.is_rate}
 """Columns that are shares of evaluation episodes."""
 
 MAX_POINTS = 500
-"""Maximum number of points of a drawn line; more would not be visible."""
+"""Maximum number of points of a curve; more would not be visible."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class GroupCurve:
     :param low: (points,) lower end of its 95 % bootstrap interval, for evaluation rates at least as wide as Wilson's
         over all episodes; NaN with fewer than :data:`MIN_SEEDS` runs.
     :param high: (points,) upper end.
-    :param window: number of evaluations of the longest run that one point is the mean of.
     :param is_wilson: whether the interval is at least as wide as Wilson's.
     """
 
@@ -42,7 +41,6 @@ class GroupCurve:
     iqm: NDArray
     low: NDArray
     high: NDArray
-    window: int
     is_wilson: bool = False
 
     @property
@@ -53,12 +51,7 @@ class GroupCurve:
     @property
     def label(self) -> str:
         """Label of the group with its number of seeds."""
-        return seeds_label(self.group, len(self.seeds))
-
-
-def seeds_label(group: Group, count: int) -> str:
-    """Return the label of a group with a number of seeds."""
-    return f"{group.label} ({count} seed{'s' if count != 1 else ''})"
+        return f"{self.group.label} ({len(self.seeds)} seed{'s' if len(self.seeds) != 1 else ''})"
 
 
 def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
@@ -87,21 +80,20 @@ def aggregate(group: Group, x: str, y: str, max_points: int = MAX_POINTS) -> Gro
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
-    :param max_points: maximum number of points of the curve, and of each run's line.
+    :param max_points: maximum number of points of the curve.
     """
     found = [(run, points) for run in group.runs if len((points := run.points(x, y))[0])]
-    seeds = [_downsample(*points, max_points) for _, points in found]
-    window = max((_window(len(steps), max_points) for _, (steps, _) in found), default=1)
+    seeds = [points for _, points in found]
     grid, values = common_grid(seeds, max_points)
     if not len(grid):
-        return GroupCurve(group, seeds, grid, grid, grid, grid, window)
+        return GroupCurve(group, seeds, grid, grid, grid, grid)
     iqm = stats.iqm(values)
     interval = stats.bootstrap_interval([values]) if len(seeds) >= MIN_SEEDS else None
     low, high = interval or (iqm * np.nan, iqm * np.nan)
     is_wilson = len(seeds) >= MIN_SEEDS and y in EVALUATION_RATES
     if is_wilson:
-        low, high = _widen_to_wilson(low, high, values, window * sum(run.episodes for run, _ in found))
-    return GroupCurve(group, seeds, grid, iqm, low, high, window, is_wilson)
+        low, high = _widen_to_wilson(low, high, values, sum(run.episodes for run, _ in found))
+    return GroupCurve(group, seeds, grid, iqm, low, high, is_wilson)
 
 
 def _widen_to_wilson(low: NDArray, high: NDArray, rates: NDArray, episodes: int) -> tuple[NDArray, NDArray]:
@@ -113,26 +105,6 @@ def _widen_to_wilson(low: NDArray, high: NDArray, rates: NDArray, episodes: int)
     successes = (rates.mean(axis=0) * episodes).round().astype(int).tolist()
     wilson_low, wilson_high = np.transpose([stats.wilson(count, episodes) for count in successes])
     return np.minimum(low, wilson_low), np.maximum(high, wilson_high)
-
-
-def downsampling_notes(curves: Iterable[GroupCurve]) -> list[str]:
-    """Return a message for each curve whose points are means of several evaluations."""
-    return [
-        f"{curve.group.name}: each point is the mean of {curve.window} evaluations"
-        for curve in curves
-        if curve.window > 1
-    ]
-
-
-def _window(evaluations: int, max_points: int) -> int:
-    return -(-evaluations // max_points) or 1
-
-
-def _downsample(x: NDArray, y: NDArray, max_points: int) -> tuple[NDArray, NDArray]:
-    """Return means over windows of successive points, at most ``max_points``."""
-    starts = np.arange(0, len(x), _window(len(x), max_points))
-    counts = np.diff(starts, append=len(x))
-    return np.add.reduceat(x, starts) / counts, np.add.reduceat(y, starts) / counts
 
 
 def common_grid(seeds: Sequence[tuple[NDArray, NDArray]], max_points: int = MAX_POINTS) -> tuple[NDArray, NDArray]:

@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rlher.analysis.aggregation import MIN_SEEDS, GroupCurve, aggregate_all, downsampling_notes
+from rlher.analysis.aggregation import MIN_SEEDS, GroupCurve, aggregate_all
 from rlher.analysis.columns import describe, short_name
 from rlher.analysis.grouping import group_runs
 from rlher.analysis.loading import read_runs
@@ -59,7 +59,7 @@ def plot(config: PlotConfig) -> int:
     curves = aggregate_all(groups, x, y)
     figure = _new_window() if config.show else Figure()
     draw(figure, curves, x, y)
-    for note in [*skipped, *notes, *downsampling_notes(curves)]:
+    for note in [*skipped, *notes]:
         warn(note)
     for name in config.output or [str(Path(config.logs) / f"{short_name(y)}{suffix}") for suffix in SUFFIXES[:2]]:
         with output_file(Path(name)) as temporary:

@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from rlher import COMMAND, __version__
-from rlher.analysis.aggregation import GroupCurve, aggregate, downsampling_notes
+from rlher.analysis.aggregation import GroupCurve, aggregate
 from rlher.analysis.columns import REPORTED
 from rlher.analysis.comparison import few_seeds_notes
 from rlher.analysis.grouping import Group
@@ -81,7 +81,7 @@ class EmbeddedFile:
 def render(
     title: str, groups: Sequence[Group], studies: Sequence[Study], notes: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """Return the page as HTML, and a message for each file left out and each downsampled curve.
+    """Return the page as HTML, and a message for each file left out.
 
     :param groups: runs to compare; may be empty.
     :param notes: messages about skipped files, shown on the page.
@@ -94,7 +94,6 @@ def render(
         pictures.append(embedded)
         new_notes += left_out
     curves = [aggregate(group, X, Y) for group in groups]
-    new_notes += downsampling_notes(curves)
     envs = list(dict.fromkeys(group.env for group in groups))
     page = _template("report.html").render(
         title=title,

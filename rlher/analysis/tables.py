@@ -1,7 +1,6 @@
 """The tables of `rlher compare` and `rlher report`: numbers, and differences of configuration and versions."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -210,19 +209,15 @@ def _read_versions(run: LoadedRun) -> dict[str, Any]:
 
 def _keys(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[Key]:
     names = dict.fromkeys(name for runs in groups for values in runs for name in values)
-    found, ordered = [], sorted(names)
+    sections = {name.rpartition(".")[0] for name in names}  # an empty section is a key of its run
+    found = []
     for name in names:
-        if _is_section(name, ordered):
-            continue  # a section that is empty in some run
+        if name in sections:
+            continue
         texts = [[_text(values[name]) if name in values else MISSING for values in runs] for runs in groups]
         cells = [", ".join(dict.fromkeys(each)) for each in texts]
         found.append(Key(name, cells, len({text for each in texts for text in each}) > 1))
     return found
-
-
-def _is_section(name: str, ordered: Sequence[str]) -> bool:
-    index = bisect_left(ordered, f"{name}.")
-    return index < len(ordered) and ordered[index].startswith(f"{name}.")
 
 
 def _text(value: Any) -> str:
