@@ -22,7 +22,7 @@ from rlher.analysis.study import Study
 from rlher.analysis.tables import configuration, tables, versions
 from rlher.core.console import escape_control
 from rlher.core.safe_read import links_outside
-from rlher.runs.run_command import resume_note, single_run_command
+from rlher.runs.command import repeat_command, resume_note
 
 X, Y = "timesteps", "success_rate"
 
@@ -115,7 +115,7 @@ def render(
         studies=list(zip(studies, pictures, strict=True)),
         configuration=configuration(groups),
         versions=versions(groups),
-        single_run_command=single_run_command,
+        repeat_command=repeat_command,
         resume_note=resume_note,
     )
     return _escape_lines(page), new_notes

@@ -24,16 +24,17 @@ def complete(argv: list[str]) -> int:
         if completions is not None:
             _print(completions)
             return 0
-    from rlher.cli.hydra_app import HydraApp
+    from rlher.cli import hydra_app
 
     os.environ["COMP_LINE"] = f"{program} {rest}"
-    app = HydraApp(load_command(name if name in command_names() else "train"))
+    command = load_command(name if name in command_names() else "train")
     if not is_query:
-        return app.run(argv, argv)
+        hydra_app.compose(command, argv)
+        return 0
     with contextlib.redirect_stdout(io.StringIO()) as answer:
-        code = app.run(argv, argv)
+        hydra_app.compose(command, argv)
     _print(answer.getvalue().split())
-    return code
+    return 0
 
 
 def _print(completions: Iterable[str]) -> None:

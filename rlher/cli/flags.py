@@ -1,16 +1,47 @@
-"""Flags and positional words of a command, derived from its config keys."""
+"""The words of a command line as Hydra's overrides: flags, positional words, environment ids and recipe files.
 
-from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+Hydra 1.3 wants its own flags before all overrides; here words may come in any order.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlher.cli.commands import Command
-from rlher.cli.zoo_table import FLAGS
+from hydra.core.config_store import ConfigStore
+
+from rlher.cli.commands import Command, integer_keys, load_command
 from rlher.config.override_syntax import quote
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
+from rlher.core.safe_read import read_yaml
 
 GROUPS = ("algo", "env", "her", "engine", "recipe", "preset")
 """Config groups, which are chosen with ``<group>=<name>`` or ``--<group> <name>``."""
+HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
+HYDRA_FLAGS = ("-c", "--cfg", "-p", "--package", "-cd", "--config-dir", "-cn", "--config-name", "-i", "--info")
+# Hydra would take space=... for its config group conf/space; a search space may also be a path or joined by +.
+SHORT_FORMS = {"space=": "search_space=", "--space": "--search-space", "--stochastic": "--no-deterministic"}
+NAMED_CLASS = re.compile(r"(\{\s*[\w.]+):(\w+\s*:)")
+"""The beginning of ``{module:Class: ...}``; Hydra's grammar needs its first colon escaped."""
+CLASSES = ("env.wrappers", "callbacks")
+"""Keys whose values name classes."""
+SPECIAL = re.compile(r"[,(\[{$']")
+"""Characters of values that Hydra interprets, such as the commas of a sweep."""
+OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)")
+SB3_VALUES = {
+    re.compile(r"algo\.train_freq=[\[(](\w+),\s*['\"]?(\w+)['\"]?[\])]"): r"algo.train_freq=\1 algo.train_freq_unit=\2",
+    re.compile(r"algo\.learning_rate=['\"]?lin_([\w.+-]+)['\"]?"): (
+        r"algo.learning_rate=\1 algo.learning_rate_schedule=linear"
+    ),
+}
+"""Values as Stable-Baselines3 and RL Zoo write them, each with the overrides that it stands for."""
+YAML_SUFFIXES = (".yaml", ".yml")
+NO_RECIPE = "none"
+ZOO_PAGE = "docs/guide/coming_from.md"
+_recipe_files: dict[str, str] = {}
 
 
 class Flag(NamedTuple):
@@ -42,18 +73,94 @@ def groups(command: Command) -> list[str]:
     return [group for group in GROUPS if group in names or (group == "preset" and "algo" in names)]
 
 
-def flag_value(flag: str, words: Iterator[str]) -> str:
-    """Return the word after a flag.
+# ---------------------------------------------------------------------------------------------- sorting the words
 
-    :raises UserError: there is none.
+
+@dataclass
+class SplitLine:
+    """The words of a command line by kind."""
+
+    hydra_flags: list[str] = field(default_factory=list)
+    overrides: list[str] = field(default_factory=list)
+    positionals: list[str] = field(default_factory=list)
+
+
+def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
+    """Return Hydra's command line for a command's, Hydra's flags first.
+
+    :raises UserError: a flag, a value or a file is invalid.
     """
+    command = load_command(name)
+    line = split(command, argv)
+    _complete_flag_pairs(line.hydra_flags)
+    if line.positionals:
+        line.overrides.insert(0, _positional_override(command, line.positionals))
+    config_dirs = [value for flag, value in pairwise(line.hydra_flags) if flag in ("-cd", "--config-dir")]
+    return line.hydra_flags + [each for word in line.overrides for each in _expand(word, config_dirs)]
+
+
+def split(command: Command, argv: Sequence[str]) -> SplitLine:
+    """Sort the words of a command line by kind; rlher's flags become overrides.
+
+    :raises UserError: a flag is unknown or has no value, or a word is of no kind.
+    """
+    line = SplitLine()
+    words = iter(
+        re.sub(r"^(space=|--space(?=$|=)|--stochastic$)", lambda found: SHORT_FORMS[found[1]], word) for word in argv
+    )
+    for word in words:
+        if word in HYDRA_SWITCHES:
+            line.hydra_flags.append(word)
+        elif word.partition("=")[0] in HYDRA_FLAGS:
+            flag, equals, value = word.partition("=")
+            line.hydra_flags += [flag, value if equals else _flag_value(flag, words)]
+        elif word.startswith("-"):
+            line.overrides.append(_flag_to_override(command, word, words))
+        elif positional(command) and _is_positional(word):
+            line.positionals.append(word)
+        elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
+            flag = "--" + word.replace("_", "-")
+            near = f" (did you mean {flag} or {word}=...?)" if flag in flags(command) else ""
+            raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
+        else:
+            line.overrides.append(word.removeprefix(f"{command.name}."))  # optimize.n_seeds=3 is n_seeds=3
+    return line
+
+
+def _is_positional(word: str) -> bool:
+    """Return whether a word is a run folder, which may be called ``lr=0.1``, and not an override."""
+    return ("=" not in word or Path(word).is_dir()) and not word.startswith(("~", "+"))
+
+
+def _positional_override(command: Command, words: list[str]) -> str:
+    item = positional(command)
+    assert item is not None
+    if item.name == "runs":
+        return f"runs=[{','.join(map(quote, words))}]"
+    if len(words) > 1:
+        raise UserError(f"`rlher {command.name}` takes one {item.name}, not {len(words)}.")
+    return f"{item.name}={quote(words[0])}"
+
+
+def _complete_flag_pairs(hydra_flags: list[str]) -> None:
+    """Add ``--resolve`` to ``--cfg``, and raise UserError for pairs of flags that Hydra cannot combine."""
+    if "--cfg" in hydra_flags or "-c" in hydra_flags:
+        if "-m" in hydra_flags or "--multirun" in hydra_flags:
+            raise UserError("--cfg prints the config of one run; leave out -m and the sweep.")
+        if "--resolve" not in hydra_flags:
+            hydra_flags.append("--resolve")
+    elif "-p" in hydra_flags or "--package" in hydra_flags:
+        raise UserError("-p selects a part of what --cfg job prints; add --cfg job.")
+
+
+def _flag_value(flag: str, words: Iterator[str]) -> str:
     value = next(words, None)
     if value is None:
         raise UserError(f"{flag} needs a value.")
     return value
 
 
-def flag_to_override(command: Command, word: str, words: Iterator[str]) -> str:
+def _flag_to_override(command: Command, word: str, words: Iterator[str]) -> str:
     """Return the override for a flag: ``n_envs=2`` for ``--n-envs 2`` or ``--n-envs=2``.
 
     :param words: the words after it, of which its value is taken.
@@ -65,14 +172,108 @@ def flag_to_override(command: Command, word: str, words: Iterator[str]) -> str:
     if negated:
         flag = "--" + flag[5:]
     if flag[2:] in groups(command):
-        return f"{flag[2:]}={value if equals else flag_value(flag, words)}"
+        return f"{flag[2:]}={value if equals else _flag_value(flag, words)}"
     if flag not in known:
-        zoo = [name for row in FLAGS.get(command.name, ()) for name in row.names.split(", ")]
-        raise UserError(f"`rlher {command.name}` has no flag {flag}{did_you_mean(flag, [*known, *zoo])}.")
+        near = did_you_mean(flag, known)
+        raise UserError(
+            f"`rlher {command.name}` has no flag {flag}{near}; RL Zoo's flags are translated in {ZOO_PAGE}."
+        )
     key, default, _ = known[flag]
     if isinstance(default, bool) and not equals:
         return f"{key}={'false' if negated else 'true'}"
-    value = value if equals else flag_value(flag, words)
+    value = value if equals else _flag_value(flag, words)
     if isinstance(default, list):
         return f"{key}=[{','.join(quote(entry) for entry in value.split(',') if entry)}]"
     return f"{key}={quote(value)}"
+
+
+# ------------------------------------------------------------------------------------------------ values and files
+
+
+def _expand(word: str, config_dirs: list[str]) -> list[str]:
+    """Return the overrides that Hydra needs for one typed override."""
+    key, _, value = word.partition("=")
+    if key.lstrip("+") != key and not key.lstrip("+").startswith("hydra"):
+        # With + Hydra would accept any key, so a misspelt one would have no effect.
+        return _expand(word.lstrip("+"), config_dirs)
+    if key == "hydra/launcher":
+        raise UserError(f"{word}: rlher starts the runs of a sweep itself; use --workers 2 or --launcher ray.")
+    if key == "recipe":
+        names = [value] if value in ("", "null") or Path(value).is_file() else value.split(",")
+        return ["recipe=" + ",".join(_recipe_option(name, config_dirs) for name in names)]
+    for pattern, overrides in SB3_VALUES.items():
+        if found := pattern.fullmatch(word):
+            return found.expand(overrides).split()
+    if key in GROUPS and value in ("", "null"):
+        raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
+    if key == "env" and value and not re.search(SPECIAL, value) and not has_option("env", value, config_dirs):
+        return ["env=any", f"env.id={quote(value)}"]
+    if key in CLASSES:
+        return [NAMED_CLASS.sub(r"\1\\:\2", word)]
+    if key == "demos":  # a section cannot have a value of its own
+        return [f"demos.path={value if re.search(SPECIAL, value) else quote(value)}"]
+    if OPEN_MAPPINGS.match(key):
+        return [f"++{word}"]  # Hydra's plain form only changes keys that exist
+    if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and key in integer_keys() and float(value).is_integer():
+        return [f"{key}={int(float(value))}"]  # total_timesteps=1e5
+    is_ascii = value.isascii() or re.search(SPECIAL, value)  # Hydra's grammar has letters of ASCII only
+    return [word if is_ascii else f"{key}={quote(value)}"]
+
+
+def options(group: str) -> list[str]:
+    """Return the names that a config group of ``conf/`` offers."""
+    folder = resources.files("rlher.conf") / group
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def has_option(group: str, name: str, config_dirs: Sequence[str]) -> bool:
+    """Return whether a config group offers a name, in ``conf/`` or in a ``--config-dir``."""
+    return name in options(group) or any((Path(folder) / group / f"{name}.yaml").is_file() for folder in config_dirs)
+
+
+def _recipe_option(name: str, config_dirs: Sequence[str]) -> str:
+    """Return the option of the group ``recipe`` for a name, a YAML file or ``null``.
+
+    :raises UserError: the name is unknown, or the file cannot be read.
+    """
+    if name.endswith(YAML_SUFFIXES):
+        return _store_recipe(Path(name))
+    if name in ("", "null"):  # Hydra refuses null for an optional group
+        ConfigStore.instance().store(group="recipe", name=NO_RECIPE, node={}, package="_global_")
+        return NO_RECIPE
+    if not has_option("recipe", name, config_dirs):
+        near = did_you_mean(name, options("recipe"))
+        raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
+    return name
+
+
+def _store_recipe(path: Path) -> str:
+    """Register a recipe file as an option of the group ``recipe``, and return the option's name."""
+    recipe = read_file(path)
+    if not isinstance(recipe, dict):
+        raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
+    if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
+        raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
+    node = {name: value for name, value in recipe.items() if name not in ("defaults", "hydra")}
+    option = re.sub(r"\W", "_", str(path))
+    _recipe_files[option] = str(path)
+    ConfigStore.instance().store(group="recipe", name=option, node=node | {"recipe": str(path)}, package="_global_")
+    return option
+
+
+def recipe_file(option: str) -> str | None:
+    """Return the file that was registered as an option of the group ``recipe``, None for any other option."""
+    return _recipe_files.get(option)
+
+
+def read_file(path: Path) -> Any:
+    """Return the content of a YAML file.
+
+    :raises UserError: it cannot be read.
+    """
+    try:
+        return read_yaml(path)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {os_error_reason(error)}.") from error
+    except ValueError as error:
+        raise UserError(f"cannot read {path}: {first_line(error)}.") from error

@@ -10,8 +10,7 @@ import yaml
 
 from rlher import __version__
 from rlher.cli.commands import Command, command_names, load_command
-from rlher.cli.config_files import options
-from rlher.cli.flags import flags, groups, positional
+from rlher.cli.flags import flags, groups, options, positional
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
@@ -51,7 +50,7 @@ def program_help() -> str:
             *(_entry(command.name, 10, command.summary) for command in commands),
             "\nexamples:",
             *(f"  {example}" for example in EXAMPLES),
-            "\nRL Zoo's command lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",
+            "\nRL Zoo's training lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",
             "\n`rlher <command> --help` lists a command's flags and keys. "
             'Tab completion: eval "$(rlher -sc install=bash)"',
         ]

@@ -1,145 +1,134 @@
-"""A command as a Hydra application: composes its config and runs it once or, with ``-m``, once per job.
+"""A command as a Hydra application: Hydra composes the config of each job, then the jobs are run.
 
-The jobs of `rlher train` are composed first and then trained side by side, see :mod:`rlher.tuning.sweep`.
+Hydra composes one job, or one per value of a sweep (``-m``). The jobs of a sweep of `rlher train` run side by side, see
+:mod:`rlher.tuning.sweep`; those of other commands run one after the other.
 """
 
 import contextlib
 import io
-import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import hydra
 import yaml
-from hydra._internal.hydra import Hydra
+from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from rlher import COMMAND
 from rlher.cli.commands import Command
-from rlher.cli.config_files import has_option
-from rlher.config import store
+from rlher.cli.flags import NO_RECIPE, has_option, recipe_file
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.environment import ENV_SCHEMAS
 from rlher.config.key import to_object
 from rlher.config.tuning import SweepJob
 from rlher.core.console import command_line, redact, warn
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED
 
 PRINT_FLAGS = {"--cfg", "-c", "--info", "-i"}
 """Hydra's flags that print the config."""
+WORKER_KEYS = ("workers", "launcher", "ray_address")
 COMPOSE_ERRORS = (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
 """What Hydra and OmegaConf raise for invalid input besides their own exceptions."""
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C that the command has already reported."""
-
-
 @dataclass(frozen=True)
-class JobResult:
-    """How a job ended.
+class Job:
+    """A config that Hydra composed.
 
-    :param bug: an exception that is neither the user's nor the environment's fault.
+    :param overrides: the job's own, in which a sweep has become single values.
     """
 
-    exit_code: int = 0
-    bug: Exception | None = None
+    overrides: list[str]
+    config: Any
+    in_sweep: bool
+
+    def command(self, name: str) -> str:
+        """Return the command line of this job alone."""
+        words = [_typed(word) for word in self.overrides if word.partition("=")[0] not in WORKER_KEYS]
+        return command_line(["rlher", name, *words])
 
 
-class HydraApp:
-    """Runs a command under Hydra and collects the results of its jobs."""
+def run(command: Command, argv: list[str], typed: list[str]) -> int:
+    """Run all jobs of a command and return the largest exit code.
 
-    def __init__(self, command: Command) -> None:
-        self.command = command
-        self.results: list[JobResult] = []
-        self.jobs: list[tuple[list[str], str, Any]] = []
-        """Overrides, command and config of each job that is not run yet."""
-        self._process = os.getpid()
-
-    def run(self, argv: list[str], typed: list[str]) -> int:
-        """Run all jobs and return the largest exit code.
-
-        :param argv: Hydra's command line, without the program.
-        :param typed: the user's command line, without the program, for the run folder.
-        :raises UserError: the config cannot be composed.
-        """
-        store.register(self.command.name, self.command.schema)
-        # HYDRA_FULL_ERROR makes Hydra raise errors instead of printing them. COMMAND is read by the run folder:
-        # sys.argv is Hydra's by then, and a launcher's worker process has another one.
-        environment = {"HYDRA_FULL_ERROR": "1", COMMAND: command_line(["rlher", *typed])}
-        with env_override(environment), _argv(argv), _composed_once(argv):
+    :param argv: Hydra's command line, without the program.
+    :param typed: the user's command line, without the program, for the run folder.
+    :raises UserError: the config cannot be composed, or the only job cannot be run.
+    """
+    jobs = compose(command, argv)
+    with env_override({COMMAND: command_line(["rlher", *typed])}):
+        if not jobs or not jobs[0].in_sweep:
+            return command.run(jobs[0].config) if jobs else 0
+        if command.sweep:
+            return command.sweep(_sweep_jobs(command.name, jobs))
+        codes = []
+        for job in jobs:
             try:
-                hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=self.command.name)(
-                    self.run_job
-                )()
-            except COMPOSE_ERRORS as error:
-                raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from error
-            if self.jobs and self.command.sweep:
-                return self.command.sweep(_named(self.jobs))
-        for result in self.results:
-            if result.bug:
-                raise result.bug
-        return max((result.exit_code for result in self.results), default=0)
-
-    def run_job(self, cfg: DictConfig) -> None:
-        """Run one job and store its result; Hydra calls this with the composed config.
-
-        :raises Exception: any error, if this is a worker process of a launcher, whose results would be lost.
-        """
-        in_worker = os.getpid() != self._process
-        job = HydraConfig.get()
-        if self.command.sweep and job.mode is RunMode.MULTIRUN and not in_worker:
-            config = self._config(cfg)
-            self.jobs.append((list(job.overrides.task), _job_command(config, job.runtime.choices), config))
-            return
-        try:
-            result = JobResult(self.command.run(self._config(cfg)))
-        except (UserError, EnvironmentFault) as error:
-            if in_worker:
-                raise
-            warn(str(error))  # not raised, so that the other jobs of a sweep run
-            result = JobResult(error.exit_code)
-        except Exception as error:
-            if in_worker:
-                raise
-            result = JobResult(
-                bug=error
-            )  # raised later, outside Hydra, which would print the command line with its passwords
-        self.results.append(result)
-        if result.exit_code == INTERRUPTED:
-            raise Interrupted  # ends a sweep
-        if in_worker and result.exit_code:
-            raise EnvironmentFault("a run of this sweep failed; see above.")
-
-    def _config(self, cfg: DictConfig) -> Any:
-        if "recipe" in cfg and cfg.recipe is None:
-            cfg.recipe = _selected_recipe(HydraConfig.get().runtime)
-        return to_object(cfg, self.command.schema)
+                codes.append(command.run(job.config))
+            except (UserError, EnvironmentFault) as error:
+                warn(str(error))
+                codes.append(error.exit_code)
+            if codes[-1] == INTERRUPTED:
+                break
+        return max(codes)
 
 
-def _job_command(config: Any, choices: Mapping[str, str]) -> str:
-    """Return the command line of one job of a sweep alone.
+def compose(command: Command, argv: list[str]) -> list[Job]:
+    """Let Hydra compose the jobs of a command, or print what its flags ask for.
 
-    :param choices: the option of each config group; the config does not name those of ``her`` and ``preset``.
+    :raises UserError: the config cannot be composed.
     """
-    from rlher.runs.run_command import single_run_command
+    jobs: list[Job] = []
 
-    options = {group: choices[group] for group in ("her", "preset")}
-    return single_run_command(os.environ[COMMAND], dict(flatten(asdict(config))) | options)
+    def collect(cfg: DictConfig) -> None:
+        hydra_config = HydraConfig.get()
+        if "recipe" in cfg and cfg.recipe is None:
+            cfg.recipe = _selected_recipe(hydra_config.runtime)
+        overrides: Any = OmegaConf.to_container(hydra_config.overrides.task)  # not resolved
+        jobs.append(Job(overrides, cfg, in_sweep=hydra_config.mode is RunMode.MULTIRUN))
+
+    _register(command)
+    # HYDRA_FULL_ERROR makes Hydra raise errors instead of printing them.
+    with env_override({"HYDRA_FULL_ERROR": "1"}), _argv(argv):
+        try:
+            hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=command.name)(collect)()
+            # Not within collect, whose errors Hydra would report with the whole command line.
+            return [replace(job, config=to_object(job.config, command.schema)) for job in jobs]
+        except COMPOSE_ERRORS as error:
+            raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from error
 
 
-def _named(jobs: list[tuple[list[str], str, Any]]) -> list[SweepJob]:
+def _register(command: Command) -> None:
+    """Store the schemas of a command, of all algorithms and environments where the YAML files look for them."""
+    store = ConfigStore.instance().store
+    store(group="schema", name=command.name, node=command.schema)
+    for name, algorithm in ALGORITHMS.items():
+        store(group="schema/algo", name=name, node=algorithm.config)
+    for name, env in ENV_SCHEMAS.items():
+        store(group="schema/env", name=name, node=env)
+
+
+def _sweep_jobs(name: str, jobs: list[Job]) -> list[SweepJob]:
     """Return the jobs with a name: their overrides that not all jobs have, all if there are no others."""
-    common = set.intersection(*(set(overrides) for overrides, _, _ in jobs)) if len(jobs) > 1 else set()
+    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
     return [
-        SweepJob(" ".join(word for word in overrides if word not in common), command, config)
-        for overrides, command, config in jobs
+        SweepJob(" ".join(word for word in job.overrides if word not in common), job.command(name), job.config)
+        for job in jobs
     ]
+
+
+def _typed(override: str) -> str:
+    """Return an override as one would type it: a recipe by its file or ``null``, not by its option in Hydra."""
+    key, _, value = override.partition("=")
+    if key != "recipe":
+        return override
+    return f"recipe={'null' if value == NO_RECIPE else recipe_file(value) or value}"
 
 
 def _selected_recipe(runtime: Any) -> str | None:
@@ -150,28 +139,6 @@ def _selected_recipe(runtime: Any) -> str | None:
     name = runtime.choices.get("recipe")
     folders = [source.path for source in runtime.config_sources if source.schema == "file"]
     return name if name and has_option("recipe", name, folders) else None
-
-
-@contextlib.contextmanager
-def _composed_once(argv: list[str]) -> Iterator[None]:
-    """Let Hydra compose the config once; it does so twice, first to read ``hydra.mode``, in a tenth of a second.
-
-    That is needed only with an override of Hydra's own or other config files; otherwise the flag ``-m`` alone selects a
-    sweep. ``get_mode`` is private: without it, a later Hydra would compose twice, with the same result.
-    """
-    sets_mode = any(
-        word.startswith(("--config-", "-cd", "-cn")) or word.lstrip("+~").startswith(("hydra.", "hydra/"))
-        for word in argv
-    )
-    if sets_mode or not hasattr(Hydra, "get_mode"):
-        yield
-        return
-    get_mode = Hydra.get_mode
-    Hydra.get_mode = lambda *_, **__: None  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Hydra.get_mode = get_mode  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

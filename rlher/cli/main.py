@@ -36,15 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = run(list(argv))
         sys.stdout.flush()  # so that a closed pipe or a full disk raises here
         return code
-    except KeyboardInterrupt as interrupt:
-        if type(interrupt) is KeyboardInterrupt:  # the command reports its own interruptions
-            print("rlher: interrupted", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("rlher: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `rlher list envs | head`
         _discard_stdout()
         return 0
     except Exception as error:
-        from rlher.cli.error_messages import explain
+        from rlher.cli.messages import explain
 
         if isinstance(error, OSError) and error.filename is None:
             _discard_stdout()
@@ -67,31 +66,20 @@ def run(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.FLAGS:
         return completion.complete(argv)
-    from rlher.cli import zoo_flags
+    from rlher.cli import flags, help, hydra_app, resume, rl_zoo
+    from rlher.runs.command import is_resume
 
-    command, *words = zoo_flags.to_rlher(argv)
-    return run_command(command, words)
-
-
-def run_command(name: str, argv: list[str]) -> int:
-    """Run a command and return its exit code.
-
-    :param argv: the words after the command.
-    """
-    from rlher.cli import help, overrides, resume_overrides
-    from rlher.cli.hydra_app import HydraApp
-    from rlher.runs.command_file import is_resume
-
+    name, *words = rl_zoo.to_rlher(argv)
     if name not in command_names():
         known = command_names()
         raise UserError(f"there is no command {name!r}{did_you_mean(name, known)}; commands: {', '.join(known)}.")
     command = load_command(name)
-    if "-h" in argv or "--help" in argv:
-        print(help.command_help(command, argv))
+    if "-h" in words or "--help" in words:
+        print(help.command_help(command, words))
         return 0
-    if name == "train" and is_resume(argv):
-        return resume_overrides.run(argv)
-    return HydraApp(command).run(overrides.to_hydra(name, argv), [name, *argv])
+    if name == "train" and is_resume(words):
+        return resume.run(words)
+    return hydra_app.run(command, flags.to_hydra(name, words), [name, *words])
 
 
 def _discard_stdout() -> None:

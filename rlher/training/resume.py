@@ -14,7 +14,7 @@ from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.runs import checkpoint_store, config_file, lookup, run_folder
-from rlher.runs.command_file import typed_command
+from rlher.runs.command import typed_command
 from rlher.runs.run_folder import Run
 from rlher.runs.untrusted import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state

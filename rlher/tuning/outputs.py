@@ -18,7 +18,7 @@ from rlher.config.override_syntax import quote
 from rlher.config.tuning import SOLVED, OptimizeConfig, train_config
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
-from rlher.runs.command_file import typed_command
+from rlher.runs.command import typed_command
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.recipe import recipe_text

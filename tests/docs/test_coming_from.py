@@ -1,4 +1,4 @@
-"""Every row of the tables on SB3's buffer, cpprb and SBX works. Those on RL Zoo: tests/cli/test_zoo_flags.py."""
+"""Every row of the tables on SB3's buffer, cpprb and SBX works. Those on RL Zoo: tests/cli/test_rl_zoo.py."""
 
 import re
 import shlex

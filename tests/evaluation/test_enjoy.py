@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.cli import overrides
+from rlher.cli import flags
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.evaluation.video import captions, tiling
 from tests.support.video import is_blank, read_frames, text_pixels
@@ -46,7 +46,7 @@ def test_a_display_without_a_window_mode_gets_a_video(rlher, run: Path, monkeypa
 
 
 def test_stochastic_is_a_flag(rlher) -> None:
-    assert overrides.to_hydra("enjoy", ["--stochastic"]) == ["deterministic=false"]
+    assert flags.to_hydra("enjoy", ["--stochastic"]) == ["deterministic=false"]
     assert rlher("train", "--stochastic").code == 2
 
 

@@ -22,7 +22,7 @@ import torch as th
 import yaml
 from same_run import differences
 
-from rlher.cli.resume_overrides import changed_config
+from rlher.cli.resume import changed_config
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoint_store, lookup, run_folder
@@ -820,7 +820,7 @@ def test_on_and_off_are_text_as_in_a_new_run(stopped: Path) -> None:
     with pytest.raises(UserError) as caught:
         changed_config(run, ["engine.compile=on"])
     assert "'on'" in str(caught.value)
-    assert changed_config(run, ["logs='it''s'", "logger='mlflow'"]).logger == "mlflow"
+    assert changed_config(run, ["logs='it\\'s'", "logger='mlflow'"]).logger == "mlflow"
 
 
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:

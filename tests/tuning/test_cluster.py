@@ -1,6 +1,5 @@
-"""Beyond one process: Slurm, joblib sweeps, a Ray cluster that loses a node."""
+"""Beyond one process: Slurm, a Ray cluster that loses a node."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.postgres import binaries
-from tests.support.small_search import BITS, ROOT
+from tests.support.small_search import ROOT
 
 SLURM = ROOT / "scripts/optimize_slurm.sh"
 
@@ -31,17 +30,6 @@ def test_slurm_script(tmp_path: Path) -> None:
     refused = subprocess.run(["bash", str(SLURM), "algo=tqc"], capture_output=True, text=True, env=environment)
     assert refused.returncode == 2
     assert "--storage" in refused.stderr
-
-
-@pytest.mark.slow
-def test_sweep_over_seeds_with_joblib(tmp_path: Path) -> None:
-    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    words = ["train", "-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", *BITS, "seed=0,1"]
-    command = [sys.executable, "-m", "rlher.cli.main", *words]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    results = sorted((tmp_path / "logs/dqn").glob("*/result.json"))
-    assert [json.loads(result.read_text())["status"] for result in results] == ["finished"] * 2
 
 
 @pytest.mark.slow

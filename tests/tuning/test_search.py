@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from rlher.cli import overrides
+from rlher.cli import flags
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning import search
 from rlher.tuning.foreign_trials import ForeignTrial, require_own_trials
@@ -185,7 +185,7 @@ def test_resume_is_a_flag_of_train(rlher) -> None:
 
 
 def test_prefix_optimize_is_optional() -> None:
-    assert overrides.to_hydra("optimize", ["optimize.n_seeds=3", "--n-trials", "5"]) == ["n_seeds=3", "n_trials=5"]
+    assert flags.to_hydra("optimize", ["optimize.n_seeds=3", "--n-trials", "5"]) == ["n_seeds=3", "n_trials=5"]
 
 
 @pytest.mark.slow

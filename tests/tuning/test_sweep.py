@@ -77,12 +77,12 @@ def test_the_command_of_each_run_is_its_own(train_sweep, tmp_path: Path) -> None
         train_sweep("--her", "off,final", "seed=range(3,4)", "--workers", "2", "recipe=null,dqn-BitFlipping-v0").code
         == 0
     )
-    commands = {path.read_text().strip() for path in tmp_path.glob("logs/dqn/*/command.txt")}
-    assert commands == {
-        shlex.join(["rlher", "train", *SMALL, f"her={her}", "seed=3", f"recipe={recipe}"])
-        for her in ("off", "final")
-        for recipe in ("null", "dqn-BitFlipping-v0")
-    }
+    commands = [shlex.split(path.read_text()) for path in tmp_path.glob("logs/dqn/*/command.txt")]
+    swept = [{word for word in words if word.startswith(("-", "her=", "seed=", "recipe="))} for words in commands]
+    assert len(swept) == 4
+    for her in ("off", "final"):
+        for recipe in ("null", "dqn-BitFlipping-v0"):
+            assert {f"her={her}", "seed=3", f"recipe={recipe}"} in swept
 
 
 def test_another_experiment_is_not_skipped(train_sweep, tmp_path: Path) -> None:

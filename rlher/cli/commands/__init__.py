@@ -8,10 +8,12 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from rlher.config.key import dotted_keys
+from rlher.config.training import run_keys
 from rlher.core.errors import exit_as_fault
 
 
@@ -54,3 +56,18 @@ def load_command(name: str) -> Command:
     module = importlib.import_module(f"{__name__}.{name}")
     summary = (module.__doc__ or "").splitlines()[0].rstrip(".")
     return Command(name, summary, get_type_hints(module.run)["config"], module)
+
+
+def known_keys() -> dict[str, Field]:
+    """Return the dotted keys of every command, algorithm and environment."""
+    found: dict[str, Field] = {}
+    for name in command_names():
+        found |= dotted_keys(load_command(name).schema)
+    return found | run_keys()
+
+
+def integer_keys() -> set[str]:
+    """Return the dotted keys whose values are whole numbers."""
+    return {
+        name for name, item in known_keys().items() if str(getattr(item.type, "__name__", item.type)).startswith("int")
+    }

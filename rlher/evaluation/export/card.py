@@ -12,7 +12,7 @@ from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.evaluation.metrics import format_cells
-from rlher.runs.run_command import resume_note, single_run_command
+from rlher.runs.command import repeat_command, resume_note
 from rlher.runs.run_folder import Run
 
 MAX_TEXT_LENGTH = 500
@@ -105,7 +105,7 @@ def model_card(
 def _command(run: Run) -> str:
     """Return the paragraphs on the command that repeats the run; empty text for an unknown command."""
     text, config = read_text(run.folder / "command.txt"), dict(flatten(asdict(run.config)))
-    command = single_run_command(text, config)
+    command = repeat_command(text, config)
     paragraphs = [_fenced("sh", command) if command else "", resume_note(text, config)]
     return "".join(f"{paragraph}\n\n" for paragraph in paragraphs if paragraph)
 

@@ -1,4 +1,4 @@
-"""Messages for exceptions that end a command, those of Hydra and OmegaConf reworded."""
+"""Messages for exceptions that end a command: those of Hydra and OmegaConf reworded, with the nearest key."""
 
 import os
 import re
@@ -6,7 +6,8 @@ import re
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.overrides import CLASSES
+from rlher.cli.commands import known_keys
+from rlher.cli.flags import CLASSES, recipe_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
@@ -59,8 +60,6 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
     first = first_line(error)
     cause = first_line(error.__cause__) if error.__cause__ else ""
     if first.startswith("Could not override"):
-        from rlher.cli.key_suggestions import closest_key
-
         key = first.split("'")[1]
         return f"there is no key {key!r}{closest_key(key)}."
     if first.startswith("Ambiguous value"):
@@ -68,8 +67,6 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
         key, _, values = word.partition("=")
         return f"{word} has several values; add -m for a run per value, or write {key}=[{values}] for a list."
     if found := re.match(r"In '(preset|recipe)/([^']*)'", first):
-        from rlher.cli.config_files import recipe_file
-
         group, name = found.groups()
         reason = str(error).splitlines()[1].strip()
         return f"{group} {recipe_file(name) or name} does not fit {_misfit(reason)}."
@@ -80,8 +77,6 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
 
 def _misfit(reason: str) -> str:
     """Return what a recipe does not fit, and why."""
-    from rlher.cli.key_suggestions import closest_key
-
     found = re.match(r"Key '(.+)' not in '(\w+)'", reason)
     if found is None:
         return f"the config: {reason}"
@@ -99,3 +94,15 @@ def _invalid_value(override: str, cause: str) -> str:
     if wanted and wanted[wanted.lastindex or 0] in KINDS:
         return f"{key}={value} is invalid; {key} is {KINDS[wanted[wanted.lastindex or 0]]}."
     return f"{override}: {cause}."
+
+
+def closest_key(key: str) -> str:
+    """Return a hint at the keys nearest to a misspelt one, or ``""``; ``lr`` is near ``learning_rate``."""
+    known = list(known_keys())
+    if key in known:
+        return ": it belongs to another algorithm, environment or command"
+    group, _, name = key.rpartition(".")
+    initials = [each for each in known if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
+    same_name = [each for each in known if each.rpartition(".")[2] == name]
+    near = same_name or [each for each in initials if each.rpartition(".")[0] == group]
+    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, known)

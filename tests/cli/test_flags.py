@@ -4,37 +4,37 @@ from pathlib import Path
 
 import pytest
 
-from rlher.cli import overrides
+from rlher.cli import flags
 
 
 def test_flags_and_overrides_in_any_order() -> None:
-    line = overrides.to_hydra("train", ["algo=sac", "-m", "--n-envs", "2", "seed=0,1", "--no-progress", "--device=cpu"])
+    line = flags.to_hydra("train", ["algo=sac", "-m", "--n-envs", "2", "seed=0,1", "--no-progress", "--device=cpu"])
     assert line == ["-m", "algo=sac", "n_envs=2", "seed=0,1", "progress=false", "device=cpu"]
-    assert overrides.to_hydra("evaluate", ["logs/a b", "--episodes", "3"]) == ["run='logs/a b'", "episodes=3"]
-    assert overrides.to_hydra("train", ["env=Some-v9"]) == ["env=any", "env.id=Some-v9"]
-    assert overrides.to_hydra("train", ["--config-dir=conf", "x=1"]) == ["--config-dir", "conf", "x=1"]
-    printed = overrides.to_hydra("train", ["--cfg", "job", "x=1", "-p", "algo"])
+    assert flags.to_hydra("evaluate", ["logs/a b", "--episodes", "3"]) == ["run='logs/a b'", "episodes=3"]
+    assert flags.to_hydra("train", ["env=Some-v9"]) == ["env=any", "env.id=Some-v9"]
+    assert flags.to_hydra("train", ["--config-dir=conf", "x=1"]) == ["--config-dir", "conf", "x=1"]
+    printed = flags.to_hydra("train", ["--cfg", "job", "x=1", "-p", "algo"])
     assert printed == ["--cfg", "job", "-p", "algo", "--resolve", "x=1"]
 
 
 def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lr=0.1").mkdir()
-    assert overrides.to_hydra("plot", ["lr=0.1", "x=wall"]) == ["runs=['lr=0.1']", "x=wall"]
+    assert flags.to_hydra("plot", ["lr=0.1", "x=wall"]) == ["runs=['lr=0.1']", "x=wall"]
 
 
 def test_values_may_have_letters_beyond_ascii() -> None:
     words = ["run=jürgen/лог", "--video", "ü.mp4", "title='Größe'"]
-    assert overrides.to_hydra("enjoy", words[:3]) == ["run='jürgen/лог'", "video='ü.mp4'"]
-    assert overrides.to_hydra("report", words[3:]) == words[3:]
+    assert flags.to_hydra("enjoy", words[:3]) == ["run='jürgen/лог'", "video='ü.mp4'"]
+    assert flags.to_hydra("report", words[3:]) == words[3:]
 
 
 def test_steps_may_be_written_as_powers_of_ten() -> None:
-    assert overrides.to_hydra("train", ["total_timesteps=1e5", "--n-envs", "2e0"]) == [
+    assert flags.to_hydra("train", ["total_timesteps=1e5", "--n-envs", "2e0"]) == [
         "total_timesteps=100000",
         "n_envs=2",
     ]
-    assert overrides.to_hydra("train", ["algo.learning_rate=1e+5"]) == ["algo.learning_rate=1e+5"]
+    assert flags.to_hydra("train", ["algo.learning_rate=1e+5"]) == ["algo.learning_rate=1e+5"]
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_steps_may_be_written_as_powers_of_ten() -> None:
     ],
 )
 def test_values_may_be_written_as_in_sb3_and_rl_zoo(word: str, expected: list[str]) -> None:
-    assert overrides.to_hydra("train", [word, "seed=1"]) == [*expected, "seed=1"]
+    assert flags.to_hydra("train", [word, "seed=1"]) == [*expected, "seed=1"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlher.cli.hydra_app import HydraApp
+from rlher.cli import hydra_app
 
 UNBRACED = {
     "[mine:Slow: {factor: 1}]": "[{mine:Slow: {factor: 1}}]",
@@ -96,8 +96,9 @@ MISTAKES = [
     (("evaluate", "nowhere"), "nowhere"),
     (("enjoy",), "logs/"),
     (("enjoy", "--video", "film.avi"), ".mp4"),
-    (("train", "tuned=tqc-parking-v0"), "recipe="),
-    (("train", "~tuned"), "recipe=null"),
+    (("enjoy", "--exp-id", "3"), "coming_from"),
+    (("train", "-P"), "coming_from"),
+    (("train", "-m", "seed=0,1", "hydra/launcher=joblib"), "--workers"),
     (("optimize", "--recipe", "nowhere.yaml"), "nowhere.yaml"),
 ]
 
@@ -117,7 +118,7 @@ def test_a_lack_of_memory_has_a_message(rlher, monkeypatch: pytest.MonkeyPatch) 
     def exhaust(*_: object) -> None:
         np.empty(2**60, dtype=np.uint8)
 
-    monkeypatch.setattr(HydraApp, "run", exhaust)
+    monkeypatch.setattr(hydra_app, "run", exhaust)
     done = rlher("check", "env=BitFlipping-v0")
     assert done.code == 2
     assert "Unable to allocate" in done.err

@@ -1,0 +1,126 @@
+"""The command line of `rlher train --resume`: which run is resumed, and which of its keys may change."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlher import COMMAND
+from rlher.cli.commands import known_keys
+from rlher.cli.flags import to_hydra
+from rlher.cli.messages import closest_key
+from rlher.config.key import to_object
+from rlher.config.training import TrainConfig, keys_ignored_by
+from rlher.core.console import command_line
+from rlher.core.errors import UserError, exit_as_fault, first_line
+from rlher.core.nested import flatten, is_same
+from rlher.runs import lookup
+from rlher.runs.run_folder import Run
+
+LATEST = "latest"
+CHANGEABLE = keys_ignored_by("resume")
+"""Keys that do not change what is learnt up to a given step, and the callbacks, which are the user's own code."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Resume a run and return the exit code, as of `rlher train`.
+
+    :param argv: ``--resume [run]`` and, in any order, overrides of :data:`CHANGEABLE` keys.
+    :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
+    """
+    from rlher.evaluation.worker_count import start_server_early
+
+    name, words = _take_resume(list(argv))
+    words = to_hydra("train", words)
+    logs, trust_code = "logs", False
+    for override in _parsed(word for word in words if word.startswith(("logs=", "trust_code="))):
+        logs = str(override.value()) if override.key_or_group == "logs" else logs
+        trust_code = override.value() is True if override.key_or_group == "trust_code" else trust_code
+    found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
+    os.environ[COMMAND] = command_line(["rlher", "train", "--resume", name, *words])
+    with exit_as_fault():
+        config = changed_config(found, words)
+        start_server_early(config)
+        from rlher.training.resume import resume
+        from rlher.training.summary import print_result
+
+        resumed, result = resume(found, config)
+    print_result(resumed, result)
+    return result.exit_code
+
+
+def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
+    """Return the run that ``--resume`` names, by default the latest, and the other words."""
+    name, words = LATEST, []
+    while argv:
+        word = argv.pop(0)
+        if word == "--resume":
+            if argv and "=" not in argv[0] and not argv[0].startswith("-"):
+                name = argv.pop(0)
+        elif word.startswith(("--resume=", "resume=")):
+            name = word.partition("=")[2] or LATEST
+        else:
+            words.append(word)
+    return name, words
+
+
+def _parsed(words: Any) -> list[Override]:
+    return OverridesParser.create().parse_overrides(list(words))
+
+
+def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
+    """Return a run's config with overrides applied.
+
+    :param words: Hydra's overrides; ``total_timesteps=+N`` means N more than recorded.
+    :raises UserError: an override is invalid or changes what is learnt.
+    """
+    config = OmegaConf.structured(run.config)
+    for override in _parsed(_absolute_timesteps(word, run) for word in words):
+        key = override.key_or_group
+        if _is_recorded_choice(key, override.value(), run.config):
+            continue
+        if override.is_delete() or override.is_sweep_override() or is_dataclass(getattr(run.config, key, None)):
+            raise UserError(f"--resume cannot take {override.input_line}; only {', '.join(CHANGEABLE)} may change.")
+        if key not in known_keys() and not key.startswith(("env.kwargs.", "algo.kwargs.", "her.goal_mix.")):
+            raise UserError(f"--resume cannot take {key!r}{closest_key(key)}.")
+        try:
+            OmegaConf.update(config, key, override.value())
+        except OmegaConfBaseException as error:
+            raise UserError(f"invalid override of a resumed run: {first_line(error)}.") from error
+    changed = to_object(config, TrainConfig)
+    _require_same_experiment(run, changed)
+    return changed
+
+
+def _absolute_timesteps(word: str, run: Run) -> str:
+    if found := re.fullmatch(r"total_timesteps=\+([\d_]+)", word):
+        return f"total_timesteps={run.config.total_timesteps + int(found[1])}"
+    return word
+
+
+def _is_recorded_choice(key: str, value: Any, config: TrainConfig) -> bool:
+    """Return whether an override repeats the run's own algorithm or environment: ``algo=dqn``."""
+    recorded = {"algo": (config.algo.name,), "env": (config.env.id, config.env.name, "any")}
+    return value in recorded.get(key, ())
+
+
+def _require_same_experiment(run: Run, config: TrainConfig) -> None:
+    """Raise UserError if a key outside of :data:`CHANGEABLE` differs from the recorded config."""
+    recorded, changed = dict(flatten(asdict(run.config))), dict(flatten(asdict(config)))
+    differences = [
+        f"{key} was {recorded.get(key)!r}, not {changed.get(key)!r}"
+        for key in dict.fromkeys([*recorded, *changed])
+        if not is_same(recorded.get(key), changed.get(key)) and key not in CHANGEABLE
+    ]
+    if differences:
+        raise UserError(
+            f"{run} was trained with other values: {'; '.join(differences)}; "
+            f"only {', '.join(CHANGEABLE)} may change. "
+            f"Start a new run from its weights with init_from={run}."
+        )

@@ -1,0 +1,154 @@
+"""RL Zoo's command line: the flags and hyperparameters that rlher reads, and RL Zoo's YAML files.
+
+``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
+``rlher train --algo sac --env FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
+"""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rlher.cli.flags import read_file
+from rlher.config.algorithms import ALGORITHMS, import_class
+from rlher.config.override_syntax import literal
+from rlher.core.console import command_line
+from rlher.core.errors import UserError
+from rlher.core.nested import flatten
+
+ALIASES: dict[str, str | None] = {
+    # flags
+    "-n": "total_timesteps",
+    "--n-timesteps": "total_timesteps",
+    "--eval-freq": "eval.freq",
+    "--eval-episodes": "eval.episodes",
+    "--n-jobs": "workers",
+    "--num-threads": "threads",
+    # hyperparameters, of -params and of YAML files
+    "n_timesteps": "total_timesteps",
+    "n_envs": "n_envs",
+    "normalize": "normalize.enabled",
+    "normalize.norm_obs": "normalize.enabled",
+    "normalize.clip_obs": "normalize.clip",
+    "normalize.norm_reward": None,
+    "policy": None,
+    "replay_buffer_class": None,
+    "noise_type": "algo.noise",
+    "noise_std": "algo.action_noise",
+    "env_wrapper": "env.wrappers",
+    "callback": "callbacks",
+    "policy_kwargs.net_arch": "algo.net_arch",
+    "policy_kwargs.n_critics": "algo.n_critics",
+    "policy_kwargs.n_quantiles": "algo.n_quantiles",
+    "env_kwargs.max_episode_steps": "env.max_episode_steps",
+}
+"""The config key of each name of RL Zoo; None: nothing is needed. Other names are in :data:`SECTIONS` or ``algo``."""
+
+SECTIONS = {
+    "policy_kwargs": "algo.kwargs.policy_kwargs",
+    "replay_buffer_kwargs": "her",
+    "env_kwargs": "env.kwargs",
+}
+"""The config section of each ``dict(...)`` of RL Zoo."""
+
+NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
+"""Values with which rlher's own keys of an algorithm have no effect."""
+
+
+def to_rlher(argv: Sequence[str]) -> list[str]:
+    """Return rlher's command line for one of RL Zoo, and print it; return any other one as it is.
+
+    A line without a command trains if it has ``--algo`` or ``--env``.
+
+    :raises UserError: a value is missing, or a file cannot be read.
+    """
+    chooses = any(word.partition("=")[0] in ("--algo", "--env") for word in argv)
+    command, *words = ["train", *argv] if argv[0].startswith("-") and chooses else argv
+    if command not in ("train", "optimize") or not {"-h", "--help"}.isdisjoint(words):
+        return [command, *words]
+    found: list[str] = []
+    file: Path | None = None
+    while words:
+        flag, equals, value = words.pop(0).partition("=")
+        if flag in ("-params", "--hyperparams"):
+            while words and re.match(r"[\w.]+:", words[0]):
+                name, _, text = words.pop(0).partition(":")
+                found += overrides({name: read_python(text)})
+        elif flag == "--track":
+            found.append("logger=wandb")
+        elif flag in ALIASES or flag in ("-conf", "--conf-file"):
+            if not equals and not words:
+                raise UserError(f"{flag} needs a value.")
+            value = value if equals else words.pop(0)
+            if flag in ALIASES:
+                found.append(f"{ALIASES[flag]}={literal(value)}")
+            else:
+                file = Path(value)
+        else:
+            found.append(f"{flag}{equals}{value}")
+    if file is not None:
+        found = [*file_overrides(file, _chosen("algo", found), _chosen("env", found)), *found]
+    if [command, *found] != list(argv):
+        print(f"read as: {command_line(['rlher', command, *found])}", file=sys.stderr)
+    return [command, *found]
+
+
+def _chosen(group: str, words: Sequence[str]) -> str:
+    """Return the name that ``--algo sac``, ``--algo=sac`` or ``algo=sac`` chooses; ``""`` if nothing does."""
+    found = re.findall(rf"(?:^|\n)(?:--{group}[\n=]|{group}=)(.*)", "\n".join(words))
+    return found[-1] if found else ""
+
+
+def overrides(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the overrides of RL Zoo's hyperparameters: ``her.n_sampled_goal=4``."""
+    for name, value in flatten(values):
+        section, _, rest = name.partition(".")
+        key = f"{SECTIONS[section]}.{rest}" if section in SECTIONS else f"algo.{name}"
+        key_or_none = ALIASES.get(name, key)
+        is_whole = isinstance(value, float) and value.is_integer()  # RL Zoo writes n_timesteps: !!float 1e6
+        if key_or_none:
+            yield f"{key_or_none}={literal(int(value) if is_whole else value)}"
+
+
+def file_overrides(path: Path, algo: str, env: str) -> list[str]:
+    """Return the overrides of a YAML file of RL Zoo; values that it leaves out are the defaults of SB3's constructor.
+
+    :raises UserError: the file cannot be read or has no entry for the environment.
+    """
+    entries = read_file(path)
+    entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None
+    if not isinstance(entry, dict):
+        raise UserError(f"{path} has no entry {env!r}; RL Zoo's files have one for each environment.")
+    defaults: dict[str, Any] = {}
+    if algo in ALGORITHMS:
+        keys = {item.name for item in fields(ALGORITHMS[algo].config)}
+        parameters = inspect.signature(import_class(ALGORITHMS[algo].sb3)).parameters
+        defaults = {
+            name: each.default for name, each in parameters.items() if name in keys and each.default is not None
+        }
+        defaults |= {name: value for name, value in NOT_IN_SB3.items() if name in keys}
+    values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
+    return ["recipe=null", "normalize.enabled=false", *overrides(defaults), *overrides(values)]
+
+
+def read_python(text: str) -> Any:
+    """Return the value of a Python expression as RL Zoo writes it, such as ``dict(net_arch=[64, 64])``.
+
+    Names and all other expressions stay text. Nothing is executed.
+    """
+    try:
+        return _value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # {[]: 1}; nested too deeply
+        return text
+
+
+def _value(node: ast.AST) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        return {str(each.arg): _value(each.value) for each in node.keywords}
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(each) for each in node.elts]
+    return ast.literal_eval(node)

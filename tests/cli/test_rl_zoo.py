@@ -1,0 +1,130 @@
+"""RL Zoo's command lines and YAML files."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rlher.cli import rl_zoo
+from rlher.config.algorithms import ALGORITHMS, import_class
+from tests.conftest import TINY
+
+HER_YML = """
+FetchPush-v1: &her-defaults
+  n_timesteps: !!float 1e6
+  policy: 'MultiInputPolicy'
+  buffer_size: 100000
+  learning_rate: !!float 1e-3
+  train_freq: "(2, 'episode')"
+  replay_buffer_class: HerReplayBuffer
+  replay_buffer_kwargs: "dict(
+    goal_selection_strategy='episode',
+    n_sampled_goal=8,
+  )"
+  policy_kwargs: "dict(net_arch=[512, 512, 512], n_critics=2)"
+
+FetchReach-v4:
+  <<: *her-defaults
+  normalize: True
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--algo sac --env X -n 10000", "train --algo sac --env X total_timesteps=10000"),
+        ("train --algo sac -n=5 --seed 1 --device cpu", "train --algo sac total_timesteps=5 --seed 1 --device cpu"),
+        (
+            "--algo sac --eval-freq 500 --eval-episodes 5 --num-threads 2 --track",
+            "train --algo sac eval.freq=500 eval.episodes=5 threads=2 logger=wandb",
+        ),
+        ("optimize --algo sac --n-trials 5 --n-jobs 2", "optimize --algo sac --n-trials 5 workers=2"),
+        (
+            "train -params learning_rate:lin_1e-3 noise_std:0.1 env_kwargs:dict(a='b') her=off",
+            "train algo.learning_rate=lin_1e-3 algo.action_noise=0.1 env.kwargs.a=b her=off",
+        ),
+        (
+            "train --hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3) policy:'MlpPolicy'",
+            "train algo.net_arch=[8] algo.kwargs.policy_kwargs.log_std_init=-3",
+        ),
+    ],
+)
+def test_a_line_of_rl_zoo_is_read_and_printed(capsys: pytest.CaptureFixture, line: str, expected: str) -> None:
+    assert rl_zoo.to_rlher(line.split()) == expected.split()
+    assert capsys.readouterr().err.startswith("read as: rlher ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train algo=sac env=FetchReach-v4 seed=0,1 -m",
+        "train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500",
+        "evaluate model.zip --env FetchReach-v4 --trust-pickle",
+        "optimize --n-trials 3 --sampler random --pruner none algo=sac",
+        "enjoy --help",
+    ],
+)
+def test_rlhers_own_lines_stay_as_they_are(line: str, capsys: pytest.CaptureFixture) -> None:
+    assert rl_zoo.to_rlher(line.split()) == line.split()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_line_of_rl_zoo_trains(rlher) -> None:
+    words = ("--algo", "dqn", "--env", "BitFlipping-v0", "-n", "60", "--eval-freq=30", "env.n_bits=3", "--seed", "3")
+    params = ("-params", "batch_size:16", "policy_kwargs:dict(net_arch=[16])", "learning_starts:30")
+    assert rlher(*words, *params, "recipe=null", *TINY).code == 0
+    config = yaml.safe_load(Path("logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
+    assert (config["total_timesteps"], config["eval"]["freq"], config["seed"]) == (60, 30, 3)
+    assert config["algo"]["net_arch"] == [16]
+
+
+def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:
+    (tmp_path / "her.yml").write_text(HER_YML)
+    line = ("--algo", "sac", "--env", "FetchReach-v4", "--conf-file", "her.yml")
+    config = yaml.safe_load(rlher(*line, "-params", "batch_size:64", "--cfg", "job").out)
+    assert config["total_timesteps"] == 1_000_000
+    assert config["algo"]["net_arch"] == [512, 512, 512]
+    assert (config["algo"]["train_freq"], config["algo"]["train_freq_unit"]) == (2, "episode")
+    assert config["algo"]["batch_size"] == 64
+    assert config["her"]["n_sampled_goal"] == 8
+    assert config["normalize"]["enabled"]
+    assert "--conf-file her.yml" in rlher(*line[:-2], "--recipe", "her.yml").err
+    assert rlher(*line[:-1], "missing.yml").code == 2
+    assert rlher("--algo", "sac", "--env", "parking-v0", *line[-2:]).code == 2
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_values_that_a_file_leaves_out_are_those_of_sb3(rlher, algo: str) -> None:
+    env = "BitFlipping-v0" if algo in ("dqn", "qrdqn") else "FetchReach-v4"
+    Path("short.yml").write_text(f"{env}:\n  n_timesteps: 500\n  gamma: 0.5\n")
+    config = yaml.safe_load(rlher("--algo", algo, "--env", env, "-conf", "short.yml", "--cfg", "job").out)
+    assert config["total_timesteps"] == 500
+    assert not config["normalize"]["enabled"]
+    found = config["algo"]
+    assert found["gamma"] == 0.5
+    assert found.get("target_q_bounds") is None
+    parameters = inspect.signature(import_class(ALGORITHMS[algo].sb3)).parameters
+    own = {name: each.default for name, each in parameters.items() if name in found and each.default is not None}
+    own.pop("gamma")
+    assert {name: type(value)(found[name]) for name, value in own.items()} == own
+
+
+@pytest.mark.parametrize("entry", ["{1: 2}", "{true: 1}", "{online_sampling: true}"])
+def test_an_unknown_hyperparameter_is_refused(rlher, tmp_path: Path, entry: str) -> None:
+    (tmp_path / "odd.yml").write_text(f"FetchReach-v4: {entry}\n")
+    assert rlher("train", "--algo", "sac", "--env", "FetchReach-v4", "--conf-file", "odd.yml").code == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--seed 1", "--hlep", "algo", "-n 5", "--algo sac -n", "--algo sac -params noise_type:'x'", "--algo ppo --env X"],
+)
+def test_an_invalid_line_is_the_users_mistake(rlher, line: str) -> None:
+    assert rlher(*line.split()).code == 2
+
+
+def test_python_values_are_read_without_running_them() -> None:
+    assert rl_zoo.read_python("dict(a=[1, -2.5], b={'c': None})") == {"a": [1, -2.5], "b": {"c": None}}
+    for text in ("__import__('os').system('false')", "lin_7.3e-4", "nn.ReLU", "{[]: 1}", "(" * 5000):
+        assert rl_zoo.read_python(text) == text
