@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -65,6 +66,8 @@ def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
                 name = argv.pop(0)
         elif word.startswith(("--resume=", "resume=")):
             name = word.partition("=")[2] or LATEST
+        elif name == LATEST and Path(word, "config.yaml").is_file():  # the run after other keys
+            name = word
         else:
             words.append(word)
     return name, words
