@@ -137,16 +137,15 @@ def read_runs(paths: Sequence[str], logs: str) -> tuple[list[LoadedRun], list[st
     :raises MissingFile: a folder does not exist.
     :raises UserError: no folder has a run with an evaluation.
     """
-    runs: list[LoadedRun] = []
+    runs: dict[Path, LoadedRun] = {}
     notes: list[str] = []
     for path in paths or [logs]:
-        found, skipped = read_runs_below(path, "" if paths else " `rlher train` creates it.")
-        runs += found
+        found, skipped = read_runs_below(path)
+        runs |= {run.folder.resolve(): run for run in found}
         notes += skipped
-    runs = list({run.folder.resolve(): run for run in runs}.values())
     if not runs:
         raise no_runs_found(paths or [logs], notes)
-    return runs, notes
+    return list(runs.values()), notes
 
 
 def no_runs_found(paths: Sequence[str], notes: Sequence[str]) -> UserError:
@@ -158,15 +157,14 @@ def no_runs_found(paths: Sequence[str], notes: Sequence[str]) -> UserError:
     return UserError(f"no run with an evaluation under {', '.join(paths)}{reason}.")
 
 
-def read_runs_below(path: str, hint: str = "") -> tuple[list[LoadedRun], list[str]]:
+def read_runs_below(path: str) -> tuple[list[LoadedRun], list[str]]:
     """Read all runs in and below one folder.
 
-    :param hint: a sentence for the error message.
     :return: the runs, which may be none, and a message for each skipped folder.
     :raises MissingFile: the folder does not exist.
     """
     if not Path(path).is_dir():
-        raise MissingFile(Path(path), f"the folder {path} does not exist.{hint}")
+        raise MissingFile(Path(path), f"the folder {path} does not exist; `rlher train` writes its runs into logs.")
     runs, notes = [], []
     for folder in _run_folders(Path(path)):
         try:

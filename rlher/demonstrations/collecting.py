@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ class Recorder(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and begin a new recording."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._seed, self._observations, self._success = seed or 0, [_copy(observation)], [False]
+        self._seed, self._observations, self._success = seed or 0, [deepcopy(observation)], [False]
         self._actions, self._rewards, self._terminated = [], [], False
         return observation, info
 
@@ -145,7 +146,7 @@ class Recorder(gym.Wrapper):
         """
         self._stop.raise_if_requested()
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._observations.append(_copy(observation))
+        self._observations.append(deepcopy(observation))
         self._actions.append(np.copy(action))
         self._rewards.append(float(reward))
         self._success.append(info["is_success"])
@@ -159,10 +160,6 @@ class Recorder(gym.Wrapper):
         return RecordedEpisode(trajectory, self._seed, np.array(self._success))
 
 
-def _copy(observation: Observation) -> Observation:
-    return {key: np.copy(value) for key, value in observation.items()}
-
-
 def _progress_bar() -> Progress:
     return Progress(
         TextColumn("{task.completed:,.0f}/{task.total:,.0f} episodes"),
@@ -172,9 +169,6 @@ def _progress_bar() -> Progress:
         console=Console(stderr=True),
         disable=not can_redraw(sys.stderr),
     )
-
-
-# ------------------------------------------------------------------------------------------- who demonstrates
 
 
 def _plays_controller(config: CollectConfig) -> bool:
@@ -191,12 +185,7 @@ def _controller(config: CollectConfig) -> Demonstrator:
     assert config.env is not None
     env_config, name = probe(config.env), config.controller or SCRIPTED
     env = _recording_env(env_config)
-    try:
-        controller = load_controller(name, env, env_config.id)
-    except BaseException:
-        env.close()
-        raise
-    return Demonstrator(name, name.rpartition(":")[2], env_config, env, controller)
+    return Demonstrator(name, name.rpartition(":")[2], env_config, env, load_controller(name, env, env_config.id))
 
 
 def _agent(config: CollectConfig) -> Demonstrator:
@@ -204,7 +193,9 @@ def _agent(config: CollectConfig) -> Demonstrator:
     agent = source.load(None)
     agent.env.close()
     env = _recording_env(agent.config)
-    policy = _with_relay_goals(agent.policy, agent.config.relay) if agent.config.relay.enabled else agent.policy
+    policy, relay = agent.policy, agent.config.relay
+    if relay.enabled:
+        policy = lambda observation: agent.policy(widen_goals(observation, relay))  # noqa: E731
     short_name = config.agent.split("-")[0] if config.agent else Path(source.keys.get("run", "")).parent.name or "sb3"
     return Demonstrator(source.name, short_name, agent.config, env, policy)
 
@@ -213,10 +204,6 @@ def _recording_env(config: EnvConfig) -> gym.Env:
     """Return the environment with its own goals and rewards; of repeated steps the last one's reward counts."""
     own = replace(config, relay=RelayConfig(), reward_offset=0.0, training_success_distance=None)
     return make_env(own, training=True)
-
-
-def _with_relay_goals(policy: Policy, relay: RelayConfig) -> Policy:
-    return lambda observation: policy(widen_goals(observation, relay))
 
 
 def _metadata(config: CollectConfig, demonstrator: Demonstrator, success_rate: float) -> dict[str, Any]:

@@ -9,9 +9,8 @@ import pytest
 import scipy
 
 from rlher.analysis import comparison
-from rlher.analysis.grouping import Group, load_groups
+from rlher.analysis.grouping import load_groups
 from rlher.core import stats
-from tests.analysis.conftest import notes_about
 from tests.conftest import Make
 
 
@@ -95,12 +94,6 @@ def test_one_environment_or_few_seeds_over_environments(make_run: Make, rlher, t
     assert (row["iqm"], row["gap"]) == (1, 0)
 
 
-def test_one_environment_twice_is_not_several(rlher, two_agents: list[str]) -> None:
-    groups, _ = load_groups(two_agents, "logs", [])
-    same_label = [Group(group.env, "agent", group.runs) for group in groups]
-    assert len(comparison.over_environments(same_label)) == 0
-
-
 def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     first, second, third = rlher("compare", *two_agents, "--format", "csv").out.split("\n\n")
     summary = pd.read_csv(io.StringIO(first)).set_index("agent")
@@ -140,10 +133,3 @@ def test_latex(rlher, three_seeds) -> None:
     done = rlher("compare", "--format", "latex")
     assert done.code == 0, done.err
     assert r"\begin{tabular}" in done.out
-
-
-def test_a_skipped_folder_is_reported(rlher, three_seeds, tmp_path) -> None:
-    (tmp_path / "logs" / "empty").mkdir()
-    done = rlher("compare", "logs/empty", "logs/sac")
-    assert done.code == 0
-    assert notes_about("empty", done.err)

@@ -104,11 +104,6 @@ def test_a_repeated_run_is_left_out(make_run: Make, three_seeds, tmp_path: Path)
     assert str(three_seeds[1]) in note
 
 
-def test_several_run_folders_are_grouped_by_configuration(three_seeds) -> None:
-    groups, _ = grouping.load_groups(list(map(str, three_seeds)), "logs", [])
-    assert [(group.label, len(group.runs)) for group in groups] == [("sac, future", 3)]
-
-
 def test_a_folder_without_a_run_is_skipped(rlher, three_seeds) -> None:
     Path("logs/empty").mkdir()
     groups, (note,) = grouping.load_groups(["logs/empty", "logs/sac"], "logs", [])

@@ -39,15 +39,6 @@ def test_a_run_is_as_long_as_it_was_trained(make_run: Make) -> None:
         assert loading.read_run(folder).timesteps == counted
 
 
-def test_a_partly_written_run_is_drawn_up_to_its_last_row(rlher, make_run: Make) -> None:
-    folder = make_run("running", rows=4)
-    (folder / "result.json").write_text('{"succ')
-    with (folder / "evaluations.csv").open("a") as file:
-        file.write("500,0.")  # half a row
-    assert rlher("plot", "--output", "a.png", "--csv", "a.csv").code == 0
-    assert pd.read_csv("a.csv").x.tolist() == [100, 200, 300, 400, 500]
-
-
 @pytest.mark.parametrize("text", ["[" * 5000, '{"success_rate": {}, "episodes": "many"}', '{"episodes": NaN}', "3"])
 def test_a_damaged_result_is_ignored(rlher, make_run: Make, text: str) -> None:
     folder = make_run("odd")

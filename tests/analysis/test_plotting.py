@@ -76,12 +76,6 @@ def test_long_labels_do_not_overlap_the_caption(make_run: Make, tmp_path: Path) 
     assert panel.get_legend().get_window_extent().y1 <= panel.xaxis.label.get_window_extent().y0
 
 
-def test_the_picture_has_the_caption(make_run: Make, three_seeds, tmp_path: Path) -> None:
-    picture, curves = Figure(), curves_of(tmp_path)
-    plotting.draw(picture, curves, "timesteps", "success_rate")
-    assert picture.get_supxlabel().replace("\n", " ") == plotting.caption(curves)
-
-
 @pytest.mark.parametrize("y", ["object_moved", "rollout/object_moved", "critic_loss", "steps_per_second"])
 def test_columns_of_the_training_log(rlher, three_seeds: list[Path], y: str) -> None:
     for folder in three_seeds[:2]:
@@ -156,11 +150,6 @@ def test_a_run_without_the_column_is_not_a_seed(rlher, three_seeds: list[Path]) 
     done = rlher("plot", str(three_seeds[1]), "--y", "crash_rate", "--output", "b.png")
     assert done.code == 2
     assert "crash_rate" in done.err
-
-
-def test_a_single_evaluation_is_a_point(rlher, make_run: Make) -> None:
-    make_run("short", rows=1)
-    assert rlher("plot", "--output", "a.png").code == 0
 
 
 def test_many_evaluations_are_drawn_within_seconds(rlher, make_run: Make) -> None:

@@ -17,7 +17,7 @@ from rlher.core.errors import DamagedFile, MissingFile, UserError
 from rlher.demonstrations.reading import read_dataset
 from rlher.demonstrations.writing import RecordedEpisode, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.her import HerReplayBuffer, Trajectory
+from rlher.her import Trajectory
 from tests.support.fuzzing.checks import time_limit
 from tests.support.minari_data import collect_with_minari
 
@@ -123,13 +123,6 @@ def truncate(dataset: Path) -> None:
     path.write_bytes(path.read_bytes()[:-500])
 
 
-def flip_bits(dataset: Path) -> None:
-    path = dataset / "data/main_data.hdf5"
-    content = np.frombuffer(path.read_bytes(), np.uint8).copy()
-    content[: len(content) // 2] ^= 0x55
-    path.write_bytes(content.tobytes())
-
-
 def pipe(dataset: Path) -> None:
     (dataset / "data/main_data.hdf5").unlink()
     os.mkfifo(dataset / "data/main_data.hdf5")
@@ -146,7 +139,6 @@ DAMAGES = {
     "a pipe": pipe,
     "arrays elsewhere": move_away,
     "cut": truncate,
-    "bits": flip_bits,
     "no arrays": lambda dataset: (dataset / "data/main_data.hdf5").unlink(),
     "no JSON": lambda dataset: (dataset / "data/metadata.json").write_text("{"),
     "fewer episodes": edit("metadata.json", lambda values: values.update(total_episodes=3)),
@@ -221,18 +213,6 @@ def test_a_missing_dataset_is_named(dataset: Path) -> None:
     shutil.copytree(dataset, dataset.parent / "flip-v1")
     with pytest.raises(MissingFile, match=r"flip-v0.*flip-v1"):
         read(dataset.parent)
-
-
-def test_it_fills_a_buffer_of_plain_sb3(dataset: Path) -> None:
-    buffer = HerReplayBuffer(
-        10,
-        ENV.observation_space,
-        ENV.action_space,
-        device="cpu",
-        compute_reward=ENV.compute_reward,
-        demonstrations=read(dataset).trajectories,
-    )
-    assert buffer.sample_demonstrations(8).observations["observation"].shape == (8, 3)
 
 
 def test_entries_that_the_environment_lacks_are_left_out(dataset: Path) -> None:
