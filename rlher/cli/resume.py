@@ -35,7 +35,7 @@ def run(argv: Sequence[str]) -> int:
     :param argv: ``--resume [run]`` and, in any order, overrides of :data:`CHANGEABLE` keys.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
-    from rlher.evaluation.worker_count import start_server_early
+    from rlher.envs.processes import start_server_early
 
     name, words = _take_resume(list(argv))
     words = to_hydra("train", words)

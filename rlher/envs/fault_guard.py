@@ -1,4 +1,4 @@
-"""Wrappers that turn a broken environment into an EnvironmentFault, in this process or in a worker process."""
+"""A wrapper that turns a broken environment into an EnvironmentFault."""
 
 import traceback
 from pathlib import Path
@@ -9,9 +9,6 @@ import numpy as np
 
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
-
-FAULT_KEY = "rlher_fault"
-"""Key of ``info`` that holds the message of a fault in a worker process."""
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 """Larger numbers become infinite in the replay buffer and the networks."""
@@ -128,78 +125,3 @@ def describe_error(error: BaseException) -> str:
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     text = str(error).strip().rstrip(".")
     return f"{type(error).__name__}{': ' + text if text else ''}{where}"
-
-
-class FaultMessage(str):
-    """The message of a fault as a method's return value, because a worker process cannot raise in the main process."""
-
-
-class FaultReporter(gym.Wrapper):
-    """Put the message of a fault into ``info[FAULT_KEY]`` instead of raising it.
-
-    A worker process of Stable-Baselines3 prints a traceback and dies on an exception, and the main process only sees a
-    broken pipe. So the last valid observation is returned with the message, and :class:`rlher.envs.vec.GoalVecEnv`
-    raises it in the main process.
-
-    :param env: the outermost wrapper of the worker's environment.
-    """
-
-    def __init__(self, env: gym.Env) -> None:
-        super().__init__(env)
-        self._last = _zeros(env.observation_space)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment, or report its fault."""
-        try:
-            self._last, info = self.env.reset(seed=seed, options=options)
-        except BaseException as error:
-            return self._last, {FAULT_KEY: fault_message(error)}
-        return self._last, info
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step the environment, or report its fault without ending the episode: the worker would reset it then."""
-        try:
-            self._last, reward, terminated, truncated, info = self.env.step(action)
-        except BaseException as error:
-            return self._last, 0.0, False, False, {FAULT_KEY: fault_message(error)}
-        return self._last, float(reward), terminated, truncated, info
-
-    def get_wrapper_attr(self, name: str) -> Any:
-        """Return an attribute of the wrapped environments; a method returns a :class:`FaultMessage` if it raises."""
-        attribute = super().get_wrapper_attr(name)
-        if not callable(attribute):
-            return attribute
-
-        def call_and_report(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return attribute(*args, **kwargs)
-            except BaseException as error:
-                return FaultMessage(fault_message(error, name))
-
-        return call_and_report
-
-
-class FailedEnv(gym.Env):
-    """Placeholder in a worker for an environment that could not be built; it reports that at the first reset."""
-
-    def __init__(self, fault: str, observation_space: gym.Space, action_space: gym.Space) -> None:
-        self._fault, self.observation_space, self.action_space = fault, observation_space, action_space
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Report the fault."""
-        return _zeros(self.observation_space), {FAULT_KEY: self._fault}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Report the fault."""
-        return _zeros(self.observation_space), 0.0, False, False, {FAULT_KEY: self._fault}
-
-
-def fault_message(error: BaseException, call: str = "") -> str:
-    """Return the message for an error that the environment's ``call`` raised."""
-    return str(as_fault(error, f"the environment{f': {call}' if call else ''}"))
-
-
-def _zeros(space: gym.Space) -> Any:
-    if isinstance(space, gym.spaces.Dict):
-        return {key: _zeros(part) for key, part in space.spaces.items()}
-    return np.zeros(space.shape or (), dtype=space.dtype)

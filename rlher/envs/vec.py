@@ -7,17 +7,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault
-from rlher.core.rng import seed_generators
 from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
-from rlher.envs.fault_guard import FAULT_KEY, FailedEnv, FaultMessage, FaultReporter, fault_message
 from rlher.envs.make import make_env
-from rlher.envs.subproc import RestartingSubprocVecEnv
-from rlher.envs.worker_process import ignore_run_signals, step_seconds
+from rlher.envs.processes import step_seconds
+from rlher.envs.worker_vec import WorkerVecEnv
 
 
 def make_goal_envs(
@@ -39,32 +35,34 @@ def make_goal_envs(
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
         raise EnvironmentFault, with the same message from either kind, also if a process is lost more than
         ``cfg.max_restarts`` times without a finished episode; until then a new process replaces it, see
-        :class:`~rlher.envs.subproc.RestartingSubprocVecEnv`.
+        :class:`~rlher.envs.worker_vec.WorkerVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
     if vec_env != "subproc":
         check()
-    first = _monitored(cfg)
+    first = training_env(cfg)
     envs: VecEnv
     if vec_env == "subproc":
-        # A worker that fails to build its environment still has to return its spaces.
-        spaces = first.observation_space, first.action_space
         if not local_rewards:
             first.close()
-        workers = [partial(_worker_env, cfg, *spaces, env_seed) for env_seed in _seeds(seed, n_envs)[0]]
-        reward_env = first if local_rewards else None
-        envs = RestartingSubprocVecEnv(workers, cfg.id, step_seconds(cfg), cfg.max_restarts, reward_env, check)
+        envs = _InWorkers(
+            partial(training_env, cfg),
+            (first.observation_space, first.action_space),
+            _seeds(seed, n_envs)[0],
+            cfg.id,
+            step_seconds(cfg),
+            cfg.max_restarts,
+            first if local_rewards else None,
+            check,
+        )
     else:
-        builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(_monitored, cfg)] * (n_envs - 1)]
-        envs = DummyVecEnv(builders)
-    goal_envs = GoalVecEnv(envs)
-    goal_envs.seed(seed)
-    return goal_envs
+        builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(training_env, cfg)] * (n_envs - 1)]
+        envs = _InThisProcess(builders)
+    envs.seed(seed)
+    return envs
 
 
-class GoalVecEnv(VecEnvWrapper):
-    """Raise the faults that worker processes report, and give every environment its own seed."""
-
+class _OwnSeeds(VecEnv):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset and the action space.
 
@@ -72,52 +70,21 @@ class GoalVecEnv(VecEnvWrapper):
         of their environments.
         """
         seeds, action_seed = _seeds(seed, self.num_envs)
-        self.venv._seeds = [*seeds]
+        self._seeds = [*seeds]
         self.action_space.seed(action_seed)
         return seeds
 
-    def reset(self) -> VecEnvObs:
-        """Reset all environments.
 
-        :raises EnvironmentFault: an environment failed.
-        """
-        observations = self.venv.reset()
-        self._raise_reported(self.venv.reset_infos)
-        self.reset_infos = self.venv.reset_infos
-        return observations
-
-    def step_wait(self) -> VecEnvStepReturn:
-        """Wait for the results of a step.
-
-        :raises EnvironmentFault: an environment failed, in ``step`` or in the ``reset`` after an episode's end.
-        """
-        observations, rewards, dones, infos = self.venv.step_wait()
-        self._raise_reported(infos)
-        if dones.any():
-            self._raise_reported(self.venv.reset_infos)
-            self.reset_infos = self.venv.reset_infos
-        return observations, rewards, dones, infos
-
-    def env_method(
-        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
-    ) -> list[Any]:
-        """Call a method of each environment.
-
-        :raises EnvironmentFault: it raised in a worker process. (In this process its own exception is raised.)
-        """
-        results = self.venv.env_method(method_name, *method_args, indices=indices, **method_kwargs)
-        for result in results:
-            if isinstance(result, FaultMessage):
-                raise EnvironmentFault(str(result))
-        return results
-
-    def _raise_reported(self, infos: Sequence[dict[str, Any]]) -> None:
-        for info in infos:
-            if FAULT_KEY in info:
-                raise EnvironmentFault(info[FAULT_KEY])
+class _InThisProcess(_OwnSeeds, DummyVecEnv):
+    pass
 
 
-def _monitored(cfg: EnvConfig) -> Monitor:
+class _InWorkers(_OwnSeeds, WorkerVecEnv):
+    pass
+
+
+def training_env(cfg: EnvConfig) -> Monitor:
+    """Return one training environment in a Monitor, which notes success and crash of each episode."""
     crash = ("is_crash",) if cfg.crash_key is not None else ()
     diagnostics = EPISODE_DIAGNOSTICS if cfg.success_reward is not None else ()
     return Monitor(make_env(cfg, training=True), info_keywords=("is_success", *crash, *diagnostics))
@@ -127,29 +94,3 @@ def _seeds(seed: int | None, n_envs: int) -> tuple[list[int], int]:
     """Return the seeds of the environments, and that of their action space."""
     *envs, actions = np.random.SeedSequence(seed).generate_state(n_envs + 1).tolist()
     return envs, actions
-
-
-class _GlobalSeeds(gym.Wrapper):
-    """Seed the global generators together with the environment, which may draw from them.
-
-    All workers are forks of one process, so without it they would draw the same numbers, and not those of the run's
-    seed.
-    """
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        if seed is not None:
-            seed_generators(seed)
-        return self.env.reset(seed=seed, options=options)
-
-
-def _worker_env(cfg: EnvConfig, observation_space: gym.Space, action_space: gym.Space, seed: int) -> gym.Env:
-    """Return the environment of a worker process.
-
-    :param seed: of the global generators while it is built.
-    """
-    ignore_run_signals()
-    seed_generators(seed)
-    try:
-        return FaultReporter(_GlobalSeeds(_monitored(cfg)))
-    except BaseException as error:
-        return FailedEnv(fault_message(error), observation_space, action_space)

@@ -15,8 +15,7 @@ from rlher.algos.precision import choose_precision, has_bf16_units
 from rlher.algos.threads import AVAILABLE, choose_threads
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.core.errors import UserError
-from rlher.envs.fork_server import uses_processes
-from rlher.evaluation.worker_count import eval_workers
+from rlher.envs.processes import eval_workers, uses_processes
 
 DRY_RUN_STEPS = 400
 

@@ -1,6 +1,7 @@
 """Launchers of workers: processes of this machine, or tasks of a Ray cluster."""
 
 import functools
+import multiprocessing
 import os
 import signal
 import sys
@@ -14,13 +15,15 @@ from typing import Any
 
 from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
-from rlher.core import fork_server
+from rlher.core import workers
 from rlher.core.errors import UserError, require_package
 from rlher.core.signals import INTERRUPTED
 from rlher.tuning.worker_id import worker_id
 
 MODULES = ("rlher.training.resume", "rlher.tuning.worker", "rlher.tuning.objective", "sb3_contrib", "scipy.stats")
 """What training runs and trials import, some of it late."""
+
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,9 @@ class LocalWorker:
     """A process of this machine."""
 
     def __init__(self, task: Task) -> None:
-        fork_server.start(MODULES)
+        workers.start_server(MODULES)
         command = os.environ.get(COMMAND, "")  # the fork server may be older than this command
-        self._process: BaseProcess = fork_server.context().Process(target=_run_process, args=(task, command))
+        self._process: BaseProcess = _CONTEXT.Process(target=_run_process, args=(task, command))
         self._process.start()
         self.id: str | None = worker_id(self._process.pid)
         """Its id in the trials' attributes."""
@@ -79,7 +82,7 @@ def _run_process(task: Task, command: str) -> None:
     if command:
         os.environ[COMMAND] = command
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
-    fork_server.leave_server()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, workers.RUN_SIGNALS)
     _redirect_output(task.log)
     try:
         code = task.function()
@@ -144,7 +147,7 @@ Launcher = Callable[[Task], Worker]
 def start_imports(config: WorkersConfig) -> None:
     """Start the imports of the workers of this machine beside those of this process."""
     if config.launcher == "local":
-        fork_server.start(MODULES)
+        workers.start_server(MODULES)
 
 
 def make_launcher(config: WorkersConfig) -> Launcher:

@@ -80,14 +80,14 @@ def test_a_dead_worker_is_a_fault_and_close_returns(capfd):
 def test_workers_ignore_the_signals_of_a_run(number, capfd):
     envs = make_goal_envs(hostile("LineEnv"), 2, vec_env="subproc")
     envs.reset()
-    pids = [process.pid for process in envs.venv.processes]
+    pids = [process.pid for process in [worker.process for worker in envs.workers]]
     server = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(") ")[2].split()[1])
     for pid in (*pids, server):
         os.kill(pid, number)
     time.sleep(0.1)
     assert len(rollout(envs)) > 0
     assert envs.restarts == 0
-    os.kill(envs.venv.processes[0].pid, signal.SIGKILL)
+    os.kill(envs.workers[0].process.pid, signal.SIGKILL)
     rollout(envs, 1)
     assert "died (killed by SIGKILL)" in capfd.readouterr().err, "the fork server is alive and knows the exit status"
     envs.close()
@@ -125,7 +125,7 @@ def test_an_environment_in_a_worker_may_start_processes():
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of a socket's path differs")
 def test_a_long_path_of_temporary_files_is_named(tmp_path: Path):
     (folder := tmp_path / ("x" * 90)).mkdir()
-    program = "from rlher.envs.fork_server import start_fork_server; start_fork_server()"
+    program = "from rlher.core.workers import start_server; start_server()"
     environment = {**os.environ, "TMPDIR": str(folder)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert done.returncode != 0

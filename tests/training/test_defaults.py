@@ -10,7 +10,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
-from rlher.envs import fork_server
+from rlher.envs import processes
 from rlher.training import defaults
 from rlher.training.defaults import resolve_defaults
 
@@ -51,7 +51,7 @@ def test_a_second_core_steps_the_environment_during_updates(
     monkeypatch: pytest.MonkeyPatch, config: TrainConfig, cores: int, overlap: bool, vec_env: str
 ) -> None:
     """Whether updates overlap with steps decides the numbers of a run, so it does not depend on the cores."""
-    monkeypatch.setattr(fork_server, "available_cores", lambda: cores)
+    monkeypatch.setattr(processes, "available_cores", lambda: cores)
     monkeypatch.setattr(defaults, "choose_threads", lambda *_: (1, ""))
     resolved, _ = resolve_defaults(config)
     assert (resolved.engine.overlap, resolved.vec_env) == (overlap, vec_env)
@@ -63,7 +63,7 @@ def test_a_second_core_steps_the_environment_during_updates(
 )
 def test_an_environment_does_not_take_a_core_that_updates_need(monkeypatch, cores: int, keys: dict, vec_env) -> None:
     """With 512 units and two cores, updates on both take a little more than half of the time on one."""
-    monkeypatch.setattr(fork_server, "available_cores", lambda: cores)
+    monkeypatch.setattr(processes, "available_cores", lambda: cores)
     monkeypatch.setattr(defaults, "AVAILABLE", cores)
     monkeypatch.setattr(defaults, "choose_threads", lambda batch, arch, busy, *_: (max(cores - busy, 1), ""))
     resolved, _ = resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), **keys))
@@ -74,7 +74,7 @@ def test_an_environment_does_not_take_a_core_that_updates_need(monkeypatch, core
 @pytest.mark.parametrize(("overlap", "gain"), [(True, defaults.STAY_GAIN), (False, 0.0)])
 def test_the_gain_from_a_second_core_is_compared_with_that_of_overlap(monkeypatch, overlap: bool, gain: float) -> None:
     gains = []
-    monkeypatch.setattr(fork_server, "available_cores", lambda: 2)
+    monkeypatch.setattr(processes, "available_cores", lambda: 2)
     monkeypatch.setattr(defaults, "AVAILABLE", 2)
     monkeypatch.setattr(defaults, "choose_threads", lambda *arguments: gains.append(arguments[-1]) or (1, ""))
     resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=overlap)))

@@ -13,7 +13,7 @@ def run(config: WorkersConfig) -> int:
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     :raises UserError: the config cannot be trained; no run folder was created.
     """
-    from rlher.evaluation.worker_count import start_server_early
+    from rlher.envs.processes import start_server_early
 
     start_server_early(config)
     from rlher.training.summary import print_result

@@ -13,8 +13,9 @@ import pytest
 from hostile_envs import LineEnv  # noqa: F401  (registers)
 
 from rlher.config.environment import EnvConfig
+from rlher.core import workers
 from rlher.core.errors import EnvironmentFault
-from rlher.envs import subproc, worker_process
+from rlher.envs import worker_vec
 from rlher.envs.vec import make_goal_envs
 from rlher.training import training_setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
@@ -89,7 +90,7 @@ def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_pa
 
 @pytest.mark.slow
 def test_a_worker_that_hangs_while_it_builds_its_environment_is_replaced(group, tmp_path, monkeypatch):
-    monkeypatch.setattr(subproc, "BUILD_SECONDS", 10)
+    monkeypatch.setattr(worker_vec, "BUILD_SECONDS", 10)
     assert group(failing_worker("hang", tmp_path, where="init")).restarts == 1
 
 
@@ -122,7 +123,7 @@ def test_more_than_max_restarts_in_a_row_is_a_fault(group, tmp_path):
 def test_a_finished_episode_resets_the_count_of_restarts(group):
     envs = group(EnvConfig(id="LineEnv-v0", modules=["hostile_envs"], max_restarts=1), 1)
     for _ in range(4):
-        os.kill(envs.venv.processes[0].pid, signal.SIGKILL)
+        os.kill(envs.workers[0].process.pid, signal.SIGKILL)
         assert "lost_step" in envs.step(NO_ACTIONS[:1])[3][0]
         while not envs.step(NO_ACTIONS[:1])[2].any():
             pass
@@ -133,7 +134,7 @@ def test_a_worker_lost_between_two_steps_ends_the_episode(group):
     """compute_reward is called in the first worker, whose next action then belongs to the lost episode."""
     envs = group(EnvConfig(id="LineEnv-v0", modules=["hostile_envs"]))
     before, *_ = envs.step(NO_ACTIONS)
-    os.kill(envs.venv.processes[0].pid, signal.SIGKILL)
+    os.kill(envs.workers[0].process.pid, signal.SIGKILL)
     assert envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])[0].tolist() == [0] * 4
     _, _, dones, infos = envs.step(NO_ACTIONS)
     assert dones.tolist() == [True, False]
@@ -142,45 +143,14 @@ def test_a_worker_lost_between_two_steps_ends_the_episode(group):
 
 
 def test_close_ends_a_hanging_worker_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(worker_process, "CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(workers, "CLOSE_SECONDS", 0.5)
     envs = make_goal_envs(failing_worker("hang", tmp_path, at=1), 2, vec_env="subproc")
     envs.reset()
     envs.step_async(NO_ACTIONS)
     started = time.monotonic()
     envs.close()
     assert time.monotonic() - started < 3
-    assert not any(process.is_alive() for process in envs.venv.processes)
-
-
-class SlowPipe:
-    """A pipe with an answer after some seconds, on a clock that jumps while the process is suspended."""
-
-    def __init__(self, work: float, suspended_at: float, suspension: float) -> None:
-        self.now, self.work, self.suspended_at, self.suspension = 0.0, work, suspended_at, suspension
-
-    def poll(self, seconds: float) -> bool:
-        worked = min(seconds, self.work)
-        self.now += worked
-        self.work -= worked
-        if self.now >= self.suspended_at:
-            self.now, self.suspended_at = self.now + self.suspension, np.inf
-        return self.work == 0
-
-
-@pytest.mark.parametrize(
-    ("work", "suspended_at", "in_time"),
-    [(4.0, np.inf, True), (4.0, 2.0, True), (7.0, np.inf, False), (7.0, 2.0, False)],
-)
-def test_a_timeout_excludes_the_time_of_a_suspension(monkeypatch, work, suspended_at, in_time):
-    remote = SlowPipe(work, suspended_at, suspension=600)
-    monkeypatch.setattr(worker_process.time, "monotonic", lambda: remote.now)
-    assert worker_process.Timeout(5.0).wait(remote) == in_time
-
-
-def test_several_answers_share_one_timeout(monkeypatch):
-    timeout, remotes = worker_process.Timeout(5.0), [SlowPipe(3.0, np.inf, 0), SlowPipe(3.0, np.inf, 0)]
-    monkeypatch.setattr(worker_process.time, "monotonic", lambda: sum(remote.now for remote in remotes))
-    assert [timeout.wait(remote) for remote in remotes] == [True, False]
+    assert not any(process.is_alive() for process in [worker.process for worker in envs.workers])
 
 
 TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY)

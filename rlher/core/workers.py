@@ -1,0 +1,277 @@
+"""Worker processes: start one, ask it something, receive the answer or its exception, notice its loss, close it.
+
+A worker holds one object, its *service*, and calls the methods that it is asked for::
+
+    class Adder:
+        def add(self, one, two):
+            return one + two
+
+    worker = Worker(Adder)                # `Adder()` runs in the new process
+    worker.receive(Timeout(BUILD_SECONDS))       # None; raises what `Adder()` raised
+    worker.send("add", 1, 2)
+    worker.receive(Timeout(10.0))         # 3; raises what `add` raised, or WorkerLost
+    close_workers([worker])               # calls `close()` of the service, if it has one
+
+A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one. To wait for the first of several
+workers, use ``multiprocessing.connection.wait([worker.pipe, …])``.
+"""
+
+import contextlib
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import socket
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.util import Finalize
+from typing import Any
+
+from rlher.core.errors import UserError
+from rlher.core.signals import signal_name
+
+RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""Signals that a terminal or a batch system sends to every process of a run."""
+
+BUILD_SECONDS = 300.0
+"""Time limit for a new worker to import and build its service."""
+
+CLOSE_SECONDS = 5.0
+"""Time limit for workers to end after they are asked to; then they are killed."""
+
+GRACE_SECONDS = 0.5
+"""Extra wait at the end of a timeout, in case this process was suspended longer than the worker."""
+
+POLL_SECONDS = 1.0
+"""Length of one wait within a timeout."""
+
+REPORT_SECONDS = 0.1
+"""Shortest time between two reports without a value."""
+
+SERVER_IMPORTS = (
+    "rlher.core.preload",
+    "rlher.envs.vec",
+    "rlher.evaluation.workers",
+)
+"""What training environments and evaluations import."""
+
+
+class WorkerLost(Exception):
+    """A worker died or hangs; the message completes the sentence "the process …"."""
+
+
+class Timeout:
+    """A time limit for several answers together, excluding time the whole process group was suspended.
+
+    :param seconds: the limit; None: no limit.
+    :param note: what the message of :class:`WorkerLost` says about it, such as the config key of the limit.
+    :param extra: further seconds before the first :meth:`restart`.
+    """
+
+    def __init__(self, seconds: float | None, note: str = "", extra: float = 0) -> None:
+        self._seconds = math.inf if seconds is None else seconds
+        self._note = note
+        self.restart(extra)
+
+    def restart(self, extra: float = 0) -> None:
+        """Begin the time limit again."""
+        self._left = self._limit = self._seconds + extra
+
+    def __str__(self) -> str:
+        return f"no answer in {self._limit:g} s{self._note and f', {self._note}'}"
+
+    def wait(self, pipe: Any) -> bool:
+        """Wait for a message; return whether it arrived in time."""
+        while self._left > 0:
+            seconds, started = min(POLL_SECONDS, self._left), time.monotonic()
+            arrived = pipe.poll(seconds)
+            self._left -= min(time.monotonic() - started, seconds)  # a longer wait includes a suspension
+            if arrived:
+                return True
+        return bool(pipe.poll(GRACE_SECONDS))
+
+
+class Worker:
+    """A process with a service; see the module.
+
+    :param build: called in the process; returns the service. It can be pickled.
+    :param imports: modules that the server of all workers imports; only the first worker's have an effect.
+    """
+
+    def __init__(self, build: Callable[[], Any], imports: Sequence[str] = SERVER_IMPORTS) -> None:
+        start_server(imports)
+        context = multiprocessing.get_context("forkserver")  # a fork of a process that uses torch may hang
+        self.pipe, other = context.Pipe()
+        # Not a daemon, which could have no children, as a simulator may need.
+        self.process = context.Process(target=_serve, args=(other, build), daemon=False)
+        self.process.start()
+        other.close()
+        # Without it the end of this program would wait for the worker.
+        self._close_at_exit = Finalize(self, _end, (self.pipe, self.process, CLOSE_SECONDS), exitpriority=0)
+
+    def send(self, method: str, *arguments: Any) -> None:
+        """Ask for a call of a method of the service; :meth:`receive` returns its result.
+
+        :raises WorkerLost: the process has ended.
+        """
+        try:
+            self.pipe.send((method, arguments))
+        except OSError as error:
+            raise WorkerLost(self._exit_reason()) from error
+
+    def receive(self, timeout: Timeout, on_report: Callable[[Any], Any] = lambda value: None) -> Any:
+        """Return the next result, or raise the exception of the call, which has the worker's traceback as a note.
+
+        :param timeout: starts again with each :func:`report` of the service.
+        :param on_report: called with the values that the service reports.
+        :raises WorkerLost: the process has ended, or did not answer in time.
+        """
+        while True:
+            try:
+                if not timeout.wait(self.pipe):
+                    raise WorkerLost(f"hung ({timeout})")
+                kind, value = self.pipe.recv()
+            except (EOFError, OSError) as error:
+                raise WorkerLost(self._exit_reason()) from error
+            if kind == "raised":
+                raise value
+            if kind == "returned":
+                return value
+            timeout.restart()
+            if value is not None:
+                on_report(value)
+
+    def hang_up(self) -> None:
+        """Let the process end after its current call, or at its next :func:`report`; a waiting `receive` raises."""
+        _hang_up(self.pipe)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._close_at_exit.cancel()
+        _end(self.pipe, self.process, 0)
+
+    def _exit_reason(self) -> str:
+        self.process.join(timeout=1)
+        code = self.process.exitcode
+        if code is None:
+            return "stopped answering"
+        return f"died ({f'killed by {signal_name(-code)}' if code < 0 else f'exit status {code}'})"
+
+
+def close_workers(workers: Sequence[Worker]) -> None:
+    """End workers after their current calls, and kill those that need more than :data:`CLOSE_SECONDS`."""
+    deadline = time.monotonic() + CLOSE_SECONDS
+    try:
+        for worker in workers:
+            worker.hang_up()
+        for worker in workers:
+            worker.process.join(max(deadline - time.monotonic(), 0))
+    finally:  # after Ctrl-C they would outlive this process
+        for worker in workers:
+            worker.kill()
+
+
+def report(value: Any = None) -> None:
+    """Tell the process that waits for this worker that the current call makes progress.
+
+    A value is passed on at once. Without one, little time passes between two messages at least. In a process that is no
+    worker it has no effect.
+    """
+    global _last_report
+    now = time.monotonic()
+    if _pipe is not None and (value is not None or now - _last_report > REPORT_SECONDS):
+        _last_report = now
+        _pipe.send(("reported", value))
+
+
+def start_server(imports: Sequence[str] = SERVER_IMPORTS) -> None:
+    """Start the server from which workers are forked, if this process has none.
+
+    It imports the modules while the caller goes on, so that each worker starts at once. :data:`RUN_SIGNALS` are blocked
+    in it: they reach every process of a run, and the server must outlive its workers, because it collects their exit
+    status.
+
+    :raises UserError: the path of temporary files is too long.
+    """
+    multiprocessing.set_forkserver_preload(list(imports))
+    resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
+    blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
+    try:
+        forkserver.ensure_running()
+    except OSError as error:
+        if "AF_UNIX" not in str(error):
+            raise
+        folder = tempfile.gettempdir()
+        raise UserError(f"the path of temporary files is too long for sockets: {folder}; set TMPDIR=/tmp.") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
+
+
+# ------------------------------------------------------------------------------------ in the worker process
+
+_pipe: "Connection | None" = None
+_last_report = 0.0
+
+
+def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
+    """Build the service, then answer requests until the other end of the pipe is closed."""
+    global _pipe
+    _pipe = pipe
+    # The main process handles the signals of a run, and may need one more answer. The handler does nothing, but the
+    # signals are neither blocked nor ignored: a simulator started from this process would inherit that.
+    for number in RUN_SIGNALS:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+    service: list[Any] = []
+    with contextlib.suppress(EOFError, OSError):
+        _answer(pipe, lambda: service.append(build()))
+        while True:
+            method, arguments = pipe.recv()
+            _answer(pipe, lambda: getattr(service[0], method)(*arguments))  # noqa: B023  (called at once)
+    if service and hasattr(service[0], "close"):
+        service[0].close()
+
+
+def _answer(pipe: Connection, call: Callable[[], Any]) -> None:
+    try:
+        answer = "returned", call()
+    except BaseException as error:
+        answer = "raised", _portable(error)
+    pipe.send(answer)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """Return an exception that can be pickled: if possible the given one, with its traceback as a note."""
+    error.add_note("".join(traceback.format_exception(error)))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        kind = UserError if isinstance(error, UserError) else RuntimeError
+        portable = kind(str(error))
+        portable.__notes__ = error.__notes__
+        return portable
+    return error
+
+
+# ------------------------------------------------------------------------------------- in the main process
+
+
+def _hang_up(pipe: Connection) -> None:
+    """Close a pipe for both ends; unlike `close` it wakes a thread that waits for the pipe."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(pipe.fileno())) as both_ways:
+        both_ways.shutdown(socket.SHUT_RDWR)
+
+
+def _end(pipe: Connection, process: Any, seconds: float) -> None:
+    """Hang up, wait for a process to end, and kill it after ``seconds``."""
+    _hang_up(pipe)
+    process.join(seconds)
+    if process.exitcode is None:
+        process.kill()
+        process.join(CLOSE_SECONDS)  # limited: a process that waits for a lost disk cannot be killed
+    pipe.close()

@@ -1,0 +1,61 @@
+"""Which parts of a run get processes of their own; nothing here imports torch or gymnasium."""
+
+import multiprocessing
+
+from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
+from rlher.core.cores import available_cores
+from rlher.core.workers import start_server
+
+MAX_EVAL_WORKERS = 8
+"""Most evaluation processes by default; each takes some hundred megabytes."""
+
+STEP_SECONDS = 300.0
+"""Default of ``env.step_timeout``: far longer than a step of any working simulator."""
+
+
+def step_seconds(cfg: EnvConfig) -> float | None:
+    """Return how long a step or reset in a worker process may take; None: no limit."""
+    return STEP_SECONDS if cfg.step_timeout is None else cfg.step_timeout or None
+
+
+def usable_cores(config: TrainConfig) -> int:
+    """Return the cores that a run may use: one with ``threads=1``, which several runs on a machine should have."""
+    return available_cores() if config.threads != 1 and _may_have_processes() else 1
+
+
+def uses_processes(config: TrainConfig) -> bool:
+    """Return whether training environments run in worker processes, which can be ended and replaced.
+
+    :param config: with an open ``engine.overlap``, the answer may be yes where it is no in the end.
+    """
+    if config.vec_env != "auto":
+        return config.vec_env == "subproc"
+    return config.n_envs > 1 or (config.engine.overlap is not False and usable_cores(config) > 1)
+
+
+def eval_workers(config: TrainConfig) -> int:
+    """Return ``eval.workers``: by default one per core, none where the run may use only one.
+
+    Where training environments have processes of their own, one evaluates, with the same protection against hanging.
+    """
+    if not _may_have_processes():
+        return 0
+    if config.eval.workers is not None:
+        return config.eval.workers
+    cores = usable_cores(config)
+    return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(uses_processes(config))
+
+
+def start_server_early(config: TrainConfig) -> None:
+    """Start the server of worker processes if the run needs it: its imports take as long as those of this process.
+
+    To be called as soon as the config is known, before the modules that import torch.
+    """
+    if uses_processes(config) or eval_workers(config):
+        start_server()
+
+
+def _may_have_processes() -> bool:
+    """Return whether this process may start others; a daemon may not."""
+    return not multiprocessing.current_process().daemon

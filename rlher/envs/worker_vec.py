@@ -1,0 +1,245 @@
+"""A vectorised environment with one worker process per environment, which replaces lost workers."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+from rlher.core.console import warn
+from rlher.core.errors import EnvironmentFault
+from rlher.core.rng import seed_generators
+from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers
+from rlher.her.choices import LOST
+
+
+class EnvService:
+    """What a worker does: it holds one environment, and resets it after each episode.
+
+    :param build: returns the environment.
+    :param seed: of the global generators while it is built. All workers are forks of one process, so without it they
+        would draw the same numbers, and not those of the run's seed.
+    """
+
+    def __init__(self, build: Callable[[], gym.Env], seed: int) -> None:
+        seed_generators(seed)
+        self.env = build()
+        self._reset_info: dict[str, Any] = {}
+
+    def reset(self, seed: int | None, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment, and seed the global generators, from which it may draw."""
+        if seed is not None:
+            seed_generators(seed)
+        observation, self._reset_info = self.env.reset(seed=seed, options=options or None)
+        return observation, self._reset_info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, dict[str, Any], dict[str, Any]]:
+        """Take a step; return it as a ``VecEnv`` does, and the ``info`` of the last reset."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        done = terminated or truncated
+        info["TimeLimit.truncated"] = truncated and not terminated
+        if done:
+            info["terminal_observation"] = observation
+            observation, self._reset_info = self.env.reset()
+        return observation, reward, done, info, self._reset_info
+
+    def get(self, name: str) -> Any:
+        """Return an attribute of the environment."""
+        return self.env.get_wrapper_attr(name)
+
+    def set(self, name: str, value: Any) -> None:
+        """Set an attribute of the outermost wrapper."""
+        setattr(self.env, name, value)
+
+    def call(self, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Call a method of the environment."""
+        return self.env.get_wrapper_attr(name)(*arguments, **keywords)
+
+    def is_wrapped(self, wrapper: type[gym.Wrapper]) -> bool:
+        """Return whether the environment has a wrapper of this class."""
+        return is_wrapped(self.env, wrapper)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+
+class WorkerVecEnv(VecEnv):
+    """Environments in worker processes; a process that died or hangs is replaced.
+
+    The new process's environment is reset. The step in which the old one was lost has no result: it is returned as the
+    end of the episode, truncated at the last observation, with ``info["lost_step"]`` set, so that our replay buffer
+    does not store it.
+
+    :param build: called in each process, and again in each process that replaces it; returns the environment.
+    :param spaces: of the observations and actions.
+    :param seeds: of the global generators in each process while it builds its environment.
+    :param name: of the environment, for messages.
+    :param step_timeout: seconds a step or a reset may take; None: no limit.
+    :param max_restarts: new processes of one environment without a finished episode in between; one more raises
+        EnvironmentFault.
+    :param reward_env: environment in this process, whose ``compute_reward`` is called instead of the workers'.
+    :param meanwhile: called while the workers build their environments.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], gym.Env],
+        spaces: tuple[gym.Space, gym.Space],
+        seeds: Sequence[int],
+        name: str,
+        step_timeout: float | None,
+        max_restarts: int,
+        reward_env: gym.Env | None = None,
+        meanwhile: Callable[[], Any] = lambda: None,
+    ) -> None:
+        self.reward_env = reward_env
+        self.restarts = 0
+        """Number of workers that were replaced, of all environments."""
+        self._name, self._step_timeout, self._max_restarts = name, step_timeout, max_restarts
+        self._builders = [partial(EnvService, build, seed) for seed in seeds]
+        self._restarts_in_a_row = [0] * len(seeds)
+        self._first_of_new: dict[int, tuple[Any, dict]] = {}
+        """First observation and info of each worker that was replaced since the last step."""
+        self._restart_seeds = [np.random.SeedSequence() for _ in seeds]
+        self._last_obs: Sequence[Any] = []  # of each environment
+        self._timeout = self._new_timeout()  # of the current step
+        self.workers: list[Worker] = []
+        try:
+            self.workers += [Worker(builder) for builder in self._builders]
+            meanwhile()
+            for index in range(len(seeds)):
+                with self._replacing_lost(index):
+                    self._wait_until_built(index)
+            super().__init__(len(seeds), *spaces)
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self) -> VecEnvObs:
+        """Reset all environments."""
+        self._first_of_new.clear()
+        # Seeds of replacements derive from the seeds of the reset, so that a run with the same losses repeats itself.
+        self._restart_seeds = [
+            previous if seed is None else np.random.SeedSequence(seed)
+            for previous, seed in zip(self._restart_seeds, self._seeds, strict=True)
+        ]
+        for index, arguments in enumerate(zip(self._seeds, self._options, strict=True)):
+            with self._replacing_lost(index):
+                self.workers[index].send("reset", *arguments)
+        timeout = self._new_timeout()
+        results = [self._result(index, timeout) or self._first_of_new.pop(index) for index in range(self.num_envs)]
+        self._last_obs, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
+        self._reset_seeds()
+        self._reset_options()
+        return self._stack(self._last_obs)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Send the actions to the workers."""
+        for index, action in enumerate(actions):
+            if index not in self._first_of_new:  # the action belongs to the episode of the lost worker
+                with self._replacing_lost(index):
+                    self.workers[index].send("step", action)
+        self._timeout = self._new_timeout()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Wait for the results of all workers."""
+        results = [self._result(index, self._timeout) or self._lost_step(index) for index in range(self.num_envs)]
+        self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
+        for index in np.flatnonzero(dones):
+            if LOST not in infos[index]:
+                self._restarts_in_a_row[index] = 0
+        return self._stack(self._last_obs), np.stack(rewards), np.stack(dones), infos  # type: ignore[return-value]
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of each environment; if its worker is lost, of the one that replaces it."""
+        return self._call(indices, "call", method_name, method_args, method_kwargs)
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute of each environment."""
+        return self._call(indices, "get", attr_name)
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of each environment."""
+        self._call(indices, "set", attr_name, value)
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        """Return whether each environment has a wrapper of this class."""
+        return self._call(indices, "is_wrapped", wrapper_class)
+
+    def close(self) -> None:
+        """End all workers, including dead ones, hanging ones and those in the middle of a step."""
+        close_workers(self.workers)
+        if self.reward_env is not None:
+            self.reward_env.close()
+
+    def _new_timeout(self) -> Timeout:
+        return Timeout(self._step_timeout, "see env.step_timeout")
+
+    @staticmethod
+    def _stack(observations: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
+        return {key: np.stack([each[key] for each in observations]) for key in observations[0]}
+
+    def _result(self, index: int, timeout: Timeout) -> Any | None:
+        """Return a worker's result of a step or reset; None if it was lost since the command was sent."""
+        if index not in self._first_of_new:
+            with self._replacing_lost(index):
+                return self.workers[index].receive(timeout)
+        return None
+
+    def _call(self, indices: VecEnvIndices, method: str, *arguments: Any) -> list[Any]:
+        return [self._call_one(index, method, *arguments) for index in self._get_indices(indices)]
+
+    def _call_one(self, index: int, method: str, *arguments: Any) -> Any:
+        while True:
+            with self._replacing_lost(index):
+                self.workers[index].send(method, *arguments)
+                return self.workers[index].receive(self._new_timeout())
+
+    def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
+        """Return a substitute for the result of a step whose worker was lost."""
+        first_obs, reset_info = self._first_of_new.pop(index)
+        info = {LOST: True, "TimeLimit.truncated": True, "terminal_observation": self._last_obs[index]}
+        return first_obs, 0.0, True, info, reset_info
+
+    @contextlib.contextmanager
+    def _replacing_lost(self, index: int) -> Iterator[None]:
+        try:
+            yield
+        except WorkerLost as error:
+            self._replace(index, str(error))
+
+    def _replace(self, index: int, reason: str) -> None:
+        """Replace a lost worker by a new one and reset its environment."""
+        while True:
+            loss = f"{self._name}: the process of environment {index} {reason}"
+            if self._restarts_in_a_row[index] == self._max_restarts:
+                count = f"{self._max_restarts} restart{'s' if self._max_restarts > 1 else ''}"
+                attempts = f", after {count} without a finished episode" if self._max_restarts else ""
+                raise EnvironmentFault(f"{loss}{attempts}.")
+            self._restarts_in_a_row[index] += 1
+            self.restarts += 1
+            warn(f"{loss}; its episode ends, and a new process replaces it.")
+            try:
+                self._first_of_new[index] = self._restart(index)
+                return
+            except WorkerLost as error:
+                reason = str(error)
+
+    def _restart(self, index: int) -> tuple[Any, dict]:
+        """Start a new worker in place of a lost one; return its environment's first observation and info."""
+        self.workers[index].kill()
+        self.workers[index] = Worker(self._builders[index])
+        self._wait_until_built(index)
+        seed = int(self._restart_seeds[index].spawn(1)[0].generate_state(1)[0])
+        self.workers[index].send("reset", seed, {})
+        return self.workers[index].receive(self._new_timeout())
+
+    def _wait_until_built(self, index: int) -> None:
+        self.workers[index].receive(Timeout(BUILD_SECONDS, "building its environment"))

@@ -1,0 +1,142 @@
+"""Worker processes: answers, exceptions, reports, time limits, losses and their end."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import pytest
+
+from rlher.core import workers
+from rlher.core.errors import MissingPackage, UserError
+from rlher.core.workers import Timeout, Worker, WorkerLost, close_workers, report
+
+
+class Service:
+    def __init__(self, mark: str = "") -> None:
+        self.mark = mark
+
+    def add(self, one, two):
+        return one + two
+
+    def fail(self, error):
+        raise error
+
+    def work(self, steps: int, seconds: float) -> int:
+        for number in range(1, steps + 1):
+            time.sleep(seconds)
+            report(number)
+        return steps
+
+    def exit(self, code):
+        os._exit(code)
+
+    def close(self):
+        if self.mark:
+            os.mkdir(self.mark)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Worker]]:
+    started = []
+
+    def build(service=Service) -> Worker:
+        started.append(Worker(service))
+        return started[-1]
+
+    yield build
+    close_workers(started)
+
+
+def test_a_worker_answers_and_continues_after_an_exception(start) -> None:
+    worker = start()
+    assert worker.receive(Timeout(60)) is None
+    worker.send("fail", ValueError("too far"))
+    with pytest.raises(ValueError, match="too far") as raised:
+        worker.receive(Timeout(60))
+    assert "Traceback" in raised.value.__notes__[0]
+    worker.send("fail", MissingPackage("logger=x", "x", "x"))  # cannot be unpickled
+    with pytest.raises(UserError, match="logger=x needs the package x"):
+        worker.receive(Timeout(60))
+    worker.send("add", 1, 2)
+    assert worker.receive(Timeout(60)) == 3
+
+
+def test_an_exception_of_the_constructor_is_the_first_answer(start) -> None:
+    worker = start(_fail)
+    with pytest.raises(ZeroDivisionError):
+        worker.receive(Timeout(60))
+
+
+def _fail() -> None:
+    raise ZeroDivisionError
+
+
+def test_reports_arrive_and_restart_the_time_limit(start) -> None:
+    worker, values = start(), []
+    worker.receive(Timeout(60))
+    worker.send("work", 4, 0.3)
+    assert worker.receive(Timeout(0.5), values.append) == 4
+    assert values == [1, 2, 3, 4]
+    worker.send("work", 1, 1000)
+    with pytest.raises(WorkerLost, match=r"hung \(no answer in 0.1 s, see key\)"):
+        worker.receive(Timeout(0.1, "see key"))
+
+
+def test_the_reason_of_a_loss_is_known(start) -> None:
+    for end, reason in (
+        (lambda worker: worker.send("exit", 7), "exit status 7"),
+        (lambda worker: os.kill(worker.process.pid, signal.SIGKILL), "killed by SIGKILL"),
+    ):
+        worker = start()
+        worker.receive(Timeout(60))
+        end(worker)
+        with pytest.raises(WorkerLost, match=reason):
+            worker.receive(Timeout(60))
+
+
+def test_closing_lets_a_service_close_and_kills_one_that_hangs(start, tmp_path, monkeypatch) -> None:
+    polite, hanging = start(partial(Service, str(tmp_path / "closed"))), start()
+    for worker in (polite, hanging):
+        worker.receive(Timeout(60))
+    hanging.send("work", 1, 1000)
+    monkeypatch.setattr(workers, "CLOSE_SECONDS", 1.0)
+    started = time.monotonic()
+    close_workers([polite, hanging])
+    assert time.monotonic() - started < 5
+    assert (tmp_path / "closed").exists()
+    assert not polite.process.is_alive()
+    assert not hanging.process.is_alive()
+
+
+class SlowPipe:
+    """A pipe with an answer after some seconds, on a clock that jumps while the process is suspended."""
+
+    def __init__(self, work: float, suspended_at: float, suspension: float) -> None:
+        self.now, self.work, self.suspended_at, self.suspension = 0.0, work, suspended_at, suspension
+
+    def poll(self, seconds: float) -> bool:
+        worked = min(seconds, self.work)
+        self.now += worked
+        self.work -= worked
+        if self.now >= self.suspended_at:
+            self.now, self.suspended_at = self.now + self.suspension, np.inf
+        return self.work == 0
+
+
+@pytest.mark.parametrize(
+    ("work", "suspended_at", "in_time"),
+    [(4.0, np.inf, True), (4.0, 2.0, True), (7.0, np.inf, False), (7.0, 2.0, False)],
+)
+def test_a_timeout_excludes_the_time_of_a_suspension(monkeypatch, work, suspended_at, in_time):
+    remote = SlowPipe(work, suspended_at, suspension=600)
+    monkeypatch.setattr(workers.time, "monotonic", lambda: remote.now)
+    assert workers.Timeout(5.0).wait(remote) == in_time
+
+
+def test_several_answers_share_one_timeout(monkeypatch):
+    timeout, remotes = workers.Timeout(5.0), [SlowPipe(3.0, np.inf, 0), SlowPipe(3.0, np.inf, 0)]
+    monkeypatch.setattr(workers.time, "monotonic", lambda: sum(remote.now for remote in remotes))
+    assert [timeout.wait(remote) for remote in remotes] == [True, False]
