@@ -24,6 +24,9 @@ class Service:
     def fail(self, error):
         raise error
 
+    def import_extra(self):
+        raise MissingPackage("logger=x", "x", "x")
+
     def work(self, steps: int, seconds: float) -> int:
         for number in range(1, steps + 1):
             time.sleep(seconds)
@@ -57,7 +60,7 @@ def test_a_worker_answers_and_continues_after_an_exception(start) -> None:
     with pytest.raises(ValueError, match="too far") as raised:
         worker.receive(Timeout(60))
     assert "Traceback" in raised.value.__notes__[0]
-    worker.send("fail", MissingPackage("logger=x", "x", "x"))  # cannot be unpickled
+    worker.send("import_extra")  # MissingPackage cannot be unpickled
     with pytest.raises(UserError, match="logger=x needs the package x"):
         worker.receive(Timeout(60))
     worker.send("add", 1, 2)
