@@ -75,16 +75,15 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
     return curves
 
 
-def aggregate(group: Group, x: str, y: str, max_points: int = MAX_POINTS) -> GroupCurve:
+def aggregate(group: Group, x: str, y: str) -> GroupCurve:
     """Return the learning curve of a group; without seeds if no run has numbers in both columns.
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
-    :param max_points: maximum number of points of the curve.
     """
     found = [(run, points) for run in group.runs if len((points := run.points(x, y))[0])]
     seeds = [points for _, points in found]
-    grid, values = common_grid(seeds, max_points)
+    grid, values = common_grid(seeds)
     if not len(grid):
         return GroupCurve(group, seeds, grid, grid, grid, grid)
     iqm = stats.iqm(values)
@@ -107,10 +106,10 @@ def _widen_to_wilson(low: NDArray, high: NDArray, rates: NDArray, episodes: int)
     return np.minimum(low, wilson_low), np.maximum(high, wilson_high)
 
 
-def common_grid(seeds: Sequence[tuple[NDArray, NDArray]], max_points: int = MAX_POINTS) -> tuple[NDArray, NDArray]:
+def common_grid(seeds: Sequence[tuple[NDArray, NDArray]]) -> tuple[NDArray, NDArray]:
     """Return all x at which a run was evaluated, within the range that all runs cover, and each run's y there.
 
-    Values between two evaluations are interpolated linearly. At most ``max_points`` of the x are kept.
+    Values between two evaluations are interpolated linearly. At most :data:`MAX_POINTS` of the x are kept.
 
     :param seeds: x and y of each run.
     :return: (points,) x, and (runs, points) y; no points if the runs have no range in common.
@@ -120,6 +119,6 @@ def common_grid(seeds: Sequence[tuple[NDArray, NDArray]], max_points: int = MAX_
     low, high = max(x.min() for x, _ in seeds), min(x.max() for x, _ in seeds)
     grid = np.unique(np.concatenate([x for x, _ in seeds]))
     grid = grid[(grid >= low) & (grid <= high)]
-    if len(grid) > max_points:
-        grid = grid[np.linspace(0, len(grid) - 1, max_points).round().astype(int)]
+    if len(grid) > MAX_POINTS:
+        grid = grid[np.linspace(0, len(grid) - 1, MAX_POINTS).round().astype(int)]
     return grid, np.array([np.interp(grid, x, y) for x, y in seeds]).reshape(len(seeds), len(grid))

@@ -82,7 +82,7 @@ class LoadedRun:
         """Return two columns where both have numbers; no points if the run lacks one.
 
         :param x: ``timesteps``, ``wall_seconds`` or ``updates``.
-        :param y: column of the evaluations or of the log, of the latter also without its section: ``object_moved``.
+        :param y: column of the evaluations, or of the log with or without its section: ``object_moved``.
         """
         table = self.evaluations
         if y not in table:
@@ -112,7 +112,7 @@ class LoadedRun:
 
     @property
     def timesteps(self) -> int:
-        """Number of steps trained, which may be more than at the last evaluation; of a running one those evaluated."""
+        """Number of steps trained. While the run lasts, the steps until its last evaluation."""
         evaluated = float(self.evaluations["timesteps"].max())
         trained = finite_float(self.result.get("timesteps")) or 0.0
         return int(max(evaluated, min(trained, MAX_STEPS)))

@@ -26,8 +26,6 @@ from rlher.runs.command import repeat_command, resume_note
 
 X, Y = "timesteps", "success_rate"
 
-MAX_SMALL_POINTS = 150
-"""Maximum number of points of a line in a small chart."""
 MAX_FILE_BYTES = 8_000_000
 """Size limit of one clip or picture."""
 MAX_TOTAL_BYTES = 40_000_000
@@ -125,7 +123,7 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> EnvironmentCurves:
     """Return the learning curves of an environment, and a small chart of each column in which a run has numbers."""
     training = {}
     for column in REPORTED:
-        small = [aggregate(curve.group, X, column, MAX_SMALL_POINTS) for curve in curves]
+        small = [aggregate(curve.group, X, column) for curve in curves]
         if any(len(each.x) for each in small):
             training[column] = Markup(to_svg(small, X, column, with_legend=False))
     return EnvironmentCurves(env, Markup(to_svg(curves, X, Y, with_legend=True)), training)

@@ -40,7 +40,7 @@ class Collected:
     :param episodes: number of episodes written.
     :param steps: number of steps in them.
     :param played: number of episodes played to their end.
-    :param successes: how many of those ended in success.
+    :param successes: number of played episodes that ended in success.
     :param interrupted: whether Ctrl-C ended the collection early.
     """
 
@@ -69,7 +69,7 @@ class Demonstrator:
 
 
 def collect(config: CollectConfig) -> Collected:
-    """Play episodes and write those that are kept.
+    """Play episodes, and write the ones that are kept.
 
     :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
         is kept.

@@ -47,7 +47,7 @@ def write_dataset(
 
     :param folder: of the dataset; its name is the dataset's id, its parent what ``MINARI_DATASETS_PATH`` should name.
     :param env: in which the episodes were recorded, for its spaces and its registration.
-    :param max_episode_steps: limit of an episode, for those who make the environment from the dataset.
+    :param max_episode_steps: limit of an episode, for an environment that is made from the dataset.
     :param metadata: added to Minari's own; JSON values.
     :raises UserError: it cannot be written.
     """
@@ -68,7 +68,7 @@ def write_dataset(
 
 def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | None:
     """Return the environment's registration, None if it cannot be written as JSON: its entry point is a function."""
-    spec = copy.deepcopy(env.unwrapped.spec)  # without rlher's wrappers, and without the limit, which is one, too
+    spec = copy.deepcopy(env.unwrapped.spec)  # has no wrappers, and so no limit of steps
     if spec is None:
         return None
     spec.max_episode_steps = max_episode_steps

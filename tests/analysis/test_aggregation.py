@@ -73,5 +73,5 @@ def test_equal_seeds_still_have_a_band_if_it_is_a_rate(make_run: Make, tmp_path:
 
 
 def test_points_are_limited(make_run: Make) -> None:
-    curve = aggregation.aggregate(load_group(make_run("a", rows=100)), "timesteps", "success_rate", max_points=30)
-    assert len(curve.x) == 30
+    curve = aggregation.aggregate(load_group(make_run("a", rows=1000)), "timesteps", "success_rate")
+    assert len(curve.x) == aggregation.MAX_POINTS
