@@ -17,9 +17,8 @@ from rlher.algos.options import Options
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import Bounds, clamp_outputs, resolve_target_bounds
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
-from rlher.config.demonstrations import DemosConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.her import HerConfig
+from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.override_syntax import literal
 from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
@@ -145,19 +144,9 @@ def build_inference_model(algo: OffPolicyConfig, venv: VecEnv, device: str) -> O
 def _buffer_arguments(
     algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, demos: DemosConfig, seed: int
 ) -> dict[str, Any]:
-    energy = {"height": her.energy_height, "step_seconds": her.energy_step_seconds}
     return dict(
-        n_sampled_goal=her.n_sampled_goal,
-        goal_selection_strategy=her.goal_selection_strategy,
-        goal_mix=her.goal_mix or None,
-        n_steps=her.n_steps,
+        **her.buffer_arguments(),
         gamma=algo.gamma,
-        priority=her.priority,
-        priority_kwargs=energy if her.priority == "energy" else None,
-        static_distance=her.static_distance,
-        copy_info_dict=her.copy_info_dict,
-        relabel_done=her.relabel_done,
-        keep_goal_independent_reward=her.keep_goal_independent_reward,
         ends_on_success=env.ends_on_success,
         success_reward=env.training_success_reward,
         seed=seed,

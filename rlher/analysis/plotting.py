@@ -18,7 +18,7 @@ from rlher.analysis.aggregation import MIN_SEEDS, GroupCurve, aggregate_all
 from rlher.analysis.columns import describe, short_name
 from rlher.analysis.grouping import group_runs
 from rlher.analysis.loading import read_runs
-from rlher.config.curves import PlotConfig
+from rlher.config.commands import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.files import output_file

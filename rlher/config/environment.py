@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlher.config.key import experiment_key, machine_key, output_key, section
+from rlher.core.errors import UserError
 
 
 @dataclass
@@ -72,6 +73,11 @@ class EnvConfig:
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
     extra: str | None = output_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
+
+    def check(self) -> None:
+        """Raise UserError for an argument of the environment that rlher sets itself."""
+        if "render_mode" in self.kwargs:
+            raise UserError("env.kwargs.render_mode is set by rlher itself; leave it out and watch with `rlher enjoy`.")
 
     @property
     def episode_steps(self) -> int | None:

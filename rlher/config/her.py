@@ -1,6 +1,7 @@
-"""Config keys of hindsight, with their defaults."""
+"""Config keys of hindsight and of demonstrations, with their defaults."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from rlher.config.key import experiment_key
 from rlher.her.choices import KEY_TO_GOAL_STRATEGY, PRIORITIES, RELABEL_DONE
@@ -39,3 +40,31 @@ class HerConfig:
         True, "keep the part of the reward that does not depend on the goal, such as a crash penalty"
     )
     copy_info_dict: bool = experiment_key(False, "pass each step's info to compute_reward")
+
+    def buffer_arguments(self) -> dict[str, Any]:
+        """Return the arguments of :class:`rlher.her.HerReplayBuffer`; a key without a line here has its own name."""
+        arguments = asdict(self)
+        energy = {"height": arguments.pop("energy_height"), "step_seconds": arguments.pop("energy_step_seconds")}
+        return arguments | {
+            "goal_mix": self.goal_mix or None,
+            "priority_kwargs": energy if self.priority == "energy" else None,
+        }
+
+
+@dataclass
+class DemosConfig:
+    """Demonstrations: episodes of a dataset that stay in the replay buffer, and what else is learnt from them."""
+
+    path: str | None = experiment_key(
+        None,
+        "dataset of `rlher collect` or Minari, as a folder or by its name in Minari's folder; demos= is short for it",
+        ignored_by=["recipe"],
+    )
+    fraction: float = experiment_key(
+        0.125, "share of each batch that is drawn from demonstrations", low=0.01, high=0.99
+    )
+    bc_weight: float = experiment_key(
+        0.0, "weight of the cloning loss in the actor's loss: the squared distance of its actions", low=0
+    )
+    q_filter: bool = experiment_key(True, "clone only actions that the critic prefers to the actor's own")
+    pretrain_steps: int = experiment_key(0, "updates that clone the demonstrations before the first step", low=0)

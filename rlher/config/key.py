@@ -4,12 +4,13 @@ import copy
 import functools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
 from omegaconf import OmegaConf
 
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.nested import unflatten
 
 ConfigT = TypeVar("ConfigT")
 
@@ -28,6 +29,9 @@ IGNORED_BY: dict[Affects, tuple[Purpose, ...]] = {
 MAX_SEED = 4_000_000_000
 """Largest seed of a config. NumPy's are below 2**32: this leaves 294 million for episodes and seeds that count up."""
 
+MAX_STEPS = 10**15
+"""Largest number of steps of a run."""
+
 MAX_EPISODES = 100_000_000
 """Largest number of episodes of a command; their seeds count up from a seed of at most :data:`MAX_SEED`."""
 
@@ -43,7 +47,6 @@ def key(
     length: int | None = None,
     choices: tuple[str, ...] = (),
     positional: bool = False,
-    absent: Any = MISSING,
 ) -> Any:
     """Declare a config key; use :func:`experiment_key`, :func:`machine_key` or :func:`output_key`.
 
@@ -54,7 +57,6 @@ def key(
     :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
-    :param absent: value in runs whose files lack the key, because they are older than it; by default ``default``.
     :return: a dataclass field.
     """
     metadata = {
@@ -66,7 +68,6 @@ def key(
         "length": length,
         "choices": choices,
         "positional": positional,
-        "absent": default if absent is MISSING else absent,
     }
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -98,25 +99,20 @@ def dotted_keys(schema: type | Any, prefix: str = "") -> dict[str, Field]:
     return found
 
 
+def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
+    """Yield the dotted keys of a config and of its sections, each with its field and its value."""
+    for item in fields(config):
+        value, name = getattr(config, item.name), prefix + item.name
+        if is_dataclass(value):
+            yield from values_by_key(value, f"{name}.")
+        else:
+            yield name, item, value
+
+
 def experiment_keys(config: Any) -> dict[str, Any]:
     """Return a config as nested mappings, without the keys that affect only the machine or the output."""
-    found = {}
-    for item in fields(config):
-        value = getattr(config, item.name)
-        if is_dataclass(value):
-            found[item.name] = experiment_keys(value)
-        elif item.metadata["affects"] == "experiment":
-            found[item.name] = copy.deepcopy(value)
-    return found
-
-
-def with_absent_values(config: ConfigT) -> ConfigT:
-    """Return a config with the value that each key has in runs that are older than the key."""
-    values = {}
-    for item in fields(config):  # type: ignore[arg-type]
-        value = getattr(config, item.name)
-        values[item.name] = with_absent_values(value) if is_dataclass(value) else copy.copy(item.metadata["absent"])
-    return replace(config, **values)  # type: ignore[type-var]
+    found = {name: value for name, item, value in values_by_key(config) if item.metadata["affects"] == "experiment"}
+    return copy.deepcopy(unflatten(found))
 
 
 def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
@@ -131,21 +127,17 @@ def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
     return config
 
 
-def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
-    """Yield the dotted keys of a config and of its sections, each with its field and its value."""
-    for item in fields(config):
-        value, name = getattr(config, item.name), prefix + item.name
-        if is_dataclass(value):
-            yield from values_by_key(value, f"{name}.")
-        else:
-            yield name, item, value
-
-
 def validate(config: Any) -> None:
-    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`key`."""
+    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`key`.
+
+    A section with rules of its own has a method ``check``.
+    """
     for name, item, value in values_by_key(config):
         if value is not None and value is not MISSING:
             _validate_value(name, value, item)
+    for part in (config, *(getattr(config, item.name) for item in fields(config))):
+        if hasattr(part, "check"):
+            part.check()
 
 
 def _validate_value(name: str, value: Any, item: Field) -> None:
@@ -155,6 +147,8 @@ def _validate_value(name: str, value: Any, item: Field) -> None:
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{name}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:
+        if isinstance(entry, list | dict) and item.type not in (Any, list[Any]):
+            raise UserError(f"{name}={value} must be a flat list of values.")
         if entry is not None:
             _validate_value(name, entry, item)
     if isinstance(value, int | float) and not isinstance(value, bool):

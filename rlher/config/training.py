@@ -6,12 +6,12 @@ from dataclasses import Field, dataclass
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
-from rlher.config.demonstrations import DemosConfig
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
-from rlher.config.her import HerConfig
+from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.key import (
     MAX_EPISODES,
     MAX_SEED,
+    MAX_STEPS,
     Purpose,
     dotted_keys,
     experiment_key,
@@ -20,7 +20,6 @@ from rlher.config.key import (
     output_key,
     section,
     values_by_key,
-    with_absent_values,
 )
 from rlher.core.nested import flatten
 
@@ -29,7 +28,7 @@ from rlher.core.nested import flatten
 class EngineConfig:
     """The update step: the project's own, or the equivalent slower one of Stable-Baselines3."""
 
-    name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"), absent="sb3")
+    name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"))
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     matmul: str = machine_key(
         "auto",
@@ -41,12 +40,10 @@ class EngineConfig:
         "precision of the losses, weights stay float32; auto: bf16 if batch and a layer have at least 256, and the "
         "device has bf16 units",
         choices=("float32", "bf16", "auto"),
-        absent="float32",
     )
     overlap: bool | None = experiment_key(
         None,
         "update while the environments step, with a policy one round of updates old; null: true unless engine.name=sb3",
-        absent=False,
     )
 
 
@@ -119,6 +116,7 @@ class TrainConfig:
         100_000,
         "environment steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
+        high=MAX_STEPS,
         ignored_by=["grouping", "resume"],
     )
     offline_updates: int = experiment_key(0, "updates on demonstrations alone, before the first step", low=0)
@@ -197,19 +195,9 @@ def values_fixed_at_resume(config: TrainConfig) -> dict[str, Any]:
     }
 
 
-def older_config(algo: OffPolicyConfig, env: EnvConfig) -> TrainConfig:
-    """Return the config of a run whose files name nothing but its algorithm and its environment."""
-    return with_absent_values(TrainConfig(algo=algo, env=env))
-
-
 def experiment_id(config: TrainConfig) -> str:
     """Return a hash of what changes what is learnt or measured, the seed included.
 
-    Keys with the value of runs that are older than the key are left out, so that a key added later changes no hash.
-
     :param config: as composed, without values that are resolved when the run starts.
     """
-    known = dict(flatten(experiment_keys(older_config(type(config.algo)(), type(config.env)()))))
-    values = dict(flatten(experiment_keys(config)))
-    given = sorted((key, value) for key, value in values.items() if key not in known or known[key] != value)
-    return hashlib.sha256(repr(given).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(sorted(flatten(experiment_keys(config)))).encode()).hexdigest()[:16]

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rlher.config.collecting import CollectConfig
+from rlher.config.commands import CollectConfig
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.core.console import can_redraw, warn
 from rlher.core.errors import UserError

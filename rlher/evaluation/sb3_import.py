@@ -14,8 +14,8 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, UserError, first_line
 from rlher.envs.contract.probe import probe

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlher.algos.device import validate_device
+from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.saved_model import ReplayConfig
 from rlher.core.errors import UserError
 from rlher.core.files import relative
 from rlher.evaluation import agent, sb3_import

@@ -11,7 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
 from rlher.config.key import to_object
-from rlher.config.training import TrainConfig, older_config
+from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import write_text
 from rlher.core.safe_read import read_yaml
@@ -45,7 +45,7 @@ def read_config(folder: Path) -> TrainConfig:
         values = read_yaml(path)
         require_no_interpolations(values)
         _require_sections(values)
-        schema = older_config(ALGORITHMS[values["algo"]["name"]].config(), _env_schema(values["env"]))
+        schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), _env_schema(values["env"]))
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         raise

@@ -13,6 +13,8 @@ from rlher.algos.factory import choose_engine, uses_own_update
 from rlher.algos.matmul import choose_matmul, linear
 from rlher.algos.precision import choose_precision, has_bf16_units
 from rlher.algos.threads import AVAILABLE, choose_threads
+from rlher.config.algorithms import ActorCriticConfig
+from rlher.config.her import DemosConfig
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.processes import eval_workers, uses_processes
@@ -56,7 +58,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
         *cores_notes,
         workers_note,
         checkpoint_note,
-        _energy_note(config),
+        *_notes_without_effect(config),
     ]
     resolved = replace(
         config,
@@ -203,9 +205,16 @@ def _checkpoint(config: TrainConfig) -> tuple[CheckpointConfig, str]:
     return config.checkpoint, ""
 
 
-def _energy_note(config: TrainConfig) -> str:
-    """Return a note about keys without an effect: not an error, because a recipe may have set them."""
+def _notes_without_effect(config: TrainConfig) -> list[str]:
+    """Return a note for each key without effect: not an error, because a recipe may have set it."""
+    notes = []
     typed = [name for name in ("energy_height", "energy_step_seconds") if getattr(config.her, name) is not None]
-    if config.her.priority == "energy" or not typed:
-        return ""
-    return f"{' and '.join(f'her.{name}' for name in typed)} without effect: her.priority={config.her.priority}"
+    if typed and config.her.priority != "energy":
+        keys = " and ".join(f"her.{name}" for name in typed)
+        notes.append(f"{keys} without effect: her.priority={config.her.priority}")
+    algo = config.algo
+    if isinstance(algo, ActorCriticConfig) and algo.noise != ActorCriticConfig.noise and not algo.action_noise:
+        notes.append(f"algo.noise={algo.noise} without effect: algo.action_noise=0")
+    if config.demos.path is None and config.demos.fraction != DemosConfig.fraction:
+        notes.append("demos.fraction without effect: there are no demos=<dataset>")
+    return notes

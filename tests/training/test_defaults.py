@@ -7,7 +7,7 @@ import pytest
 
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.her import HerConfig
+from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs import processes
@@ -90,11 +90,24 @@ def test_an_episode_has_one_step_per_repeated_action() -> None:
     assert resolved.algo.train_freq == 122
 
 
-def test_energy_keys_without_an_effect_are_noted() -> None:
-    energy = HerConfig(energy_height=2, energy_step_seconds=0.04)
-    for her, noted in ((energy, True), (replace(energy, priority="energy"), False), (HerConfig(), False)):
-        _, notes = resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), her=her))
-        assert any("her.energy_height" in note for note in notes) == noted
+ENERGY = HerConfig(energy_height=2, energy_step_seconds=0.04)
+PINK = SACConfig(name="sac", noise="pink")
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        (TrainConfig(algo=SACConfig(name="sac")), ""),
+        (TrainConfig(algo=SACConfig(name="sac"), her=ENERGY), "her.energy_height"),
+        (TrainConfig(algo=SACConfig(name="sac"), her=replace(ENERGY, priority="energy")), ""),
+        (TrainConfig(algo=PINK), "algo.noise=pink"),
+        (TrainConfig(algo=replace(PINK, action_noise=0.1)), ""),
+        (TrainConfig(algo=SACConfig(name="sac"), demos=DemosConfig(fraction=0.3)), "demos.fraction"),
+    ],
+)
+def test_keys_without_effect_are_noted(config: TrainConfig, named: str) -> None:
+    found = [note for note in resolve_defaults(config)[1] if "without effect" in note]
+    assert [named in note for note in found] == ([True] if named else [])
 
 
 @pytest.mark.parametrize(

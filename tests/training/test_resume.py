@@ -814,6 +814,12 @@ def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> No
     assert json.loads(again.out)["timesteps"] == 260
 
 
+def test_too_many_steps_are_refused(stopped: Path) -> None:
+    run = lookup.find(str(stopped), "logs")
+    with pytest.raises(UserError, match="total_timesteps"):
+        changed_config(run, ["total_timesteps=+99999999999999999999999"])
+
+
 def test_on_and_off_are_text_as_in_a_new_run(stopped: Path) -> None:
     run = lookup.find(str(stopped), "logs")
     assert changed_config(run, ["engine.compile=off", "init_from=null", "logs=on"]).logs == "on"

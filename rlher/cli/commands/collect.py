@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from rlher.config.collecting import CollectConfig
+from rlher.config.commands import CollectConfig
 from rlher.core.console import escape_control
 from rlher.core.signals import INTERRUPTED
 

@@ -6,8 +6,8 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rlher.config.commands import ReplayConfig
 from rlher.config.key import MAX_EPISODES, output_key
-from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 from rlher.core.files import relative
 

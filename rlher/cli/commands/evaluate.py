@@ -5,8 +5,8 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass
 
+from rlher.config.commands import ReplayConfig
 from rlher.config.key import MAX_EPISODES, output_key
-from rlher.config.saved_model import ReplayConfig
 from rlher.core.console import escape_control
 
 

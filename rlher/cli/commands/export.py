@@ -1,6 +1,6 @@
 """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
-from rlher.config.saved_model import ExportConfig
+from rlher.config.commands import ExportConfig
 
 
 def run(config: ExportConfig) -> int:

@@ -1,6 +1,6 @@
 """Draw the learning curves of runs."""
 
-from rlher.config.curves import PlotConfig
+from rlher.config.commands import PlotConfig
 
 
 def run(config: PlotConfig) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlher.config.curves import CurvesConfig
+from rlher.config.commands import CurvesConfig
 from rlher.config.key import output_key
 from rlher.core.console import warn
 from rlher.core.errors import UserError

@@ -14,8 +14,8 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.saved_model import ExportConfig
 from rlher.core.console import command_line, escape_control
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write, relative, write_text

@@ -1,9 +1,9 @@
-"""Config keys of the commands that load a trained model: evaluate, enjoy, export and collect."""
+"""Config keys of the commands that load a trained model or read the results of runs."""
 
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_SEED, experiment_key, machine_key, output_key
+from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, machine_key, output_key
 
 
 @dataclass
@@ -51,3 +51,46 @@ class ExportConfig(ModelConfig):
     push: str | None = output_key(
         None, "repository owner/name of the Hugging Face Hub to upload to; without a name: <algo>-<env>"
     )
+
+
+@dataclass
+class CollectConfig(ReplayConfig):
+    """Config keys of `rlher collect`."""
+
+    env: EnvConfig | None = experiment_key(
+        None, "environment of a controller, or of a Stable-Baselines3 zip; a run folder has its own"
+    )
+    controller: str | None = experiment_key(
+        None,
+        "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
+    )
+    episodes: int = output_key(100, "episodes to write", low=1, high=MAX_EPISODES)
+    successes_only: bool = output_key(False, "write only episodes that end in success")
+    output: str = output_key(
+        "demos", "dataset to write, if it ends with a version such as demos/pick-v0; else a folder of datasets"
+    )
+    seed: int = experiment_key(2_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
+
+
+@dataclass
+class CurvesConfig:
+    """Selection and grouping of runs."""
+
+    runs: list[str] = output_key([], "run folders, or folders of runs; empty: `logs`", positional=True)
+    logs: str = output_key("logs", "folder of all runs")
+    by: list[str] = output_key(
+        [], "keys to group by, such as her.n_sampled_goal; empty: algo, her and other keys that differ"
+    )
+
+
+@dataclass
+class PlotConfig(CurvesConfig):
+    """Config keys of `rlher plot`."""
+
+    x: str = output_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
+    y: str = output_key(
+        "success_rate", "column of evaluations.csv or progress.csv to draw, such as mean_reward or object_moved"
+    )
+    output: list[str] = output_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>.png and .pdf")
+    csv: str | None = output_key(None, "CSV file to write the drawn numbers to")
+    show: bool = output_key(False, "open a window as well")
