@@ -135,8 +135,8 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, with_legend: bool) -> s
 
     :param curves: of one environment. Curves without points are left out, but count for the colours of the others.
     """
-    size = (5.4, 3 + _legend_height(curves)) if with_legend else (4.6, 2.8)
-    figure = Figure(figsize=size, layout="constrained")
+    height = 2.8 + (_legend_height(curves) if with_legend else 0)
+    figure = Figure(figsize=(4.6, height), layout="constrained")  # its text stays readable on a phone
     panel = figure.subplots()
     _draw_panel(panel, curves, x, y)
     if with_legend:
