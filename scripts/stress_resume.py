@@ -36,7 +36,7 @@ from pathlib import Path
 import psutil
 from same_run import differences
 
-from rlher.core.streams import prepare_streams
+from rlher.core.console import prepare_streams
 from rlher.runs.checkpoint_store import DamagedCheckpoint, newest_first, verify
 
 COMMON = (

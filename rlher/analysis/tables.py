@@ -13,10 +13,9 @@ from rlher.analysis import comparison
 from rlher.analysis.grouping import Group, is_experiment_key
 from rlher.analysis.loading import LoadedRun
 from rlher.config.override_syntax import literal
-from rlher.core.console import escape_control
+from rlher.core.console import escape_control, text_table
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
-from rlher.core.text_table import text_table
 from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
 
 MISSING = "–"

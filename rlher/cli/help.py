@@ -15,7 +15,7 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal
-from rlher.core.text_table import output_width
+from rlher.core.console import output_width
 
 EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",

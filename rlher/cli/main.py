@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.commands import command_names, load_command
-from rlher.core.console import warn
+from rlher.core.console import prepare_streams, warn
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.garbage import postpone_collections
 from rlher.core.signals import INTERRUPTED
-from rlher.core.streams import prepare_streams
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,7 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
-        postpone_collections()
         argv = sys.argv[1:]
         prepare_streams()
     try:

@@ -1,17 +1,26 @@
-"""Text for the terminal and log files: warnings on stderr, control characters escaped, passwords hidden, durations."""
+"""Text for the terminal and log files: warnings, control characters escaped, passwords hidden, durations, tables."""
 
+import contextlib
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 ADDRESS = re.compile(r":/*(?=[^\s/])")
 """The ``://`` of an address, or the ``:`` of ``user:password`` where the scheme is missing."""
 
 PARAMETERS = re.compile(r"\?[^\s=?]*=")
 """The first parameter of an address, for example ``?password=``."""
+
+
+MAX_WIDTH = 10_000
+"""Characters per line of a table that is not printed to a terminal, so that no cell wraps."""
+
+GAP = 3
+"""Characters between two columns."""
 
 
 def redact(text: str) -> str:
@@ -54,3 +63,86 @@ def can_redraw(stream: TextIO) -> bool:
 def warn(message: str) -> None:
     """Print a message on stderr, as one line that starts with ``rlher:``."""
     print(f"rlher: {escape_control(redact(message))}", file=sys.stderr)
+
+
+class LenientStream:
+    """A text stream that drops what it cannot write."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, as far as possible."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered, as far as possible."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def prepare_streams() -> None:
+    """Make stderr lenient, let stdout print any character, and reopen closed streams.
+
+    Otherwise the next file that is opened would take the place of a closed stream. stdout still raises if it cannot be
+    written, because it has the result of a command.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDONLY)  # so that writing to it raises
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stderr = LenientStream(sys.stderr)
+
+
+def output_width() -> int:
+    """Return the characters per line of a table on stdout."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return a table with aligned columns. Where the width does not suffice, cells wrap between words.
+
+    :param width: characters per line; narrower than the longest words: words wrap too.
+    """
+    from rich import box  # takes a tenth of a second, and few commands print tables
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    columns = list(zip(header, *rows, strict=True))
+    for name, size in zip(header, _column_widths(columns, width - GAP * (len(header) - 1)), strict=True):
+        table.add_column(Text(name), overflow="fold", width=size)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def _column_widths(columns: Sequence[Sequence[str]], width: int) -> Sequence[int | None]:
+    """Return the width of each column; None, to be chosen by rich, if not even the longest words fit.
+
+    Every column has room for its longest word. The rest goes to the columns that lack most.
+    """
+    from rich.cells import cell_len
+
+    needed = [max(map(cell_len, column)) for column in columns]
+    widths = [max(cell_len(word) for cell in column for word in (cell.split() or [""])) for column in columns]
+    if sum(widths) > width:
+        return [None] * len(columns)
+    for _ in range(min(width, sum(needed)) - sum(widths)):
+        lacking = [need - size for need, size in zip(needed, widths, strict=True)]
+        widths[lacking.index(max(lacking))] += 1
+    return widths

@@ -1,17 +1,19 @@
 """Read files that may come from someone else: size limits, no code executed, no links out of the folder.
 
 One function per kind of file: :func:`read_text`, :func:`read_json`, :func:`read_yaml`, :func:`read_table`,
-:func:`open_zip`, :func:`read_tensors`; arrays are read by :func:`rlher.core.arrays.stored_arrays`.
+:func:`open_zip`, :func:`read_tensors`, :func:`stored_arrays`.
 """
 
+import contextlib
 import io
 import json
 import math
 import os
 import stat
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import yaml
 
@@ -57,12 +59,6 @@ def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:
         raise ValueError("it is not a regular file")
     if status.st_size > max_bytes:
         raise ValueError(f"its {status.st_size:,} bytes are more than {max_bytes:,}")
-
-
-def is_mostly_hole(path: Path) -> bool:
-    """Return whether a large file takes almost nothing on the disk, so that reading it may take hours."""
-    status = path.stat()
-    return status.st_size > MAX_TABLE_BYTES and status.st_size > MAX_COMPRESSION * 512 * status.st_blocks
 
 
 def read_text(path: Path) -> str:
@@ -179,3 +175,18 @@ def read_tensors(file: Path | io.BytesIO, device: Any) -> dict[str, Any]:
         file.seek(0)
     tensors: dict[str, Any] = th.load(file, map_location=device, weights_only=True)
     return tensors
+
+
+@contextlib.contextmanager
+def stored_arrays(file: Path | IO[bytes]) -> Iterator[Any]:
+    """Open an uncompressed archive of arrays, as ``numpy.savez`` writes it; no array is larger than the file.
+
+    :raises ValueError: it is compressed, and its arrays may be larger than the memory.
+    """
+    import numpy as np  # takes a tenth of a second, and few commands read arrays
+
+    with zipfile.ZipFile(file) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError(f"{getattr(file, 'name', 'an archive of arrays')} is damaged: it is compressed.")
+    with np.load(file, allow_pickle=False) as arrays:
+        yield arrays

@@ -54,7 +54,6 @@ REPORT_SECONDS = 0.1
 """Shortest time between two reports without a value."""
 
 SERVER_IMPORTS = (
-    "rlher.core.preload",
     "rlher.envs.vec",
     "rlher.evaluation.workers",
 )

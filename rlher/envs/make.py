@@ -13,7 +13,6 @@ from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
-from rlher.core.garbage import collect_as_usual
 from rlher.envs.catalog import yaml_names
 from rlher.envs.episode_diagnostics import EpisodeDiagnostics
 from rlher.envs.fault_guard import FaultGuard, as_fault
@@ -115,7 +114,6 @@ def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     except UserError:
         env.close()
         raise
-    collect_as_usual()  # everything that takes long to import is imported, and the environment takes steps next
     return env
 
 

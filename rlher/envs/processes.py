@@ -4,7 +4,7 @@ import multiprocessing
 
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.cores import available_cores
+from rlher.core.machine import available_cores
 from rlher.core.workers import start_server
 
 MAX_EVAL_WORKERS = 8

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.arrays import stored_arrays
+from rlher.core.safe_read import stored_arrays
 from rlher.her import saved_parts
 from rlher.her.manifest import (
     VERSION,

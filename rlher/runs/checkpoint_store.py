@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.core.files import sync, write_json
-from rlher.core.safe_read import is_mostly_hole, links_outside
+from rlher.core.safe_read import links_outside
 
 KEPT = 2
 """Number of checkpoints kept."""
@@ -81,8 +81,8 @@ def verify(folder: Path) -> None:
     """
     try:
         for path in folder.rglob("*"):  # files missing in the manifest are not read, but could be written through
-            if path.is_symlink() or not (path.is_file() or path.is_dir()) or is_mostly_hole(path):
-                raise DamagedCheckpoint(f"{path} is a link, a hole or not a regular file.")
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise DamagedCheckpoint(f"{path} is a link or not a regular file.")
         sums = _read_checksums(folder)
         for name, digest in sums.items():
             if links_outside(folder / name, folder):

@@ -17,10 +17,9 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.arrays import stored_arrays
 from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line
 from rlher.core.files import atomic_write
-from rlher.core.safe_read import open_zip, read_tensors
+from rlher.core.safe_read import open_zip, read_tensors, stored_arrays
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs import space_signature
 

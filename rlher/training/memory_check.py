@@ -8,7 +8,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.config.training import TrainConfig
-from rlher.core import cgroups
+from rlher.core import machine
 from rlher.core.errors import UserError
 from rlher.her.layout import Layout
 from rlher.her.storage import Storage
@@ -60,7 +60,7 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
 
 def available_memory() -> int:
     """Return the bytes that this process can still allocate: of the machine, and within its control groups."""
-    return max(min([psutil.virtual_memory().available, *cgroups.memory_left()]), 0)
+    return max(min([psutil.virtual_memory().available, *machine.memory_left()]), 0)
 
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:

@@ -19,8 +19,7 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.arrays import stored_arrays
-from rlher.core.safe_read import read_tensors
+from rlher.core.safe_read import read_tensors, stored_arrays
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs.checkpoint_store import timesteps_of
 from rlher.runs.model_file import FIXED_ENT_COEF

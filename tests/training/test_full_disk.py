@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.streams import LenientStream
+from rlher.core.console import LenientStream
 from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.conftest import TINY, mounted
 from tests.support.tiers import slow_except

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from rlher.config.commands import CurvesConfig
 from rlher.config.key import output_key
-from rlher.core.console import warn
-from rlher.core.text_table import output_width
+from rlher.core.console import output_width, warn
 
 if TYPE_CHECKING:
     from rlher.analysis.tables import Table

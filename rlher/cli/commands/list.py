@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rlher.config.key import output_key
-from rlher.core.text_table import output_width, text_table
+from rlher.core.console import output_width, text_table
 
 Row = dict[str, Any]
 

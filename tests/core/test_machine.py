@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core import cgroups, cores
+from rlher.core import machine
 
 GB = 10**9
 
@@ -40,7 +40,7 @@ def group_v1(folder: str, limit: int, used: int) -> dict[str, str]:
     ],
 )
 def test_memory_that_each_group_leaves(tmp_path, files, available):
-    assert list(cgroups.memory_left(write_files(tmp_path, files))) == [gigabytes * GB for gigabytes in available]
+    assert list(machine.memory_left(write_files(tmp_path, files))) == [gigabytes * GB for gigabytes in available]
 
 
 def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
@@ -50,18 +50,18 @@ def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
     (group / "step").mkdir(parents=True)
     (group / "step/cpu.max").write_text("max 100000\n")
     (group / "cpu.max").write_text("150000 100000\n")
-    assert list(cgroups.cpu_quotas(tmp_path)) == [1.5]
+    assert list(machine.cpu_quotas(tmp_path)) == [1.5]
     (tmp_path / "proc/self/cgroup").write_text("3:cpu,cpuacct:/job\n")
     group = tmp_path / "sys/fs/cgroup/cpu/job"
     group.mkdir(parents=True)
     (group / "cpu.cfs_quota_us").write_text("400000\n")
     (group / "cpu.cfs_period_us").write_text("100000\n")
-    assert list(cgroups.cpu_quotas(tmp_path)) == [4.0]
+    assert list(machine.cpu_quotas(tmp_path)) == [4.0]
 
 
 @pytest.mark.parametrize(("value", "expected"), [("1", 1), ("64", 2), ("", 2), ("2,1", 2)])
 def test_the_number_of_threads_in_the_environment_limits_the_cores(monkeypatch, value: str, expected: int) -> None:
-    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(cores, "cpu_quotas", list)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(machine, "cpu_quotas", list)
     monkeypatch.setenv("OMP_NUM_THREADS", value)
-    assert cores.available_cores() == expected
+    assert machine.available_cores() == expected
