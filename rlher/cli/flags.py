@@ -5,7 +5,7 @@ Hydra 1.3 wants its own flags before all overrides; here words may come in any o
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -76,55 +76,39 @@ def groups(command: Command) -> list[str]:
 # ---------------------------------------------------------------------------------------------- sorting the words
 
 
-@dataclass
-class SplitLine:
-    """The words of a command line by kind."""
-
-    hydra_flags: list[str] = field(default_factory=list)
-    overrides: list[str] = field(default_factory=list)
-    positionals: list[str] = field(default_factory=list)
-
-
 def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
     """Return Hydra's command line for a command's, Hydra's flags first.
 
-    :raises UserError: a flag, a value or a file is invalid.
+    :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = load_command(name)
-    line = split(command, argv)
-    _complete_flag_pairs(line.hydra_flags)
-    if line.positionals:
-        line.overrides.insert(0, _positional_override(command, line.positionals))
-    config_dirs = [value for flag, value in pairwise(line.hydra_flags) if flag in ("-cd", "--config-dir")]
-    return line.hydra_flags + [each for word in line.overrides for each in _expand(word, config_dirs)]
-
-
-def split(command: Command, argv: Sequence[str]) -> SplitLine:
-    """Sort the words of a command line by kind; rlher's flags become overrides.
-
-    :raises UserError: a flag is unknown or has no value, or a word is of no kind.
-    """
-    line = SplitLine()
+    hydra_flags: list[str] = []
+    overrides: list[str] = []
+    positionals: list[str] = []
     words = iter(
         re.sub(r"^(space=|--space(?=$|=)|--stochastic$)", lambda found: SHORT_FORMS[found[1]], word) for word in argv
     )
     for word in words:
+        flag, equals, value = word.partition("=")
         if word in HYDRA_SWITCHES:
-            line.hydra_flags.append(word)
-        elif word.partition("=")[0] in HYDRA_FLAGS:
-            flag, equals, value = word.partition("=")
-            line.hydra_flags += [flag, value if equals else _flag_value(flag, words)]
+            hydra_flags.append(word)
+        elif flag in HYDRA_FLAGS:
+            hydra_flags += [flag, value if equals else _flag_value(flag, words)]
         elif word.startswith("-"):
-            line.overrides.append(_flag_to_override(command, word, words))
+            overrides.append(_flag_to_override(command, word, words))
         elif positional(command) and _is_positional(word):
-            line.positionals.append(word)
+            positionals.append(word)
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             flag = "--" + word.replace("_", "-")
             near = f" (did you mean {flag} or {word}=...?)" if flag in flags(command) else ""
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
-            line.overrides.append(word.removeprefix(f"{command.name}."))  # optimize.n_seeds=3 is n_seeds=3
-    return line
+            overrides.append(word.removeprefix(f"{command.name}."))  # optimize.n_seeds=3 is n_seeds=3
+    _complete_flag_pairs(hydra_flags)
+    if positionals:
+        overrides.insert(0, _positional_override(command, positionals))
+    config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
+    return hydra_flags + [each for word in overrides for each in _expand(word, config_dirs)]
 
 
 def _is_positional(word: str) -> bool:

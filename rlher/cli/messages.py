@@ -11,9 +11,6 @@ from rlher.cli.flags import CLASSES, recipe_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
-UNBRACED_CLASS = re.compile(r"(?<![\w.:{])(?<!\{\s)([\w.]*[.:]\w+\s*:\s*\{[^{}]*\})")
-"""``module:Class: {argument: value}`` without the braces around it that make it a mapping."""
-
 KINDS = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
 """Types in OmegaConf's messages."""
 
@@ -29,9 +26,9 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
     if isinstance(error, OverrideParseException):  # its message may quote a part of a password
-        key, _, value = error.override.partition("=")
+        key = error.override.partition("=")[0]
         if key in CLASSES:
-            return f"{key}=... does not name classes; write {key}={_braced(value)}."
+            return f"{key}=... does not name classes; write {key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]."
         why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
         return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
     if isinstance(error, HydraException | OmegaConfBaseException):
@@ -39,15 +36,6 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, ValueError) and "MPLBACKEND" in os.environ and str(error).startswith("Key backend"):
         return f"MPLBACKEND={os.environ['MPLBACKEND']} is no backend of matplotlib; unset it."
     return None
-
-
-def _braced(value: str) -> str:
-    """Return the value of a list of classes with braces around ``module:Class: {...}`` where they are missing."""
-    unescaped = value.replace("\\:", ":").strip()
-    braced = UNBRACED_CLASS.sub(r"{\1}", unescaped)
-    if braced == unescaped:
-        return "[module:Class] or [{module:Class: {argument: value}}]"
-    return braced if braced.startswith("[") else f"[{braced}]"
 
 
 def _missing_config(error: MissingConfigException) -> str:

@@ -3,7 +3,7 @@
 import json
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlher.config.environment import EnvConfig
 from rlher.config.key import MAX_SEED, experiment_key, output_key, section
@@ -46,7 +46,11 @@ def run(config: CheckConfig) -> int:
         found = check_goal_env(config.env, config.seed)
     except EnvironmentFault as error:  # raised by its constructor
         if config.json:
-            print(json.dumps({"env": config.env.id, "ok": False, "findings": [_finding("error", str(error))]}))
+            print(
+                json.dumps(
+                    {"env": config.env.id, "ok": False, "findings": [{"level": "error", "sentence": str(error)}]}
+                )
+            )
             return error.exit_code
         raise
     if config.json:
@@ -56,27 +60,18 @@ def run(config: CheckConfig) -> int:
     return EnvironmentFault.exit_code if found.errors else 0
 
 
-def _properties(found: "CheckResult") -> dict[str, Any]:
-    """Return the config values that training uses, as given or probed."""
-    return {name: getattr(found.cfg, name) for name in PROPERTIES}
-
-
 def _spaces(found: "CheckResult") -> dict[str, str]:
     parts = getattr(found.observation_space, "spaces", {"observation": found.observation_space})
     return {**{name: str(space) for name, space in parts.items()}, "action": str(found.action_space)}
-
-
-def _finding(level: str, message: str) -> dict[str, str]:
-    return {"level": level, "sentence": message}
 
 
 def _print_json(found: "CheckResult") -> None:
     result = {
         "env": found.cfg.id,
         "ok": not found.errors,
-        "properties": _properties(found),
+        "properties": {name: getattr(found.cfg, name) for name in PROPERTIES},
         "spaces": _spaces(found),
-        "findings": [_finding(finding.level, finding.message) for finding in found.findings],
+        "findings": [{"level": finding.level, "sentence": finding.message} for finding in found.findings],
     }
     print(json.dumps(result))
 
@@ -87,7 +82,7 @@ def _print_text(found: "CheckResult") -> None:
 
     console = Console(highlight=False)
     console.print(found.cfg.name or found.cfg.id, style="bold")
-    properties = _spaces(found) | {f"env.{name}": literal(value) for name, value in _properties(found).items()}
+    properties = _spaces(found) | {f"env.{name}": literal(getattr(found.cfg, name)) for name in PROPERTIES}
     width = max(map(len, properties))
     for name, text in properties.items():
         console.print(escape(f"{name:<{width}}  {text}"), soft_wrap=True)
