@@ -28,7 +28,8 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, OverrideParseException):  # its message may quote a part of a password
         key = error.override.partition("=")[0]
         if key in CLASSES:
-            return f"{key}=... does not name classes; write {key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]."
+            forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
+            return f"{key}=... does not name classes; write {forms}."
         why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
         return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
     if isinstance(error, HydraException | OmegaConfBaseException):
