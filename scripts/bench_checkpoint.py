@@ -24,8 +24,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
-from rlher.envs.replayable import ReplayableVecEnv
-from rlher.envs.vec import make_goal_envs
+from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.her import HerReplayBuffer
 from rlher.training.best_model import BestModel
 from rlher.training.callbacks.checkpoint import CheckpointCallback

@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import traceback
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,6 +74,26 @@ def exit_as_fault() -> Iterator[None]:
     except SystemExit as stop:
         where = f"sys.exit({stop.code if stop.code is not None else ''})"
         raise EnvironmentFault(f"the environment, or a library that it uses, called {where}.") from stop
+
+
+def as_fault(error: BaseException, what: str) -> BaseException:
+    """Return an exception of an environment's code as an EnvironmentFault: "<what> raised …".
+
+    Ctrl-C, and what is a message already, is returned unchanged. SystemExit is a fault, because the program would end
+    with the exit code that the environment chose.
+    """
+    if isinstance(error, EnvironmentFault | UserError | KeyboardInterrupt):
+        return error
+    return EnvironmentFault(f"{what} raised {describe_error(error)}.")
+
+
+def describe_error(error: BaseException) -> str:
+    """Return ``"ValueError: message (file.py, line 12)"``, with the last line of the traceback outside of NumPy."""
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in stack if "/numpy/" not in frame.filename]
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    text = str(error).strip().rstrip(".")
+    return f"{type(error).__name__}{': ' + text if text else ''}{where}"
 
 
 def os_error_reason(error: OSError) -> str:

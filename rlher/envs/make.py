@@ -12,12 +12,10 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError, did_you_mean
+from rlher.core.errors import EnvironmentFault, UserError, as_fault, did_you_mean
 from rlher.envs.catalog import yaml_names
-from rlher.envs.episode_diagnostics import EpisodeDiagnostics
-from rlher.envs.fault_guard import FaultGuard, as_fault
 from rlher.envs.glfw_library import use_bundled_glfw
-from rlher.envs.panda_seeds import with_seeded_resets
+from rlher.envs.patches import with_seeded_resets
 from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera
@@ -49,9 +47,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     except UserError:
         env.close()
         raise
-    env = SuccessInfo(with_seeded_resets(env), cfg)
-    if training and cfg.success_reward is not None:
-        env = EpisodeDiagnostics(env, cfg.success_reward)
+    env = SuccessInfo(with_seeded_resets(env), cfg, diagnostics=training and cfg.success_reward is not None)
     if cfg.action_repeat > 1:
         env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
     if training and cfg.training_success_distance is not None:
@@ -60,7 +56,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
         env = _with_relay(env, cfg, training)
     if training and cfg.reward_offset:
         env = RewardOffset(env, cfg.reward_offset)
-    return FaultGuard(env, cfg.id)
+    return env
 
 
 def _with_success_distance(env: gym.Env, cfg: EnvConfig) -> gym.Env:

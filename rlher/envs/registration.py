@@ -14,7 +14,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvCreator
 
 from rlher.core.errors import UserError, did_you_mean, pip_install
-from rlher.envs import highway_patch, robot_patch
+from rlher.envs import patches
 from rlher.envs.catalog import yaml_ids, yaml_names
 
 FAMILIES = {
@@ -112,9 +112,9 @@ def _import_quietly(family: str) -> None:
             f"{family} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
         ) from error
     if family == "highway_env":
-        highway_patch.patch_observation()
+        patches.patch_observation()
     if family == "gymnasium_robotics":
-        robot_patch.patch_joint_reader()
+        patches.patch_joint_reader()
 
 
 def _how_to_install(name: str, family: str) -> str:

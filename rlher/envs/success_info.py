@@ -1,4 +1,4 @@
-"""A wrapper that puts ``is_success`` and ``is_crash`` into ``info``, whatever keys the environment uses."""
+"""The wrapper of every goal environment: success in ``info``, faults as messages, and facts on training episodes."""
 
 from typing import Any
 
@@ -6,37 +6,155 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault
+from rlher.core.console import warn
+from rlher.core.errors import EnvironmentFault, as_fault
 
 SUCCESS_KEYS = ("is_success", "success")
 """Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
 
+OBJECT_MOVED = "object_moved"
+SUCCESS_AT_RESET = "success_at_reset"
+EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
 
-class SuccessInfo(gym.Wrapper):
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+"""Larger numbers become infinite in the replay buffer and the networks."""
+
+
+class FaultGuard(gym.Wrapper):
+    """Raise :class:`EnvironmentFault` when the environment raises or returns values that no agent can learn from.
+
+    Such values are a missing key, a shape other than the declared one, and NaN, infinity or a number beyond float32 in
+    an observation or reward.
+
+    :param name: of the environment, for messages.
+    """
+
+    def __init__(self, env: gym.Env, name: str) -> None:
+        super().__init__(env)
+        self._name, self._steps = name, 0
+        spaces = self.observation_space.spaces if isinstance(self.observation_space, gym.spaces.Dict) else {}
+        self._shapes = {key: space.shape for key, space in spaces.items() if space.shape is not None}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment.
+
+        :raises EnvironmentFault: it raised, or returned an invalid observation.
+        """
+        self._steps = 0
+        try:
+            observation, info = self.env.reset(seed=seed, options=options)
+        except BaseException as error:
+            raise self._fault("reset", error) from error
+        self._check_observation("reset", observation)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step the environment.
+
+        :raises EnvironmentFault: it raised, or returned an invalid observation or reward; the message has the number
+            of the step within the episode.
+        """
+        self._steps += 1
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            reward = float(reward)
+        except BaseException as error:
+            raise self._fault(f"step {self._steps}", error) from error
+        self._check_observation(f"step {self._steps}", observation)
+        if not abs(reward) <= FLOAT32_MAX:
+            raise EnvironmentFault(f"{self._name}: step {self._steps} of an episode returned a reward of {reward}.")
+        return observation, reward, bool(terminated), bool(truncated), info
+
+    def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
+        """Return the environment's reward of goals.
+
+        :raises EnvironmentFault: it raised, or is not finite.
+        """
+        try:
+            reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
+            finite = _is_finite(np.asarray(reward, dtype=np.float64)).all()
+        except BaseException as error:
+            raise self._fault("compute_reward", error) from error
+        if not finite:
+            raise EnvironmentFault(f"{self._name}: compute_reward returned NaN or infinity.")
+        return reward
+
+    def close(self) -> None:
+        """Close the environment; an error is only reported, because what was to be done in it is done."""
+        try:
+            self.env.close()
+        except BaseException as error:
+            warn(str(self._fault("close", error)))
+
+    def _fault(self, call: str, error: BaseException) -> BaseException:
+        of_episode = " of an episode" if call.startswith("step") else ""
+        return as_fault(error, f"{self._name}: {call}{of_episode}")
+
+    def _check_observation(self, call: str, observation: Any) -> None:
+        if not isinstance(observation, dict):
+            raise EnvironmentFault(f"{self._name}: {call} returned a {type(observation).__name__}, not a dict.")
+        for key, shape in self._shapes.items():
+            if key not in observation:
+                raise EnvironmentFault(f"{self._name}: {call} returned an observation without {key!r}.")
+            value = np.asarray(observation[key])
+            if value.dtype.kind not in "biuf":
+                raise EnvironmentFault(f"{self._name}: {call} returned {key!r} of type {value.dtype}, not numbers.")
+            if value.shape != shape:
+                raise EnvironmentFault(
+                    f"{self._name}: {call} returned {key!r} with shape {value.shape}; the declared shape is {shape}."
+                )
+            if value.dtype.kind == "f" and not (finite := _is_finite(value)).all():
+                entry = int(np.flatnonzero(~finite)[0])
+                raise EnvironmentFault(f"{self._name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry}).")
+
+
+class SuccessInfo(FaultGuard):
     """Put ``is_success`` into every ``info``, and ``is_crash`` if there is a crash key.
 
     Success is the value of ``cfg.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if
     there is none, whether ``compute_reward`` is at least ``cfg.success_reward``.
 
+    With ``diagnostics``, ``info`` also has two facts that show why nothing is learnt. ``object_moved``: whether the
+    achieved goal has moved since the reset by more than the success radius. While it is False, every virtual goal for
+    the object is reached without doing anything: hindsight has nothing to learn from. ``success_at_reset``: whether the
+    goal was reached before the first step, which no agent can take credit for.
+
     :param cfg: its ``success_key``, ``crash_key`` and ``success_reward`` are used.
+    :param diagnostics: whether to add the two facts; they need ``cfg.success_reward``.
     """
 
-    def __init__(self, env: gym.Env, cfg: EnvConfig) -> None:
-        super().__init__(env)
-        self._cfg = cfg
+    def __init__(self, env: gym.Env, cfg: EnvConfig, diagnostics: bool = False) -> None:
+        super().__init__(env, cfg.id)
+        self._cfg, self._diagnostics = cfg, diagnostics
+        self._start: Any = None
+        self._moved = self._at_reset = False
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment, and compare the first achieved goal with the desired one.
+
+        :raises EnvironmentFault: it raised, or returned an invalid observation.
+        """
+        observation, info = super().reset(seed=seed, options=options)
+        if self._diagnostics:
+            self._start, self._moved = np.copy(observation["achieved_goal"]), False
+            self._at_reset = self._is_reached(self._start, observation["desired_goal"], info)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment and add the keys to ``info``.
 
-        :raises EnvironmentFault: an episode ended, and it is unknown whether it was a success; or a value is neither
-            true nor false, such as NaN, which Python takes for true.
+        :raises EnvironmentFault: it failed; an episode ended, and it is unknown whether it was a success; or a value is
+            neither true nor false, such as NaN, which Python takes for true.
         """
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        success = self._is_success(observation, info, ended=bool(terminated or truncated))
+        observation, reward, terminated, truncated, info = super().step(action)
+        success = self._is_success(observation, info, ended=terminated or truncated)
         # A copy, because some environments return the same dict twice.
         info = {**info, "is_success": success}
         if self._cfg.crash_key is not None:
             info["is_crash"] = as_flag(info.get(self._cfg.crash_key), self._cfg.crash_key, self._cfg.id)
+        if self._diagnostics:
+            self._moved = self._moved or not self._is_reached(observation["achieved_goal"], self._start, info)
+            info |= {OBJECT_MOVED: self._moved, SUCCESS_AT_RESET: self._at_reset}
         return observation, reward, terminated, truncated, info
 
     def _is_success(self, observation: Any, info: dict[str, Any], ended: bool) -> bool:
@@ -45,15 +163,16 @@ class SuccessInfo(gym.Wrapper):
             if name in info:
                 return as_flag(info[name], name, self._cfg.id)
         if self._cfg.success_key is None and self._cfg.success_reward is not None:
-            compute_reward = self.get_wrapper_attr("compute_reward")
-            reward = compute_reward(observation["achieved_goal"], observation["desired_goal"], info)
-            return bool(reward >= self._cfg.success_reward)
+            return self._is_reached(observation["achieved_goal"], observation["desired_goal"], info)
         if not ended:  # some environments set the key at the end of an episode only
             return False
         raise EnvironmentFault(
             f"{self._cfg.id}: an episode ended, but `info` has no {' or '.join(map(repr, keys))} "
             f"(only {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
         )
+
+    def _is_reached(self, achieved_goal: Any, desired_goal: Any, info: dict[str, Any]) -> bool:
+        return bool(self.compute_reward(achieved_goal, desired_goal, info) >= self._cfg.success_reward)
 
 
 def as_flag(value: Any, key: str, name: str = "the environment") -> bool:
@@ -68,3 +187,8 @@ def as_flag(value: Any, key: str, name: str = "the environment") -> bool:
     if number.size != 1 or number.dtype.kind not in "biuf" or np.isnan(number).any():
         raise EnvironmentFault(f"{name}: info[{key!r}] is {value!r}, which is neither true nor false.")
     return bool(number)
+
+
+def _is_finite(value: np.ndarray) -> np.ndarray:
+    """Return which entries are finite in float32."""
+    return np.isfinite(value) if value.dtype.itemsize <= 4 else np.abs(value) <= FLOAT32_MAX

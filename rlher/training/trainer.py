@@ -9,10 +9,9 @@ from typing import Any
 
 from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
-from rlher.core.errors import EnvironmentFault, UserError, first_line, os_error_reason
+from rlher.core.errors import EnvironmentFault, UserError, as_fault, first_line, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
-from rlher.envs.fault_guard import as_fault
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.evaluation.workers import EvaluationWorkers

@@ -25,9 +25,8 @@ from rlher.envs.contract.checker import validate_goal_env
 from rlher.envs.contract.probe import probe
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.rendering import configure_offscreen
-from rlher.envs.replayable import ReplayableVecEnv
 from rlher.envs.user_classes import user_classes
-from rlher.envs.vec import make_goal_envs
+from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.evaluation.sb3_import import find_vecnormalize
 from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import Run

@@ -5,12 +5,10 @@ import functools
 import gymnasium as gym
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_module
 
-from rlher.cli.commands.check import CheckConfig
-from rlher.config import store
+from rlher.cli import hydra_app
+from rlher.cli.commands import load_command
 from rlher.config.environment import EnvConfig
-from rlher.config.key import to_object
 from rlher.envs import catalog
 from rlher.envs.contract.checker import check_goal_env
 from rlher.envs.contract.probe import PROBED, probe
@@ -22,9 +20,8 @@ INSTALLED = [entry.name for entry in catalog.entries() if entry.installed]
 
 @functools.cache
 def load(name: str, *overrides: str) -> EnvConfig:
-    store.register("check", CheckConfig)
-    with initialize_config_module("rlher.conf", version_base="1.3"):
-        return to_object(compose("check", [f"env={name}", *overrides]), CheckConfig).env
+    (job,) = hydra_app.compose(load_command("check"), [f"env={name}", *overrides])
+    return job.config.env
 
 
 def force_success(env: gym.Env) -> tuple:

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.envs.highway_patch import observe
+from rlher.envs.patches import observe
 from tests.support.modules import fresh_module
 
 pytest.importorskip("highway_env")

@@ -9,7 +9,7 @@ import pytest
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.make import make_env, render_modes
-from rlher.envs.panda_seeds import with_seeded_resets
+from rlher.envs.patches import with_seeded_resets
 from rlher.envs.registration import ensure_registered
 
 

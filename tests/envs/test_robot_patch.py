@@ -7,8 +7,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from rlher.envs.patches import robot_get_obs
 from rlher.envs.registration import ensure_registered
-from rlher.envs.robot_patch import robot_get_obs
 from tests.support.modules import fresh_module
 
 ensure_registered("FetchReach-v4")

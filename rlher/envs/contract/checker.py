@@ -12,8 +12,8 @@ from rlher.envs.contract import reward_checks
 from rlher.envs.contract.finding import Finding
 from rlher.envs.contract.probe import ends_on_success, fill_from_recording
 from rlher.envs.contract.random_rollout import MAX_STEPS, SECONDS, Recording, record_random_rollout
-from rlher.envs.fault_guard import FaultGuard
 from rlher.envs.make import make_base_env, validate_goal_interface
+from rlher.envs.success_info import FaultGuard
 
 Check = Callable[[EnvConfig, gym.Env, Recording], Iterator[Finding]]
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.envs.contract.random_rollout import Recording, compute_single_reward, record_random_rollout
-from rlher.envs.fault_guard import FaultGuard
 from rlher.envs.make import make_base_env, validate_goal_interface
-from rlher.envs.success_info import SUCCESS_KEYS
+from rlher.envs.success_info import SUCCESS_KEYS, FaultGuard
 
 PAIRS = 40
 """Number of goal pairs whose rewards are computed."""

@@ -7,8 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rlher.core.errors import EnvironmentFault
-from rlher.envs.fault_guard import as_fault
+from rlher.core.errors import EnvironmentFault, as_fault
 from rlher.envs.success_info import as_flag
 
 MAX_STEPS = 1000

@@ -8,9 +8,9 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
+from rlher.core.errors import describe_error
 from rlher.envs.contract.finding import Finding
 from rlher.envs.contract.random_rollout import Recording, compute_single_reward
-from rlher.envs.fault_guard import describe_error
 
 ROWS = 200
 """Number of steps whose reward is computed again."""

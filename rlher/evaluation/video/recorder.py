@@ -10,7 +10,7 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
-from rlher.envs.fault_guard import describe_error
+from rlher.core.errors import describe_error
 from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer
 from rlher.evaluation.rollout import Episode, Observation
 from rlher.evaluation.video import captions, tiling

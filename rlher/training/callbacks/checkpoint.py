@@ -25,7 +25,7 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
-from rlher.envs.replayable import ReplayableVecEnv
+from rlher.envs.vec import ReplayableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.runs import checkpoint_store
 from rlher.training import random_state, training_state

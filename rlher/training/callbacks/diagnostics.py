@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.envs.episode_diagnostics import EPISODE_DIAGNOSTICS
+from rlher.envs.success_info import EPISODE_DIAGNOSTICS
 
 SATURATED = 0.99
 """Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
@@ -16,7 +16,7 @@ class DiagnosticsCallback(BaseCallback):
     """Log ``rollout/object_moved``, ``rollout/success_at_reset`` and ``rollout/action_saturation``.
 
     The first two are shares of the last 100 training episodes, see
-    :class:`~rlher.envs.episode_diagnostics.EpisodeDiagnostics`. The third is the share of action entries at their
+    :class:`~rlher.envs.success_info.SuccessInfo`. The third is the share of action entries at their
     bounds since the last log.
     """
 

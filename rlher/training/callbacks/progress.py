@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.console import can_redraw, format_seconds
-from rlher.envs.episode_diagnostics import OBJECT_MOVED
+from rlher.envs.success_info import OBJECT_MOVED
 from rlher.training.callbacks.diagnostics import episode_share
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
