@@ -9,9 +9,15 @@ import numpy as np
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract import reward_checks
-from rlher.envs.contract.finding import Finding
-from rlher.envs.contract.probe import ends_on_success, fill_from_recording
-from rlher.envs.contract.random_rollout import MAX_STEPS, SECONDS, Recording, record_random_rollout
+from rlher.envs.contract.probe import (
+    MAX_STEPS,
+    SECONDS,
+    Recording,
+    ends_on_success,
+    fill_from_recording,
+    record_random_rollout,
+)
+from rlher.envs.contract.reward_checks import Finding
 from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.success_info import FaultGuard
 

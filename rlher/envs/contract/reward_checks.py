@@ -1,7 +1,8 @@
-"""The parts of the contract check about ``compute_reward`` and ``compute_terminated``."""
+"""A finding of the contract check, and the checks of ``compute_reward`` and ``compute_terminated``."""
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import gymnasium as gym
@@ -9,8 +10,7 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import describe_error
-from rlher.envs.contract.finding import Finding
-from rlher.envs.contract.random_rollout import Recording, compute_single_reward
+from rlher.envs.contract.probe import Recording, compute_single_reward
 
 ROWS = 200
 """Number of steps whose reward is computed again."""
@@ -20,6 +20,24 @@ BATCH_SIZE = 5
 
 TOLERANCE = 1e-5
 """Allowed difference of rewards, for float32 goals."""
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A message and its level.
+
+    :param level: ``"ok"``; ``"warning"``: training works, but may be slower or less reliable; ``"error"``: training is
+        refused.
+    :param message: for the user.
+    :param check: name of the check it comes from, a key of ``rlher.envs.contract.checker.CHECKS``, ``"interface"``, or
+        ``"fault"``: the environment failed while it was checked.
+    """
+
+    level: Level
+    message: str
+    check: str = ""
 
 
 def agreement(cfg: EnvConfig, env: gym.Env, recording: Recording) -> Iterator[Finding]:
