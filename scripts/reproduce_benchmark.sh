@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Train the runs of docs/benchmarks.md, and some more, two at a time, with three seeds each by default; copy their small files to
+# Train the runs of docs/benchmarks.md, two at a time, with three seeds each by default; copy their small files to
 # logs/benchmark/<name>/seed<N>/.
 #   scripts/reproduce_benchmark.sh [folder] [jobs] [pattern of names]
 # Each name is a sweep (rlher train -m), so call it again with the same folder to continue.
@@ -17,11 +17,9 @@ cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.n_bits=30 total_timesteps=35000 eval.freq=2500
 push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
-push-plain-td3|algo=td3 env=FetchPush-v4
+push-td3|algo=td3 env=FetchPush-v4
 slide-td3|algo=td3 env=FetchSlide-v4|0,1
-slide-plain-td3|algo=td3 env=FetchSlide-v4 recipe=td3-FetchPush-v4 total_timesteps=600000 algo.gamma=0.98|0
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
-pickplace-relay-uniform-ddpg|algo=ddpg env=FetchPickAndPlace-v4 her.priority=uniform
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
 pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true
 pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_steps=20000
@@ -36,32 +34,10 @@ reach-sac|algo=sac env=FetchReach-v4
 reach-td3|algo=td3 env=FetchReach-v4
 reach-tqc|algo=tqc env=FetchReach-v4
 parking-classic-sac|algo=sac env=parking-classic|0,1,2,3,4,5,6,7
-parking-classic-tqc|algo=tqc env=parking-classic
-parking-sac|algo=sac env=parking-v0
 parking-tqc|algo=tqc env=parking-v0|0,1,2,3,4,5,6,7
 bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
 parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3|0,1,2,3,4,5,6,7
-parking-classic-sac-ent1|algo=sac env=parking-classic algo.ent_coef=auto
 parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3|0,1,2,3,4,5,6,7
-parking-classic-sac-engine-rlher|algo=sac env=parking-classic engine=rlher|0,1,2,3
-parking-classic-sac-engine-sb3|algo=sac env=parking-classic engine=sb3
-reach-ddpg-engine-rlher|algo=ddpg env=FetchReach-v4 engine=rlher total_timesteps=1500 eval.final_episodes=20|0,1,2,3,4
-reach-ddpg-engine-sb3|algo=ddpg env=FetchReach-v4 engine=sb3 total_timesteps=1500 eval.final_episodes=20|0,1,2,3,4
-bits15-dqn-engine-rlher|algo=dqn env=BitFlipping-v0 engine=rlher total_timesteps=6000|0,1,2,3,4
-bits15-dqn-engine-sb3|algo=dqn env=BitFlipping-v0 engine=sb3 total_timesteps=6000|0,1,2,3,4
-bits15-dqn-per|algo=dqn env=BitFlipping-v0 her.priority=td_error total_timesteps=6000
-bits15-dqn-bf16|algo=dqn env=BitFlipping-v0 total_timesteps=6000
-reach-ddpg-bf16|algo=ddpg env=FetchReach-v4 total_timesteps=1500 eval.final_episodes=20
-reach-ddpg-early|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20
-reach-ddpg-high-utd|algo=ddpg env=FetchReach-v4 algo.learning_starts=100 total_timesteps=400 eval.freq=50 eval.final_episodes=20 +preset=high_utd
-reach-ddpg-overlap|algo=ddpg env=FetchReach-v4
-bits15-dqn-overlap|algo=dqn env=BitFlipping-v0
-umaze-td3-overlap|algo=td3 env=PointMaze_UMaze-v3
-push-relay-ddpg-overlap|algo=ddpg env=FetchPush-v4|0,1
-push-relay-ddpg-overlap-bf16|algo=ddpg env=FetchPush-v4|0,1,2,3,4
-pickplace-relay-ddpg-overlap-bf16|algo=ddpg env=FetchPickAndPlace-v4|0,1,2,3,4
-parking-tqc-overlap-bf16|algo=tqc env=parking-v0
-umaze-td3-overlap-bf16|algo=td3 env=PointMaze_UMaze-v3
 RUNS
 sed -i "s|DEMOS|$logs/demos|" "$logs/todo"
 
@@ -74,9 +50,6 @@ done
 # Train a name's seeds that were not kept before, and copy the files of the finished ones, except the large ones.
 sweep() {
     name=$1 overrides=$2 seeds=$3 kept=$4/$1 missing=
-    # Both are on by default now, which they were not when most of these were trained.
-    case $name in *-overlap*) ;; *) overrides+=" engine.overlap=false" ;; esac
-    case $name in *-bf16) overrides+=" engine.precision=bf16" ;; *) overrides+=" engine.precision=float32" ;; esac
     for seed in ${seeds//,/ }; do
         grep -qs '"status": "finished"' "$kept/seed$seed/result.json" || missing+=${missing:+,}$seed
     done
