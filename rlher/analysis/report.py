@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def render(
         title=title,
         notes=[*notes, *new_notes],
         version=__version__,
-        written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         report_command=os.environ.get(COMMAND, ""),
         style=Markup(_read("report.css")),
         script=Markup(COPY_SCRIPT),

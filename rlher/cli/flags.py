@@ -98,6 +98,8 @@ def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
             overrides.append(_flag_to_override(command, word, words))
         elif positional(command) and _is_positional(word):
             positionals.append(word)
+        elif group := next((each for each in groups(command)[:2] if word in options(each)), None):
+            overrides.append(f"{group}={word}")  # rlher train sac FetchReach-v4
         elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
             flag = "--" + word.replace("_", "-")
             near = f" (did you mean {flag} or {word}=...?)" if flag in flags(command) else ""

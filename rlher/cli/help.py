@@ -31,6 +31,15 @@ EXAMPLES = (
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
     "rlher report logs/sac logs/tqc --output report.html",
 )
+TRAIN_EXAMPLES = """\
+usage: rlher train [flags] [key=value ...], with at least one of them, for example:
+
+  rlher train algo=tqc env=parking-v0
+  rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8
+  rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2 --workers 2
+
+`rlher list algos` and `rlher list envs` show the choices, `rlher train --help` all flags and keys."""
+"""What `rlher train` prints without any word."""
 DEFAULT_CHOICES = {"algo": "tqc", "env": "parking-v0"}
 """Defaults in conf/train.yaml."""
 RECIPE_FORMS = ("<file>.yaml", "null")

@@ -25,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: without the program; None: of this process.
     :return: exit code: 0, 1 (the environment's fault), 2 (the user's fault), 130 (Ctrl-C).
     """
+    os.environ["PYTHONSAFEPATH"] = "1"  # no Python that a library starts finds modules in the current folder
     if argv is None:
         atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
         argv = sys.argv[1:]
@@ -74,6 +75,9 @@ def run(argv: list[str]) -> int:
     if "-h" in words or "--help" in words:
         print(help.command_help(command, words))
         return 0
+    if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
+        print(help.TRAIN_EXAMPLES)
+        return UserError.exit_code
     if name == "train" and is_resume(words):
         return resume.run(words)
     return hydra_app.run(command, flags.to_hydra(name, words), [name, *words])

@@ -5,7 +5,7 @@ import os
 import platform
 import re
 import subprocess
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
     :param experiment: from :func:`rlher.config.training.experiment_id`, by which a sweep finds its runs again.
     """
     return {
-        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": config.seed,
         "experiment": experiment,
         "python": platform.python_version(),

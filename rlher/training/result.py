@@ -1,14 +1,14 @@
 """The result of a training run: its status and final evaluation, stored as ``result.json``."""
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from rlher.core.errors import EnvironmentFault
 from rlher.core.signals import INTERRUPTED
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """How a training run ended."""
 
     FINISHED = "finished"

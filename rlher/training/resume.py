@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import time
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rlher.config.training import TrainConfig, values_fixed_at_resume
@@ -138,6 +138,6 @@ def _record_resume(run: Run, done: int) -> None:
     write_text(commands, read_text(commands) + typed_command() + "\n")
     meta = read_json(run.folder / "meta.json")
     before = meta.get("resumed")
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
     write_json(run.folder / "meta.json", meta)

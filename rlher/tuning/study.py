@@ -7,7 +7,7 @@ one, started at the same time as the last one by another worker.
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import optuna
@@ -129,5 +129,5 @@ def elapsed_seconds(trial: FrozenTrial) -> float | None:
     """Return how long a trial took, or has taken so far; None if it has not started."""
     if trial.datetime_start is None:
         return None
-    end = trial.datetime_complete or datetime.now(timezone.utc)
-    return (end.astimezone(timezone.utc) - trial.datetime_start.astimezone(timezone.utc)).total_seconds()
+    end = trial.datetime_complete or datetime.now(UTC)
+    return (end.astimezone(UTC) - trial.datetime_start.astimezone(UTC)).total_seconds()

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
 
-class State(str, Enum):
+class State(StrEnum):
     """How far a run of a sweep is."""
 
     WAITING = "waiting"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rlher.cli import flags
+from rlher.core.errors import UserError
 
 
 def test_flags_and_overrides_in_any_order() -> None:
@@ -15,6 +16,13 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert flags.to_hydra("train", ["--config-dir=conf", "x=1"]) == ["--config-dir", "conf", "x=1"]
     printed = flags.to_hydra("train", ["--cfg", "job", "x=1", "-p", "algo"])
     assert printed == ["--cfg", "job", "-p", "algo", "--resolve", "x=1"]
+
+
+def test_names_of_algorithms_and_environments_need_no_key() -> None:
+    assert flags.to_hydra("train", ["sac", "FetchReach-v4"]) == ["algo=sac", "env=FetchReach-v4"]
+    assert flags.to_hydra("check", ["FetchReach-v4"]) == ["env=FetchReach-v4"]
+    with pytest.raises(UserError):
+        flags.to_hydra("check", ["sac"])
 
 
 def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

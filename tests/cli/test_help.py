@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,13 @@ def test_every_command_has_help(rlher, name: str) -> None:
     command = load_command(name)
     assert [flag for flag in flags(command) if flag not in done.out] == []
     assert command.summary in rlher("--help").out
+
+
+def test_train_without_words_shows_examples(rlher, tmp_path: Path) -> None:
+    done = rlher("train")
+    assert done.code == 2
+    assert done.out.count("\n  rlher train ") == 3
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
