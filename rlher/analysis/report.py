@@ -22,7 +22,7 @@ from rlher.analysis.study import Study
 from rlher.analysis.tables import configuration, tables, versions
 from rlher.core.console import escape_control
 from rlher.core.safe_read import links_outside
-from rlher.runs.command import repeat_command, resume_note
+from rlher.runs.metadata import repeat_command, resume_note
 
 X, Y = "timesteps", "success_rate"
 

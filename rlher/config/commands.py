@@ -16,9 +16,7 @@ class ModelConfig:
         "auto", "model: best, last, or steps of eval.keep_models; auto: best, or last if there is no best"
     )
     json: bool = output_key(False, "print the result as JSON on stdout")
-    trust_code: bool = machine_key(
-        False, "run the code that the config.yaml of somebody else's run names, installed or not"
-    )
+    trust_code: bool = machine_key(False, "run the code that the config.yaml of somebody else's run names")
 
 
 @dataclass

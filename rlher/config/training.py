@@ -149,7 +149,7 @@ class TrainConfig:
         None, "run folder to resume with its recorded config, or latest", ignored_by=["recipe"]
     )
     trust_code: bool = output_key(
-        False, "with resume: run the code that the config.yaml of somebody else's run names, installed or not"
+        False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names"
     )
     logs: str = output_key("logs", "folder of all runs")
     dry_run: bool = experiment_key(False, "train a few hundred steps, to test the config", ignored_by=["recipe"])

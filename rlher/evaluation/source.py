@@ -11,7 +11,7 @@ from rlher.core.errors import UserError
 from rlher.core.files import relative
 from rlher.evaluation import agent, sb3_import
 from rlher.evaluation.agent import Agent
-from rlher.runs import bundled_agents, lookup
+from rlher.runs import lookup
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def find_source(config: ReplayConfig) -> Source:
         config = replace(config, run=str(relative(folder)), checkpoint=path.stem.removesuffix("_model"))
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    name = str(bundled_agents.folder(config.agent)) if config.agent else config.run
+    name = str(lookup.agent_folder(config.agent)) if config.agent else config.run
     run = lookup.find(name, config.logs, config.trust_code)
     if config.env is not None:
         raise UserError(

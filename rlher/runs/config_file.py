@@ -1,4 +1,4 @@
-"""The config of a run, ``config.yaml``: written in full, read back and validated against the schema."""
+"""The config of a run, ``config.yaml``: written in full and signed, read back and validated against the schema."""
 
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -15,27 +15,18 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import write_text
 from rlher.core.safe_read import read_yaml
-from rlher.runs import signature
-from rlher.runs.untrusted import require_no_interpolations
+from rlher.runs import trust
 
 NAME = "config.yaml"
 
 
-class _NoAliases(yaml.SafeDumper):
-    """Writes a list that two keys share twice, where YAML would write ``&id001`` and ``*id001``."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
 def write_config(folder: Path, config: TrainConfig) -> None:
     """Replace ``config.yaml`` in a run folder, and sign it as the user's own."""
-    text = yaml.dump(asdict(config), sort_keys=False, Dumper=_NoAliases)
-    write_text(folder / NAME, signature.sign(text, folder))
+    write_text(folder / NAME, trust.sign(yaml.safe_dump(asdict(config), sort_keys=False), folder))
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """Return the config in a run folder.
+    """Return the config in a run folder; it may name code that is not trusted.
 
     :raises FileNotFoundError: there is none.
     :raises DamagedFile: it cannot be read or does not fit the schema.
@@ -43,7 +34,8 @@ def read_config(folder: Path) -> TrainConfig:
     path = folder / NAME
     try:
         values = read_yaml(path)
-        require_no_interpolations(values)
+        if found := trust.interpolations(values):  # a run's config is written with all of them resolved
+            raise ValueError(f"it contains the interpolation {found[0]!r}")
         _require_sections(values)
         schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), _env_schema(values["env"]))
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)

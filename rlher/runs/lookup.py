@@ -1,25 +1,26 @@
-"""Find run folders: by name, the newest one, the last one that is not finished."""
+"""Find run folders: by name, the newest one, the last one that is not finished, and the agents that come with rlher."""
 
 import glob
 import time
+from dataclasses import asdict
+from importlib import resources
 from pathlib import Path
 
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.core.errors import MissingFile
+from rlher.core.errors import MissingFile, UserError, did_you_mean
 from rlher.core.safe_read import read_json, read_text
-from rlher.runs import config_file, signature
+from rlher.runs import config_file
 from rlher.runs.run_folder import MODELS, Run, env_name
-from rlher.runs.untrusted import require_installed_code
+from rlher.runs.trust import require_no_code
 
 
 def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
     """Open a run folder, the newest one under ``logs`` if none is named.
 
-    :param trust_code: whether the code that its config names may be run, whatever it is; that of the user's own runs
-        may.
+    :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
     :raises MissingFile: there is no such run folder.
     :raises DamagedFile: its config cannot be read.
-    :raises UntrustedCode: its config names code that is neither trusted nor installed.
+    :raises UntrustedCode: its config names code that is not trusted.
     """
     folder = Path(run) if run else _newest(Path(logs))
     if folder is None:
@@ -37,8 +38,8 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
         raise MissingFile(
             folder / config_file.NAME, f"{folder} has no {config_file.NAME}, so it is not a run folder{hint}."
         ) from None
-    if not trust_code and not signature.is_signed(folder, config_file.NAME):
-        require_installed_code(config, folder)
+    if not trust_code:
+        require_no_code(folder / config_file.NAME, asdict(config))
     return Run(folder, config)
 
 
@@ -105,3 +106,34 @@ def _modified(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:  # being replaced by a running training
         return 0.0
+
+
+# ------------------------------------------------------------------------------------------------ bundled agents
+
+
+class UnknownAgent(UserError):
+    """There is no bundled agent ``name``."""
+
+    def __init__(self, name: str) -> None:
+        known = agent_names()
+        super().__init__(f"there is no agent {name!r}{did_you_mean(name, known)}; `rlher list agents` lists them.")
+        self.name = name
+
+
+def agent_names() -> list[str]:
+    """Return the names of all bundled agents, sorted."""
+    return sorted(path.parent.name for path in _agents().glob(f"*/{MODELS['best']}"))
+
+
+def agent_folder(name: str) -> Path:
+    """Return the folder of a bundled agent: a run folder that holds the weights of the policy alone.
+
+    :raises UnknownAgent: there is none of that name.
+    """
+    if name not in agent_names():
+        raise UnknownAgent(name)
+    return _agents() / name
+
+
+def _agents() -> Path:
+    return Path(str(resources.files("rlher.agents")))

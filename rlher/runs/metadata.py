@@ -1,28 +1,30 @@
-"""The metadata of a run, ``meta.json``: versions, commit and machine."""
+"""How a run was made: ``meta.json`` with versions, commit and machine, and the commands in ``command.txt``.
+
+The first line of ``command.txt`` started the run, each further line resumed it. People copy the commands into a shell,
+and somebody else may have written the file.
+"""
 
 import functools
 import os
 import platform
 import re
+import shlex
 import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import TrainConfig
+from rlher import COMMAND
+from rlher.config.override_syntax import literal
+from rlher.config.training import TrainConfig, keys_ignored_by, run_keys
+from rlher.core import machine
+from rlher.core.console import command_line
 
-PACKAGES = (
-    "rlher",
-    "torch",
-    "stable-baselines3",
-    "sb3-contrib",
-    "gymnasium",
-    "gymnasium-robotics",
-    "mujoco",
-    "highway-env",
-    "numpy",
-)
+PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "highway-env", "numpy")
+"""Packages on whose versions results depend."""
 
 
 def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
         "machine": {
             "platform": platform.platform(),
             "processor": _processor(),
-            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "cores": machine.available_cores(),
             "threads": config.threads,
             "gpu": _gpu(),
         },
@@ -66,16 +68,15 @@ def _git_state() -> dict[str, Any] | None:
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True, timeout=10)
+        return done.stdout.strip()
+
     try:
-        commit, status = (
-            subprocess.run(
-                ["git", "-C", str(root), *command], capture_output=True, text=True, check=True, timeout=10
-            ).stdout
-            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
-        )
+        return {"commit": git("rev-parse", "HEAD"), "changed": bool(git("status", "--porcelain", "-uno"))}
     except (OSError, subprocess.SubprocessError):
         return None
-    return {"commit": commit.strip(), "changed": bool(status.strip())}
 
 
 def _gpu() -> str | None:
@@ -87,8 +88,66 @@ def _gpu() -> str | None:
 
 @functools.cache
 def _processor() -> str:
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        found = None
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
     return found[1] if found else platform.processor()
+
+
+# -------------------------------------------------------------------------------------------------- command.txt
+
+
+def typed_command() -> str:
+    """Return the command line of this program as it was typed, without passwords."""
+    return os.environ.get(COMMAND, command_line(sys.argv))
+
+
+def is_resume(words: Sequence[str]) -> bool:
+    """Return whether the words of a command line of `rlher train` resume a run."""
+    return any(word.partition("=")[0] in ("--resume", "resume") for word in words)
+
+
+def first_command(text: str) -> str:
+    """Return the first line that is one command of rlher, with all special characters quoted; ``""`` if none is."""
+    return next((command_line(words) for words in _commands(text)), "")
+
+
+def repeat_command(text: str, config: Mapping[str, Any]) -> str:
+    """Return the command that starts a run with the values that it had at its end.
+
+    :param text: ``command.txt``.
+    :param config: ``config.yaml`` with dotted keys.
+    """
+    words = next(_commands(text), [])
+    for key in changed_keys(text, config):
+        words = [word for word in words if word.partition("=")[0] != key] + [f"{key}={literal(config[key])}"]
+    return shlex.join(words)
+
+
+def resume_note(text: str, config: Mapping[str, Any]) -> str:
+    """Return how a run of :func:`repeat_command` may differ from the run, if that was resumed with other values."""
+    given = [f"{key}={literal(config[key])}" for key in changed_keys(text, config)]
+    if not given:
+        return ""
+    return (
+        f"The run was resumed with {' '.join(given)}, which the command sets from the start. Schedules of the learning "
+        "rate and of exploration depend on the length of the run, so they may differ."
+    )
+
+
+def changed_keys(text: str, config: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the experiment that were given when a run was resumed, such as ``total_timesteps``."""
+    keys = run_keys()
+    changeable = [key for key in keys_ignored_by("resume") if keys[key].metadata["affects"] == "experiment"]
+    given = {word.partition("=")[0] for words in _commands(text) if is_resume(words) for word in words}
+    return [key for key in changeable if key in given and key in config]
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each line that is one command of rlher."""
+    for line in text.splitlines():
+        try:
+            words = shlex.split(line)
+        except ValueError:  # a quote that is not closed
+            continue
+        if words[:1] == ["rlher"] and line.isprintable():
+            yield words

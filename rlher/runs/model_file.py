@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -21,9 +22,9 @@ from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line
 from rlher.core.files import atomic_write
 from rlher.core.safe_read import open_zip, read_tensors, stored_arrays
 from rlher.envs.normalize import GoalNormalize
-from rlher.runs import space_signature
 
 NORMALIZER = "normalizer.npz"
+SPACES = "spaces.json"
 VARIABLES = "pytorch_variables.pth"
 POLICY = "policy.pth"
 ACTING = ("actor.", "q_net.", "quantile_net.")
@@ -48,7 +49,7 @@ def to_bytes(model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> byt
     content = io.BytesIO()
     model.save(content)
     with zipfile.ZipFile(content, "a") as archive:
-        space_signature.write(archive, model)
+        archive.writestr(SPACES, json.dumps(_spaces_of(model)))
         if normalizer is not None:
             arrays = io.BytesIO()
             np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
@@ -88,7 +89,7 @@ def require_spaces(path: Path, env: gym.Env) -> None:
     :raises UserError: its spaces have changed, or the file is missing or damaged.
     """
     with _as_user_error(path), open_zip(path) as archive:
-        space_signature.require_same_spaces(archive, env.observation_space, env.action_space)
+        _require_spaces(archive, _describe_spaces(env.observation_space, env.action_space))
 
 
 def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
@@ -97,7 +98,7 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm, normalizer: 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _as_user_error(file if isinstance(file, Path) else Path("the model in memory")), open_zip(file) as archive:
-        space_signature.require_fitting_model(archive, model)
+        _require_spaces(archive, _spaces_of(model))
         tensors = _tensors(archive, POLICY, model.device)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
         if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
@@ -118,7 +119,7 @@ def copy_policy(source: Path, target: Path) -> None:
         with zipfile.ZipFile(temporary, "w") as copy:
             copy.writestr("data", json.dumps({"num_timesteps": read_timesteps(source)}))
             copy.writestr(POLICY, policy.getvalue())
-            for name in {space_signature.MEMBER, NORMALIZER} & set(archive.namelist()):
+            for name in {SPACES, NORMALIZER} & set(archive.namelist()):
                 copy.writestr(name, archive.read(name))
 
 
@@ -128,7 +129,7 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _as_user_error(path), open_zip(path) as archive:
-        space_signature.require_fitting_model(archive, model)
+        _require_spaces(archive, _spaces_of(model))
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
         if ENT_COEF_OPTIMIZER in parameters and getattr(model, ENT_COEF_OPTIMIZER, None) is None:
@@ -164,3 +165,38 @@ def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None)
         open_zip(content).close()
         with stored_arrays(content) as arrays:
             normalizer.load_state(dict(arrays))
+
+
+# ------------------------------------------------------------------------------------------------------ spaces
+
+
+def _require_spaces(archive: zipfile.ZipFile, spaces: dict[str, str]) -> None:
+    """Raise UserError unless a model was trained in these spaces; a file of plain SB3 does not record its own."""
+    if SPACES not in archive.namelist():
+        return
+    trained = json.loads(archive.read(SPACES))
+    for part, found in spaces.items():
+        if trained[part] != found:
+            raise UserError(
+                f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {found}; use the "
+                "environment's options from the training."
+            )
+
+
+def _describe_spaces(observation_space: gym.Space, action_space: gym.Space) -> dict[str, str]:
+    """Return the properties that a network depends on, as text: shapes of observations, shape and bounds of actions."""
+    parts = getattr(observation_space, "spaces", {"": observation_space})
+    observations = ", ".join(f"{key} {_shape(part)}" for key, part in sorted(parts.items()))
+    return {"observations": observations, "actions": str(action_space)}
+
+
+def _shape(space: gym.Space) -> str:
+    return f"Box{space.shape}" if isinstance(space, gym.spaces.Box) else str(space)
+
+
+def _spaces_of(model: OffPolicyAlgorithm) -> dict[str, str]:
+    """Return the spaces of a model's environment below its wrappers."""
+    env: Any = model.env
+    while hasattr(env, "venv"):
+        env = env.venv
+    return _describe_spaces(env.observation_space, env.action_space)

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from rlher.core.files import atomic_write
-from rlher.runs import checkpoint_store
+from rlher.runs import checkpoints
 
 
 class BestModel:
@@ -39,7 +39,7 @@ class BestModel:
         """
         self.write()
         if self.path.exists():
-            checkpoint_store.link(self.path, checkpoint / self.path.name)
+            checkpoints.link(self.path, checkpoint / self.path.name)
 
     def restore_from(self, checkpoint: Path) -> None:
         """Replace the file by the checkpoint's: a model found after the checkpoint may not be found again."""

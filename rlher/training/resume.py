@@ -13,10 +13,10 @@ from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
-from rlher.runs import checkpoint_store, config_file, lookup, run_folder
-from rlher.runs.command import typed_command
+from rlher.runs import checkpoints, config_file, lookup, run_folder
+from rlher.runs.metadata import typed_command
 from rlher.runs.run_folder import Run
-from rlher.runs.untrusted import WRITTEN_FOLDERS, require_own_files
+from rlher.runs.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
 from rlher.training.result import RunResult
 from rlher.training.summary import print_header, resume_notes
@@ -54,15 +54,15 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
             remove_unfinished(folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
-        done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
+        done = checkpoints.timesteps_of(checkpoint) if checkpoint else 0
         notes = ["no valid checkpoint; training starts from step 0", *damaged]
         if checkpoint is not None:
             _require_recorded_values(run, checkpoint)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
             notes = [where, *damaged, *resume_notes(run.config, config)]
         _require_steps_left(run, config, checkpoint, damaged)
-        first = replace(config, init_from=None if checkpoint else config.init_from)
-        with prepare(first, from_checkpoint=checkpoint is not None) as setup:
+        trusted = replace(config, init_from=None if checkpoint else config.init_from, trust_code=True)
+        with prepare(trusted, from_checkpoint=checkpoint is not None) as setup:
             run = Run(
                 run.folder,
                 replace(
@@ -81,10 +81,10 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not deleted.
     """
     damaged = []
-    for checkpoint in checkpoint_store.newest_first(folder):
+    for checkpoint in checkpoints.newest_first(folder):
         try:
-            checkpoint_store.verify(checkpoint)
-        except checkpoint_store.DamagedCheckpoint as error:
+            checkpoints.verify(checkpoint)
+        except checkpoints.DamagedCheckpoint as error:
             damaged.append(f"{str(error).rstrip('.')}; it was deleted.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
@@ -108,7 +108,7 @@ def _require_recorded_values(run: Run, checkpoint: Path) -> None:
         if key not in values or not is_same(values[key], recorded)
     }
     if differences:
-        raise ChangedConfig(run, checkpoint_store.timesteps_of(checkpoint), differences)
+        raise ChangedConfig(run, checkpoints.timesteps_of(checkpoint), differences)
 
 
 def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
@@ -117,7 +117,7 @@ def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, 
     :param config: the new one; ``run.config`` is the one before.
     :param checkpoint: from which it is resumed, if there is one.
     """
-    done = checkpoint_store.timesteps_of(checkpoint) if checkpoint else 0
+    done = checkpoints.timesteps_of(checkpoint) if checkpoint else 0
     before, total = lookup.steps_of(run), config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:

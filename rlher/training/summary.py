@@ -7,7 +7,7 @@ from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, format_seconds, warn
 from rlher.evaluation.metrics import format_summary
-from rlher.runs import checkpoint_store
+from rlher.runs import checkpoints
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.result import RunResult, Status
 
@@ -101,7 +101,7 @@ def _print_reason(run: Run, result: RunResult) -> None:
 def _how_to_continue(run: Run) -> str:
     """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
     command = f"`{command_line(['rlher', 'train', '--resume', str(run)])}`"
-    if checkpoint_store.newest_first(run.checkpoints):
+    if checkpoints.newest_first(run.checkpoints):
         return f"Resume: {command}."
     reason = ", because checkpoint.every is null" if run.config.checkpoint.every is None else ""
     return f"It has no checkpoint{reason}, so it cannot be continued, only started again from step 0: {command}."

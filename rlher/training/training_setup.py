@@ -21,6 +21,7 @@ from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.core.files import relative
+from rlher.core.safe_read import read_yaml
 from rlher.envs.contract.checker import validate_goal_env
 from rlher.envs.contract.probe import probe
 from rlher.envs.normalize import GoalNormalize
@@ -30,6 +31,7 @@ from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.evaluation.sb3_import import find_vecnormalize
 from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import Run
+from rlher.runs.trust import require_no_code
 from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstrations import add_demonstrations, validate_cloning, validate_demonstrations
 from rlher.training.loggers.service_writer import require_installed
@@ -70,6 +72,8 @@ def prepare(
     :raises UserError: the config cannot be trained.
     """
     _validate(config)
+    if not env_is_checked:
+        _require_trusted_recipe(config)
     initial = _initial_model(config) if config.init_from else None
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = (config.env, []) if env_is_checked else _probe(config.env)
@@ -117,6 +121,13 @@ def _validate(config: TrainConfig) -> None:
         configure_offscreen()
     require_installed(config.logger)
     validate_demonstrations(config)
+
+
+def _require_trusted_recipe(config: TrainConfig) -> None:
+    """Raise UntrustedCode if a recipe file names code and is not the user's own; bundled recipes name none."""
+    recipe = Path(config.recipe or "")
+    if recipe.suffix in (".yaml", ".yml") and not config.trust_code:
+        require_no_code(recipe, read_yaml(recipe))
 
 
 def _initial_model(config: TrainConfig) -> Path:

@@ -21,7 +21,7 @@ from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.safe_read import read_tensors, stored_arrays
 from rlher.envs.normalize import GoalNormalize
-from rlher.runs.checkpoint_store import timesteps_of
+from rlher.runs.checkpoints import timesteps_of
 from rlher.runs.model_file import FIXED_ENT_COEF
 from rlher.training import random_state
 

@@ -18,7 +18,8 @@ from rlher.config.override_syntax import quote
 from rlher.config.tuning import SOLVED, OptimizeConfig, train_config
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
-from rlher.runs.command import typed_command
+from rlher.runs.metadata import typed_command
+from rlher.runs.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.recipe import recipe_text
@@ -48,7 +49,7 @@ def write_results(
         origin = "the baseline, which no trial beat" if number == BASELINE_NUMBER else f"trial {number}"
         comments = [f"Values of {origin}.", _conclusion(compared, config), _train_command(config, best_yaml)]
         best = apply_params(train_config(config), candidates[compared[0].number])
-        write_text(best_yaml, recipe_text(best, comments))
+        write_text(best_yaml, sign(recipe_text(best, comments), folder))
         write_json(folder / "verdict.json", _summary(study, compared, candidates))
         files = ["best.yaml", "verdict.json", *files]
     if config.json:

@@ -13,7 +13,7 @@ import pytest
 from rlher.demonstrations.reading import read_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
-from rlher.runs import bundled_agents, lookup
+from rlher.runs import lookup
 from tests.conftest import TINY
 
 BITS = ("env=BitFlipping-v0", "env.n_bits=5")
@@ -150,7 +150,7 @@ def test_the_agent_of_a_run(rlher) -> None:
 def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
     done = rlher("collect", "agent=ddpg-FetchPush-v4", "--episodes", "2", "--json")
     assert done.code == 0, done.err
-    config = lookup.find(str(bundled_agents.folder("ddpg-FetchPush-v4")), "logs").config.env
+    config = lookup.find(str(lookup.agent_folder("ddpg-FetchPush-v4")), "logs").config.env
     config.relay.enabled = False
     env = make_env(config)
     found = read_dataset(json.loads(done.out)["folder"], env.observation_space, env.action_space)

@@ -5,12 +5,13 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import publish_agent
 import pytest
 
 from rlher.core.errors import UserError
 from rlher.evaluation.agent import load_agent
-from rlher.runs import bundled_agents, lookup
-from rlher.runs.bundled_agents import UnknownAgent
+from rlher.runs import lookup
+from rlher.runs.lookup import UnknownAgent
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
@@ -21,13 +22,13 @@ REACH = ("env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=100")
 @pytest.fixture
 def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Train a run and publish it under a name; return the run's folder."""
-    monkeypatch.setattr(bundled_agents, "_root", lambda: tmp_path / "agents")
+    monkeypatch.setattr(lookup, "_agents", lambda: tmp_path / "agents")
 
     def make(name: str, *words: str) -> Path:
         done = rlher("train", *words, "--json")
         assert done.code == 0, done.err
         run = Path(json.loads(done.out)["run"])
-        bundled_agents.publish(lookup.find(str(run), "logs"), tmp_path / "agents" / name)
+        publish_agent.publish(lookup.find(str(run), "logs"), tmp_path / "agents" / name)
         return run
 
     return make
@@ -41,7 +42,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
     run = publish("mine", *words)
     original, published = (
         load_agent(lookup.find(str(folder), "logs"), "best", "cpu", deterministic=True, render_mode=None)
-        for folder in (run, bundled_agents.folder("mine"))
+        for folder in (run, lookup.agent_folder("mine"))
     )
     for seed in range(5):
         observation, _ = original.env.reset(seed=seed)
@@ -67,7 +68,7 @@ def test_it_is_listed_evaluated_and_named_in_json(publish, rlher):
 def test_an_unknown_agent_and_two_agents_are_refused(publish, rlher):
     run = publish("bits", "algo=dqn", *BITS)
     with pytest.raises(UnknownAgent) as caught:
-        bundled_agents.folder("bit")
+        lookup.agent_folder("bit")
     assert caught.value.name == "bit"
     assert rlher("evaluate", "--agent", "bit").code == 2
     done = rlher("evaluate", str(run), "--agent", "bits")

@@ -3,7 +3,7 @@
 import pytest
 
 from rlher.analysis.loading import read_run
-from rlher.runs.command import repeat_command, resume_note
+from rlher.runs.metadata import repeat_command, resume_note
 from tests.conftest import Make
 from tests.support.report_page import read, section
 

@@ -1,4 +1,4 @@
-"""Run folders from elsewhere: the code that their config names is run only if it is installed or trusted."""
+"""Run folders and recipes from elsewhere: the code that they name is run only with --trust-code."""
 
 import shutil
 import subprocess
@@ -12,8 +12,8 @@ import yaml
 
 from rlher.cli.main import main
 from rlher.envs import rendering
-from rlher.runs import config_file, lookup, signature
-from rlher.runs.untrusted import UntrustedCode, is_installed
+from rlher.runs import config_file, lookup, trust
+from rlher.runs.trust import UntrustedCode
 from tests.conftest import TINY
 from tests.support.fuzzing.checks import working_directory
 
@@ -37,16 +37,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def strange(rlher, trained: Path, tmp_path: Path) -> Path:
-    """A run that was trained elsewhere, with the current folder in ``sys.path``, as ``python -m`` has it."""
+    """A run that was trained elsewhere."""
     shutil.copytree(trained, "run")
-    sys.path.insert(0, str(tmp_path))
     return Path("run")
 
 
 def change(run: Path, **values: Any) -> None:
     file = run / "config.yaml"
     config = yaml.safe_load(file.read_text())
-    config["env"] |= values.pop("env", {})
+    for section in ("env", "algo"):
+        config[section] |= values.pop(section, {})
     file.write_text(yaml.safe_dump(config | values))
 
 
@@ -55,65 +55,43 @@ def write_evil(path: str) -> None:
     Path(path).write_text(EVIL.format(str(Path("pwned").resolve())))
 
 
+MONITOR = "stable_baselines3.common.monitor:Monitor"
+SAVING = "stable_baselines3.common.callbacks:CheckpointCallback"
 WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "parent package": ("a1/__init__.py", "env.modules", {"modules": ["a1.nothing"]}),
-    "module of the id": ("a1b/__init__.py", "env.id", {"id": "a1b.nothing:X"}),
-    "module in the run": ("run/evil.py", "env.modules", {"modules": ["run.evil"]}),
-    "module beside the run": ("evil.py", "env.modules", {"modules": ["evil"]}),
-    "extension": (f"evil{EXTENSION_SUFFIXES[0]}", "env.modules", {"modules": ["evil"]}),
-    "standard library": ("evil.py", "env.modules", {"modules": ["antigravity"]}),
-    "other package": ("evil.py", "env.modules", {"modules": ["yaml"]}),
-    "program": ("evil.py", "env.modules", {"modules": ["stable_baselines3.__main__"]}),
-    "no name": ("evil.py", "env.modules", {"modules": ["os; evil"]}),
-    "class": (
-        "a3/evil.py",
-        "env.kwargs",
-        {"id": "parking-v0", "kwargs": {"config": {"other_vehicles_type": "a3.evil.X"}}},
-    ),
-    "bytes": ("evil.py", "env.kwargs", {"kwargs": {"file": b"mine"}}),
-    "file of a wrapper": (
-        "evil.py",
-        "env.wrappers",
-        {"wrappers": [{"stable_baselines3.common.monitor:Monitor": {"filename": "mine"}}]},
-    ),
-    "files of a wrapper": (
-        "evil.py",
-        "env.wrappers",
-        {"wrappers": [{"rlher.envs.frame_stack:FrameStack": {"n_stack": [2, {"file": 1}]}}]},
-    ),
-    "expression": ("evil.py", "env.kwargs", {"kwargs": {"reward": ["x", "exec(1)"]}}),
+    "parent package": ("a1/__init__.py", "env.modules", {"env": {"modules": ["a1.nothing"]}}),
+    "module of the id": ("a1b/__init__.py", "env.id", {"env": {"id": "a1b.nothing:X"}}),
+    "module in the run": ("run/evil.py", "env.modules", {"env": {"modules": ["run.evil"]}}),
+    "extension": (f"evil{EXTENSION_SUFFIXES[0]}", "env.modules", {"env": {"modules": ["evil"]}}),
+    "standard library": ("evil.py", "env.modules", {"env": {"modules": ["antigravity"]}}),
+    "installed package": ("evil.py", "env.modules", {"env": {"modules": ["stable_baselines3.__main__"]}}),
+    "class": ("a3/evil.py", "env.kwargs", {"env": {"kwargs": {"config": {"other_vehicles_type": "a3.evil.X"}}}}),
+    "bytes": ("evil.py", "env.kwargs", {"env": {"kwargs": {"file": b"mine"}}}),
+    "expression": ("evil.py", "env.kwargs", {"env": {"kwargs": {"reward": ["x", "exec(1)"]}}}),
+    "text for the algorithm": ("evil.py", "algo.kwargs", {"algo": {"kwargs": {"policy_kwargs": {"a": "evil"}}}}),
+    "file of a wrapper": ("evil.py", "env.wrappers", {"env": {"wrappers": [{MONITOR: {"filename": "mine"}}]}}),
+    "file of a callback": ("evil.py", "callbacks", {"callbacks": [{SAVING: {"save_freq": 1, "save_path": "mine"}}]}),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_code_that_is_not_installed_is_refused(strange: Path, way: str) -> None:
-    path, key, env = WAYS[way]
+def test_what_may_name_code_is_refused(strange: Path, way: str) -> None:
+    path, key, values = WAYS[way]
     write_evil(path)
-    change(strange, env=env)
+    change(strange, **values)
     with pytest.raises(UntrustedCode) as caught:
         lookup.find("run", "logs")
     assert caught.value.key == key
     assert not Path("pwned").exists()
-
-
-def test_callbacks_have_no_texts_as_arguments(strange: Path) -> None:
-    name = "stable_baselines3.common.callbacks:CheckpointCallback"
-    change(strange, callbacks=[{name: {"save_freq": 10, "save_path": "results"}}])
-    with pytest.raises(UntrustedCode) as caught:
-        lookup.find("run", "logs")
-    assert caught.value.key == "callbacks"
     assert lookup.find("run", "logs", trust_code=True)
 
 
-def test_wrappers_and_callbacks_have_numbers_as_arguments(strange: Path) -> None:
-    stack = {"rlher.envs.frame_stack:FrameStack": {"n_stack": 2}}
-    stop = {"stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes": {"max_episodes": [3, 0.5, None, True]}}
-    change(strange, env={"wrappers": [stack], "kwargs": {"mode": "plain word"}}, callbacks=[stop])
+def test_numbers_as_arguments_need_no_trust(strange: Path) -> None:
+    change(strange, env={"kwargs": {"config": {"walls": True, "sizes": [3, 0.5, None]}}})
     assert lookup.find("run", "logs")
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_code_that_is_not_installed_is_not_run(rlher, strange: Path, verb: str) -> None:
+def test_code_that_is_not_trusted_is_not_run(rlher, strange: Path, verb: str) -> None:
     write_evil("evil.py")
     change(strange, env={"modules": ["evil"]}, total_timesteps=120)
     done = rlher(*verb.split(), "run")
@@ -124,18 +102,12 @@ def test_code_that_is_not_installed_is_not_run(rlher, strange: Path, verb: str) 
 
 
 @pytest.mark.parametrize("name", ["PandaReach-v9", "Unknown-v9"])
-def test_families_are_not_searched_in_the_current_folder(rlher, strange: Path, monkeypatch, name: str) -> None:
-    monkeypatch.delitem(sys.modules, "panda_gym", raising=False)
+def test_families_are_not_searched_in_the_current_folder(strange: Path, name: str) -> None:
     write_evil("panda_gym.py")
     change(strange, env={"id": name})
-    assert rlher("evaluate", "run").code == 2
+    done = subprocess.run([sys.executable, "-m", "rlher", "evaluate", "run"], capture_output=True)
+    assert done.returncode == 2
     assert not Path("pwned").exists()
-
-
-def test_an_installed_package_precedes_a_module_of_that_name(strange: Path) -> None:
-    write_evil("highway_env.py")
-    change(strange, env={"modules": ["highway_env"]})
-    assert lookup.find("run", "logs")
 
 
 @pytest.mark.slow
@@ -152,18 +124,18 @@ def test_own_runs_use_modules_of_the_current_folder(rlher, tmp_path: Path) -> No
 
 
 def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None:
-    assert signature.is_signed(trained, "config.yaml")
+    assert trust.is_signed(trained / "config.yaml")
     text = (trained / "config.yaml").read_text()
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.yaml").write_text(text)
-    assert not signature.is_signed(run, "config.yaml"), "it is another folder"
+    assert not trust.is_signed(run / "config.yaml"), "it is another folder"
     config_file.write_config(run, config_file.read_config(run))
     text = (run / "config.yaml").read_text()
-    assert signature.is_signed(run, "config.yaml")
+    assert trust.is_signed(run / "config.yaml")
     for changed in (text.replace("modules: []", "modules: [evil]"), f"{text}seed: 3\n", f"x: 1\n{text}", text[:-10]):
         (run / "config.yaml").write_text(changed)
-        assert not signature.is_signed(run, "config.yaml")
+        assert not trust.is_signed(run / "config.yaml")
 
 
 @pytest.mark.parametrize("key", [b"", b"short", None])
@@ -172,60 +144,17 @@ def test_no_run_is_ones_own_without_a_key(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "state/rlher").mkdir(parents=True)
     if key is not None:
         (tmp_path / "state/rlher/key").write_bytes(key)
-    (tmp_path / "config.yaml").write_text(f"a: 1\n{signature.PREFIX}{'0' * 64}\n")
-    assert not signature.is_signed(tmp_path, "config.yaml")
-    text = signature.sign("a: 1\n", tmp_path)
-    assert (signature.PREFIX in text) == (key is None)
+    (tmp_path / "config.yaml").write_text(f"a: 1\n{trust.PREFIX}{'0' * 64}\n")
+    assert not trust.is_signed(tmp_path / "config.yaml")
+    text = trust.sign("a: 1\n", tmp_path)
+    assert (trust.PREFIX in text) == (key is None)
     if key is None:
         assert (tmp_path / "state/rlher/key").stat().st_mode & 0o077 == 0
 
 
 def test_a_home_that_cannot_be_written_leaves_runs_unsigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
-    assert signature.sign("a: 1\n", tmp_path) == "a: 1\n"
-
-
-def install(folder: Path, name: str, requires: str) -> None:
-    """Write a package as pip installs it, and add its folder to ``sys.path``."""
-    (folder / name / "sub").mkdir(parents=True)
-    files = [f"{name}/__init__.py", f"{name}/sub/__init__.py", f"{name}_namespace/part.py"]
-    (folder / f"{name}_namespace").mkdir()
-    for file in files:
-        (folder / file).touch()
-    (folder / name / "unlisted.py").touch()
-    info = folder / f"{name}-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\nRequires-Dist: {requires}\n")
-    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
-    sys.path.append(str(folder))
-
-
-@pytest.mark.parametrize(
-    ("requires", "installed"),
-    [("gymnasium>=1", True), ("Gymnasium", True), ("numpy", False), ("gymnasium-foo ; extra == 'x'", False)],
-)
-def test_modules_of_installed_environments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requires: str, installed: bool
-) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    name = f"pkg{abs(hash(requires)) % 10**6}"
-    install(tmp_path, name, requires)
-    assert [is_installed(f"{name}{rest}") for rest in ("", ".sub", "_namespace.part")] == [installed] * 3
-    for module in (f"{name}.unlisted", f"{name}_namespace", f"{name}.", f".{name}", "", "\0", f"{name}.missing"):
-        assert not is_installed(module), module
-    assert name not in sys.modules
-
-
-def test_a_module_that_was_imported_from_elsewhere_is_not_installed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    (tmp_path / "pretender").mkdir()
-    (tmp_path / "pretender/__init__.py").touch()
-    import pretender  # type: ignore[import-not-found]  # noqa: F401
-
-    (tmp_path / "site").mkdir()
-    install(tmp_path / "site", "pretender", "gymnasium")
-    assert not is_installed("pretender")
-    assert not is_installed("pretender.sub")
+    assert trust.sign("a: 1\n", tmp_path) == "a: 1\n"
 
 
 def test_the_current_folder_is_not_searched(tmp_path: Path) -> None:
@@ -270,3 +199,21 @@ def test_runs_are_found_in_the_folder_of_a_flag(rlher, trained: Path, words: tup
     done = rlher("train", "--resume", *words)
     assert done.code == 2
     assert "ly/dqn/BitFlipping-v0_1 is finished" in done.err
+
+
+def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ENV + EVIL.format(str(tmp_path / "ran")))
+    recipe = "env: {id: Mine-v0, modules: [mine], max_episode_steps: 4}\n"
+    (tmp_path / "mine.yaml").write_text(recipe)
+    train = ("train", "algo=dqn", "env=any", *TINY, "total_timesteps=60", "recipe=mine.yaml")
+    refused = rlher(*train)
+    assert refused.code == 2
+    assert "--trust-code" in refused.err
+    assert not (tmp_path / "ran").exists()
+    assert not Path("logs").exists()
+    (tmp_path / "mine.yaml").write_text(trust.sign(recipe, tmp_path))
+    assert rlher(*train, "dry_run=true").code == 0, "it was written here"
+    (tmp_path / "mine.yaml").write_text("env: {id: '${oc.env:HOME}'}\n")
+    assert rlher(*train).code == 2
+    (tmp_path / "mine.yaml").write_text(recipe)
+    assert rlher(*train, "--trust-code").code == 0

@@ -25,7 +25,7 @@ from same_run import differences
 from rlher.cli.resume import changed_config
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.runs import checkpoint_store, lookup, run_folder
+from rlher.runs import checkpoints, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.loggers.csv_tensorboard import make_logger
@@ -166,8 +166,8 @@ def test_checkpoints_between_barriers_change_nothing(rlher, case: str) -> None:
         assert rlher("train", *words(case), *words_).code == 0
     folder = folder_of(case)
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
-    kept = checkpoint_store.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
-    assert len(kept) == checkpoint_store.KEPT
+    kept = checkpoints.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
+    assert len(kept) == checkpoints.KEPT
     assert (kept[1] / "episodes.npz").exists()
 
 
@@ -256,7 +256,7 @@ def test_signals_of_a_closed_terminal_are_one_request_to_stop(rlher, at_step, un
     at_step(105, close)
     stopped = rlher("train", *words("dqn"))
     assert stopped.code == 130, stopped.err
-    assert checkpoint_store.newest_first(folder_of("dqn") / "checkpoints")[0].name > "000000100"
+    assert checkpoints.newest_first(folder_of("dqn") / "checkpoints")[0].name > "000000100"
     assert rlher("train", "--resume").code == 0
     assert differences(uninterrupted, folder_of("dqn")) == []
 
@@ -277,7 +277,7 @@ def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupte
         where(twice, patched)
         stopped = rlher("train", *words("dqn"))
     assert stopped.code == 130, stopped.err
-    assert [path.name for path in checkpoint_store.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
+    assert [path.name for path in checkpoints.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
     again = rlher("train", "--resume")
     assert again.code == 0, again.err
     assert resumed_at(folder_of("dqn")) == [90]
@@ -487,7 +487,7 @@ def seal(checkpoint: Path) -> None:
     """Recompute its checksums."""
     manifest = json.loads((checkpoint / "checkpoint.json").read_text())
     files = [file for file in checkpoint.rglob("*") if file.is_file() and file.name != "checkpoint.json"]
-    manifest["sha256"] = {str(file.relative_to(checkpoint)): checkpoint_store._digest(file) for file in files}
+    manifest["sha256"] = {str(file.relative_to(checkpoint)): checkpoints._digest(file) for file in files}
     (checkpoint / "checkpoint.json").write_text(json.dumps(manifest))
 
 
@@ -615,12 +615,12 @@ def test_an_unreadable_checkpoint_is_not_deleted(rlher, stopped: Path, monkeypat
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint_store, "_digest", failing)
+        patched.setattr(checkpoints, "_digest", failing)
         again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
     assert str(newest(stopped)) in again.err
     assert "Input/output error" in again.err
-    checkpoint_store.verify(newest(stopped))
+    checkpoints.verify(newest(stopped))
 
 
 def test_unexpected_files_do_not_prevent_resuming(rlher, stopped: Path, uninterrupted: Path) -> None:
@@ -639,11 +639,11 @@ def test_unexpected_files_do_not_prevent_resuming(rlher, stopped: Path, uninterr
 def test_checkpoints_are_sorted_by_number(tmp_path: Path) -> None:
     for name in ("999990000", "1000000000"):
         (tmp_path / name).mkdir()
-    assert checkpoint_store.newest_first(tmp_path)[0].name == "1000000000"
+    assert checkpoints.newest_first(tmp_path)[0].name == "1000000000"
 
 
 def newest(folder: Path) -> Path:
-    return checkpoint_store.newest_first(folder / "checkpoints")[0]
+    return checkpoints.newest_first(folder / "checkpoints")[0]
 
 
 def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path, uninterrupted: Path) -> None:
@@ -682,7 +682,7 @@ def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
     where = newest(stopped)
     th.save({"parameters": Evil()}, where / "weights.pt", pickle_module=pickle)
     manifest = json.loads((where / "checkpoint.json").read_text())
-    manifest["sha256"]["weights.pt"] = checkpoint_store._digest(where / "weights.pt")
+    manifest["sha256"]["weights.pt"] = checkpoints._digest(where / "weights.pt")
     (where / "checkpoint.json").write_text(json.dumps(manifest))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
@@ -862,11 +862,11 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
 
 def test_checkpoints_share_unchanged_files(rlher) -> None:
     assert rlher("train", *words("dqn")).code == 0
-    last, before = checkpoint_store.newest_first(folder_of("dqn") / "checkpoints")
+    last, before = checkpoints.newest_first(folder_of("dqn") / "checkpoints")
     shared = [file for file in (before / "buffer").glob("part-*.npz") if (last / "buffer" / file.name).exists()]
     assert shared
     assert all(file.stat().st_nlink >= 2 for file in shared)
-    checkpoint_store.verify(last)
+    checkpoints.verify(last)
 
 
 def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:

@@ -12,7 +12,7 @@ from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.export.sb3_model import PlainModel
 from rlher.evaluation.metrics import format_cells
-from rlher.runs.command import repeat_command, resume_note
+from rlher.runs.metadata import repeat_command, resume_note
 from rlher.runs.run_folder import Run
 
 MAX_TEXT_LENGTH = 500

@@ -27,7 +27,7 @@ from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import ReplayableVecEnv
 from rlher.her import HerReplayBuffer
-from rlher.runs import checkpoint_store
+from rlher.runs import checkpoints
 from rlher.training import random_state, training_state
 from rlher.training.best_model import BestModel
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
@@ -153,7 +153,7 @@ class CheckpointCallback(BaseCallback):
         def write_files(folder: Path, previous: Path | None) -> None:
             self._best_model.save_to(folder)
             if previous is not None:
-                checkpoint_store.link_folder(previous / "buffer", folder / "buffer")
+                checkpoints.link_folder(previous / "buffer", folder / "buffer")
             self._buffer.save(folder / "buffer")
             training_state.save(folder, self.model, self._normalizer, self._progress(next_envs))
             if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
@@ -164,7 +164,7 @@ class CheckpointCallback(BaseCallback):
                 training_state.save_episodes(folder, actions, self._raw_observations())
 
         try:
-            checkpoint_store.write(self._folder, self.model.num_timesteps, write_files)
+            checkpoints.write(self._folder, self.model.num_timesteps, write_files)
         except OSError as error:
             reason = os_error_reason(error)
             warn(f"no checkpoint at {self.model.num_timesteps:,} steps ({reason}); earlier checkpoints are kept.")
@@ -208,7 +208,7 @@ class CheckpointCallback(BaseCallback):
             require_pending_values(self.log_values)
             self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
         except Exception as error:  # torch refuses a pickle with an exception of its own
-            others = len(checkpoint_store.newest_first(checkpoint.parent)) > 1
+            others = len(checkpoints.newest_first(checkpoint.parent)) > 1
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         model._last_obs = {}  # else `learn` resets the environments, which changes the normaliser's statistics

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from rlher.core.safe_read import links_outside
 KEPT = 2
 """Number of checkpoints kept."""
 MANIFEST = "checkpoint.json"
-VERSION = 1
 
 
 class DamagedCheckpoint(Exception):
@@ -44,7 +43,7 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None
         temporary.mkdir()
         fill(temporary, previous)
         sums = _checksums(temporary, previous)
-        write_json(temporary / MANIFEST, {"version": VERSION, "timesteps": timesteps, "sha256": sums})
+        write_json(temporary / MANIFEST, {"timesteps": timesteps, "sha256": sums})
         for each in (*temporary.rglob("*"), temporary):
             if each.is_dir() or each.stat().st_nlink == 1:  # hard links were synced when they were written
                 sync(each)
@@ -110,10 +109,6 @@ def link_folder(source: Path, target: Path) -> None:
         link(file, target / file.name)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (file for file in sorted(folder.rglob("*")) if file.is_file())
-
-
 def _read_checksums(folder: Path) -> dict[str, str]:
     manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
     return dict(manifest["sha256"])
@@ -123,7 +118,7 @@ def _checksums(folder: Path, previous: Path | None) -> dict[str, str]:
     """Return the checksum of each file by its relative path; hard links keep that of the previous checkpoint."""
     known = _read_checksums(previous) if previous else {}
     sums = {}
-    for file in _files(folder):
+    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
         name = str(file.relative_to(folder))
         before = previous / name if previous and name in known else None
         is_link = before is not None and before.exists() and before.samefile(file)

@@ -1,0 +1,130 @@
+"""Rules for run folders and recipes of other people: without ``--trust-code`` nothing in them runs code.
+
+1. Nothing is unpickled, see :mod:`rlher.core.safe_read` and :mod:`rlher.runs.model_file`.
+2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_no_code`.
+3. Files have a size limit and are regular files, see :mod:`rlher.core.safe_read`.
+
+The user's own runs and recipes are signed: the last line of the file is a keyed hash of the lines before it and of the
+path of its folder. The key is drawn at random when it is first needed, and kept where only the user can read it.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlher.core.errors import UserError
+from rlher.core.files import atomic_write
+from rlher.core.safe_read import links_outside
+
+PREFIX = "# signature: "
+KEY_BYTES = 32
+
+WRITTEN_FOLDERS = ("checkpoints", "models", "clips")
+"""Subfolders of a run that rlher writes to. Others, such as ``wandb``, may contain links to the home folder."""
+
+
+class UntrustedCode(UserError):
+    """A file that was not written here names code, or may name it; ``key`` is the config key that does."""
+
+    def __init__(self, path: Path, key: str, value: Any) -> None:
+        super().__init__(
+            f"{path} was not written here, and its {key}={value!r} may run any code; read that code, and add "
+            "--trust-code to run it."
+        )
+        self.key = key
+
+
+def require_no_code(path: Path, values: Mapping[str, Any]) -> None:
+    """Raise UntrustedCode if a config or recipe may name code, unless it is signed by this user.
+
+    :param path: the file that the values were read from.
+    :param values: nested mappings, as in ``config.yaml``; a recipe has only some of the keys.
+    """
+    named = _named_code(values)
+    if named and not is_signed(path):
+        raise UntrustedCode(path, *named[0])
+
+
+def _named_code(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the keys whose values name modules or classes, or may do so, with these values."""
+    env, algo = (section if isinstance(section := values.get(name), dict) else {} for name in ("env", "algo"))
+    found = [("env.modules", env.get("modules")), ("env.wrappers", env.get("wrappers"))]
+    found.append(("callbacks", values.get("callbacks")))
+    if ":" in str(env.get("id")):  # module:Id
+        found.append(("env.id", env["id"]))
+    for key, kwargs in (("env.kwargs", env.get("kwargs")), ("algo.kwargs", algo.get("kwargs"))):
+        found += [(key, leaf) for leaf in _leaves(kwargs) if not isinstance(leaf, int | float | None)]
+    found += [("interpolation", text) for text in interpolations(values)]
+    return [(key, value) for key, value in found if value]
+
+
+def interpolations(values: Any) -> list[str]:
+    """Return the texts in nested values that refer to something else, such as ``${oc.env:HOME}``."""
+    return [leaf for leaf in _leaves(values) if isinstance(leaf, str) and "${" in leaf]
+
+
+def _leaves(value: Any) -> list[Any]:
+    """Return the values in nested mappings and lists."""
+    nested = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return [value] if nested is None else [leaf for each in nested for leaf in _leaves(each)]
+
+
+def require_own_files(folder: Path) -> None:
+    """Raise UserError if writing into a run folder would write through a link to another folder, or into a pipe.
+
+    Checkpoints with a pipe count as damaged, see :func:`rlher.runs.checkpoints.verify`.
+    """
+    for path in folder.iterdir():
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UserError(f"{path} is not a regular file; delete it to resume the run.")
+    for path in (*folder.iterdir(), *(path for name in WRITTEN_FOLDERS for path in (folder / name).rglob("*"))):
+        if path.is_symlink() and links_outside(path, folder):
+            raise UserError(f"{path} is a link out of the run folder; delete the link to resume the run.")
+
+
+# ------------------------------------------------------------------------------------------------ signatures
+
+
+def sign(text: str, folder: Path) -> str:
+    """Return the text of a file with the signature as its last line; without it if there is no key.
+
+    :param folder: where the file will lie.
+    """
+    try:
+        key = _key_file()
+        if not key.exists():
+            key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with atomic_write(key) as temporary:
+                temporary.write_bytes(secrets.token_bytes(KEY_BYTES))
+            key.chmod(0o600)
+        return f"{text}{PREFIX}{_digest(text, folder)}\n"
+    except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
+        return text
+
+
+def is_signed(path: Path) -> bool:
+    """Return whether this user's signature is in a file, and the file has not been changed or moved since."""
+    with contextlib.suppress(OSError, RuntimeError, UnicodeDecodeError):
+        text, prefix, digest = path.read_text(encoding="utf-8").rpartition(PREFIX)
+        return bool(prefix) and hmac.compare_digest(_digest(text, path.parent), digest.strip())
+    return False
+
+
+def _digest(text: str, folder: Path) -> str:
+    """:raises OSError: there is no key, or it is damaged."""
+    key = _key_file().read_bytes()
+    if len(key) != KEY_BYTES:
+        raise OSError(f"{_key_file()} is damaged")
+    content = f"{os.path.realpath(folder)}\0{text}".encode(errors="surrogateescape")
+    return hmac.new(key, content, hashlib.sha256).hexdigest()
+
+
+def _key_file() -> Path:
+    """:raises RuntimeError: the user has no home folder."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "rlher" / "key"
