@@ -1,8 +1,4 @@
-"""Changes to the packages that environments come from: two faster functions, and repeatable resets of panda-gym.
-
-highway-env: ``KinematicsGoalObservation.observe`` builds two pandas frames to read six numbers from a dictionary. A
-step of parking calls it four times, which takes two thirds of the environment's time. :func:`observe` reads the same
-numbers without pandas.
+"""Changes to gymnasium-robotics and panda-gym: a faster function, and repeatable resets.
 
 gymnasium-robotics: ``mujoco_utils.robot_get_obs`` looks up each joint by its name in every step, once for its position
 and once for its velocity, which takes a fifth of a step of Fetch. :func:`robot_get_obs` looks them up once for each
@@ -11,7 +7,6 @@ model.
 panda-gym: see :class:`SeededResets`.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,27 +18,6 @@ Joints = tuple[np.ndarray, np.ndarray]
 """Indices of the joints' positions, in ``qpos``, and of their velocities, in ``qvel``."""
 
 _JOINTS: "WeakKeyDictionary[Any, tuple[Sequence[str], Joints]]" = WeakKeyDictionary()
-
-
-def observe(self: Any) -> "OrderedDict[str, np.ndarray]":
-    """Return the observation of ``KinematicsGoalObservation``: three float64 arrays of shape (features,)."""
-    vehicle = self.observer_vehicle
-    if not vehicle:
-        zeros = np.zeros(len(self.features))
-        return OrderedDict(observation=zeros, achieved_goal=zeros.copy(), desired_goal=zeros.copy())
-    state, goal = (_features(each.to_dict(), self) for each in (vehicle, vehicle.goal))
-    return OrderedDict(observation=state, achieved_goal=state.copy(), desired_goal=goal)
-
-
-def _features(values: dict[str, float], observation: Any) -> np.ndarray:
-    return np.array([values[name] for name in observation.features], dtype=np.float64) / observation.scales
-
-
-def patch_observation() -> None:
-    """Replace highway-env's own function by :func:`observe`, in this process."""
-    from highway_env.envs.common.observation import KinematicsGoalObservation
-
-    KinematicsGoalObservation.observe = observe
 
 
 def robot_get_obs(model: Any, data: Any, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -112,7 +112,9 @@ def _import_quietly(family: str) -> None:
             f"{family} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
         ) from error
     if family == "highway_env":
-        patches.patch_observation()
+        from rlher.envs.fast_parking import patch_highway_env
+
+        patch_highway_env()
     if family == "gymnasium_robotics":
         patches.patch_joint_reader()
 

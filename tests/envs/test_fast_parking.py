@@ -1,0 +1,86 @@
+"""highway-env with the faster functions gives the results of highway-env without them."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from highway_env.envs.common.observation import KinematicsGoalObservation
+from highway_env.road.road import RoadNetwork
+from highway_env.vehicle.objects import RoadObject
+
+from rlher.envs import fast_parking
+from tests.support.modules import fresh_module
+
+fast_parking.patch_highway_env()
+OTHER = ["x", "vy", "cos_d", "sin_d", "presence"]
+
+
+def unpatch(monkeypatch: pytest.MonkeyPatch, observe: bool) -> None:
+    """Restore highway-env's own functions until ``undo`` is called.
+
+    :param observe: the function of observations as well, which takes most of the time.
+    """
+    monkeypatch.setattr(RoadNetwork, "get_closest_lane_index", fast_parking.highway_closest_lane_index)
+    monkeypatch.setattr(RoadObject, "handle_collisions", fast_parking.highway_handle_collisions)
+    if observe:
+        original = fresh_module("highway_env.envs.common.observation").KinematicsGoalObservation.observe
+        monkeypatch.setattr(KinematicsGoalObservation, "observe", original)
+
+
+def play(env_id: str, config: dict, steps: int, seed: int = 0) -> list[tuple]:
+    """Return what an environment shows in random episodes, half of which drive on until they hit a wall."""
+    env = gym.make(env_id, config=config, disable_env_checker=True)
+    rng, played, drift = np.random.default_rng(seed), [], np.zeros(2)
+    env.reset(seed=seed)
+    for _ in range(steps):
+        action = rng.uniform(-1, 1, 2) if env_id.startswith("parking") else int(rng.integers(5))
+        if env_id.startswith("parking"):
+            action = np.clip(action * 0.5 + drift, -1, 1)
+        observation, reward, terminated, truncated, info = env.step(action)
+        lot = env.unwrapped
+        things = [*lot.road.vehicles, *lot.road.objects]
+        flags = [(each.crashed, each.hit, getattr(each, "lane_index", None)) for each in things]
+        values = observation.values() if isinstance(observation, dict) else [observation]
+        state = np.concatenate(
+            [np.ravel(value) for value in values] + [[*each.position, each.speed] for each in things]
+        )
+        played.append((state, reward, terminated, truncated, info["crashed"], info.get("is_success"), flags))
+        if terminated or truncated or rng.random() < 0.01:
+            drift = rng.uniform(-0.8, 0.8, 2) * rng.integers(2)
+            env.reset()
+    return played
+
+
+@pytest.mark.parametrize(
+    ("env_id", "config", "steps", "observe"),
+    [
+        ("parking-v0", {}, 2000, False),
+        ("parking-v0", {"add_walls": False, "duration": 20}, 50, True),
+        ("parking-v0", {"vehicles_count": 6, "action": {"type": "ContinuousAction", "dynamical": True}}, 50, True),
+        ("parking-v0", {"observation": {"type": "KinematicsGoal", "features": OTHER, "scales": [2] * 5}}, 50, True),
+        ("merge-v0", {}, 50, False),  # curved lanes
+        ("highway-v0", {"vehicles_count": 10}, 50, False),
+        pytest.param("parking-v0", {}, 20_000, True, marks=pytest.mark.slow),
+        pytest.param("parking-v0", {"vehicles_count": 6}, 5_000, True, marks=pytest.mark.slow),
+    ],
+)
+def test_episodes_are_equal(monkeypatch, env_id: str, config: dict, steps: int, observe: bool) -> None:
+    unpatch(monkeypatch, observe)
+    expected = play(env_id, config, steps)
+    monkeypatch.undo()
+    assert KinematicsGoalObservation.observe is fast_parking.observe
+    actual = play(env_id, config, steps)
+    for (state, reward, *flags), (expected_state, expected_reward, *expected_flags) in zip(
+        actual, expected, strict=True
+    ):
+        np.testing.assert_allclose(state, expected_state, rtol=1e-12, atol=1e-12)
+        assert reward == pytest.approx(expected_reward, rel=1e-12)
+        assert flags == expected_flags
+    if steps > 1000:
+        assert any(crashed for *_, crashed, _, _ in actual)
+
+
+def test_an_observation_has_arrays_of_its_own() -> None:
+    observation = gym.make("parking-v0").reset(seed=0)[0]
+    assert list(observation) == ["observation", "achieved_goal", "desired_goal"]
+    assert all(value.dtype == np.float64 for value in observation.values())
+    assert not np.shares_memory(observation["observation"], observation["achieved_goal"])
