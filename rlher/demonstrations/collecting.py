@@ -20,8 +20,8 @@ from rlher.core.signals import StopRequest
 from rlher.demonstrations.controllers import SCRIPTED, load_controller
 from rlher.demonstrations.reading import OWN
 from rlher.demonstrations.writing import RecordedEpisode, new_folder, write_dataset
-from rlher.envs.contract.probe import probe
 from rlher.envs.make import make_env
+from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.rollout import Observation, Policy, play_episode
 from rlher.evaluation.source import find_source

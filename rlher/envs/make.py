@@ -14,7 +14,6 @@ from gymnasium.envs.registration import load_env_creator
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, as_fault, did_you_mean
 from rlher.envs.catalog import yaml_names
-from rlher.envs.glfw_library import use_bundled_glfw
 from rlher.envs.patches import with_seeded_resets
 from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
@@ -98,7 +97,6 @@ def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
-    use_bundled_glfw()
     ensure_registered(cfg.id, cfg.modules)
     env = _construct(cfg, render_mode)
     _validate_highway_options(env, cfg)

@@ -31,7 +31,7 @@ class FaultGuard(gym.Wrapper):
 
     def __init__(self, env: gym.Env, name: str) -> None:
         super().__init__(env)
-        self._name, self._steps = name, 0
+        self.name, self._steps = name, 0
         spaces = self.observation_space.spaces if isinstance(self.observation_space, gym.spaces.Dict) else {}
         self._shapes = {key: space.shape for key, space in spaces.items() if space.shape is not None}
 
@@ -62,7 +62,7 @@ class FaultGuard(gym.Wrapper):
             raise self._fault(f"step {self._steps}", error) from error
         self._check_observation(f"step {self._steps}", observation)
         if not abs(reward) <= FLOAT32_MAX:
-            raise EnvironmentFault(f"{self._name}: step {self._steps} of an episode returned a reward of {reward}.")
+            raise EnvironmentFault(f"{self.name}: step {self._steps} of an episode returned a reward of {reward}.")
         return observation, reward, bool(terminated), bool(truncated), info
 
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
@@ -76,7 +76,7 @@ class FaultGuard(gym.Wrapper):
         except BaseException as error:
             raise self._fault("compute_reward", error) from error
         if not finite:
-            raise EnvironmentFault(f"{self._name}: compute_reward returned NaN or infinity.")
+            raise EnvironmentFault(f"{self.name}: compute_reward returned NaN or infinity.")
         return reward
 
     def close(self) -> None:
@@ -88,24 +88,24 @@ class FaultGuard(gym.Wrapper):
 
     def _fault(self, call: str, error: BaseException) -> BaseException:
         of_episode = " of an episode" if call.startswith("step") else ""
-        return as_fault(error, f"{self._name}: {call}{of_episode}")
+        return as_fault(error, f"{self.name}: {call}{of_episode}")
 
     def _check_observation(self, call: str, observation: Any) -> None:
         if not isinstance(observation, dict):
-            raise EnvironmentFault(f"{self._name}: {call} returned a {type(observation).__name__}, not a dict.")
+            raise EnvironmentFault(f"{self.name}: {call} returned a {type(observation).__name__}, not a dict.")
         for key, shape in self._shapes.items():
             if key not in observation:
-                raise EnvironmentFault(f"{self._name}: {call} returned an observation without {key!r}.")
+                raise EnvironmentFault(f"{self.name}: {call} returned an observation without {key!r}.")
             value = np.asarray(observation[key])
             if value.dtype.kind not in "biuf":
-                raise EnvironmentFault(f"{self._name}: {call} returned {key!r} of type {value.dtype}, not numbers.")
+                raise EnvironmentFault(f"{self.name}: {call} returned {key!r} of type {value.dtype}, not numbers.")
             if value.shape != shape:
                 raise EnvironmentFault(
-                    f"{self._name}: {call} returned {key!r} with shape {value.shape}; the declared shape is {shape}."
+                    f"{self.name}: {call} returned {key!r} with shape {value.shape}; the declared shape is {shape}."
                 )
             if value.dtype.kind == "f" and not (finite := _is_finite(value)).all():
                 entry = int(np.flatnonzero(~finite)[0])
-                raise EnvironmentFault(f"{self._name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry}).")
+                raise EnvironmentFault(f"{self.name}: {call} returned {value.flat[entry]} in {key!r} (entry {entry}).")
 
 
 class SuccessInfo(FaultGuard):

@@ -18,8 +18,8 @@ from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, UserError, first_line
-from rlher.envs.contract.probe import probe
 from rlher.envs.make import make_env
+from rlher.envs.probe import probe
 from rlher.evaluation.agent import Agent
 from rlher.evaluation.rollout import make_policy
 from rlher.runs.model_file import NORMALIZER

@@ -22,9 +22,9 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.core.files import relative
 from rlher.core.safe_read import read_yaml
-from rlher.envs.contract.checker import validate_goal_env
-from rlher.envs.contract.probe import probe
+from rlher.envs.contract import validate_goal_env
 from rlher.envs.normalize import GoalNormalize
+from rlher.envs.probe import probe
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs

@@ -7,8 +7,8 @@ import pytest
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.demonstrations.controllers import CONTROLLERS, load_controller
-from rlher.envs.contract.probe import probe
 from rlher.envs.make import make_env
+from rlher.envs.probe import probe
 from rlher.evaluation.rollout import play_episodes
 
 

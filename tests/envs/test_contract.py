@@ -9,8 +9,8 @@ from rlher.cli.commands.check import CheckConfig
 from rlher.cli.commands.check import run as check
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.envs.contract.checker import CHECKS, check_goal_env, validate_goal_env
-from rlher.envs.contract.probe import probe
+from rlher.envs.contract import CHECKS, check_goal_env, validate_goal_env
+from rlher.envs.probe import probe
 
 
 def hostile(name: str, **keys) -> EnvConfig:

@@ -10,9 +10,9 @@ from rlher.cli import hydra_app
 from rlher.cli.commands import load_command
 from rlher.config.environment import EnvConfig
 from rlher.envs import catalog
-from rlher.envs.contract.checker import check_goal_env
-from rlher.envs.contract.probe import PROBED, probe
+from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
+from rlher.envs.probe import PROBED, probe
 
 NAMES = [entry.name for entry in catalog.entries()]
 INSTALLED = [entry.name for entry in catalog.entries() if entry.installed]

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from rlher.config.environment import EnvConfig
-from rlher.envs.contract.checker import check_goal_env
-from rlher.envs.contract.probe import probe
+from rlher.envs.contract import check_goal_env
 from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.make import make_env
+from rlher.envs.probe import probe
 from rlher.envs.vec import make_goal_envs
 
 CAR = EnvConfig(id="CarToGoal-v0", modules=["goal_mountain_car"])

@@ -11,7 +11,7 @@ from rlher.config.override_syntax import literal
 from rlher.core.errors import EnvironmentFault
 
 if TYPE_CHECKING:
-    from rlher.envs.contract.checker import CheckResult
+    from rlher.envs.contract import CheckResult
 
 MARKS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "error": "[red]✗[/]"}
 PROPERTIES = (
@@ -40,7 +40,7 @@ def run(config: CheckConfig) -> int:
     :return: exit code: 0 if training could start, else 1.
     :raises UserError: the environment does not exist or cannot be constructed.
     """
-    from rlher.envs.contract.checker import check_goal_env
+    from rlher.envs.contract import check_goal_env
 
     try:
         found = check_goal_env(config.env, config.seed)

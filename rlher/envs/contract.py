@@ -1,0 +1,355 @@
+"""The contract check: whether an environment has the properties that HER relies on."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+
+from rlher.config.environment import EnvConfig
+from rlher.core.errors import EnvironmentFault, UserError, describe_error
+from rlher.envs.make import make_base_env, validate_goal_interface
+from rlher.envs.probe import (
+    MAX_STEPS,
+    SECONDS,
+    Recording,
+    ends_on_success,
+    fill_from_recording,
+    record_random_rollout,
+    single_rewards,
+)
+from rlher.envs.success_info import FaultGuard
+
+ROWS = 200
+"""Number of steps whose reward is computed again."""
+
+BATCH_SIZE = 5
+"""Number of goals in the batch that functions are called with."""
+
+TOLERANCE = 1e-5
+"""Allowed difference of rewards, for float32 goals."""
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A message and its level.
+
+    :param level: ``"ok"``; ``"warning"``: training works, but may be slower or less reliable; ``"error"``: training is
+        refused.
+    :param message: for the user.
+    :param check: name of the check it comes from, a key of :data:`CHECKS`, ``"interface"``, or ``"fault"``: the
+        environment failed while it was checked.
+    """
+
+    level: Level
+    message: str
+    check: str = ""
+
+
+@dataclass
+class CheckResult:
+    """The result of the contract check.
+
+    :param cfg: the config, its open properties filled in if the environment could be probed.
+    :param findings: in the order of the checks; never empty.
+    """
+
+    cfg: EnvConfig
+    observation_space: gym.Space
+    action_space: gym.Space
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """Return the findings that forbid training."""
+        return [finding for finding in self.findings if finding.level == "error"]
+
+
+def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> CheckResult:
+    """Check an environment against the contract, including the properties that its config declares.
+
+    :param seed: of the random episodes.
+    :param seconds: time for the random episodes.
+    :raises UserError: the environment does not exist, or cannot be made.
+    :raises EnvironmentFault: its constructor raised.
+    """
+    env = FaultGuard(make_base_env(cfg), cfg.id)
+    result = CheckResult(cfg, env.observation_space, env.action_space)
+    try:
+        result.findings += _named("interface", _interface(cfg, env))
+        if not result.errors:
+            recording = record_random_rollout(env, seed, seconds)
+            result.cfg = fill_from_recording(cfg, env, recording)
+            for name, check in CHECKS.items():
+                result.findings += _named(name, check(result.cfg, env, recording))
+    except EnvironmentFault as error:
+        result.findings.append(Finding("error", str(error), "fault"))
+    finally:
+        env.close()
+    return result
+
+
+def validate_goal_env(cfg: EnvConfig, seconds: float = SECONDS) -> list[Finding]:
+    """Return the findings of the contract check; raise the first error among them.
+
+    :param seconds: time for the random episodes.
+    :raises UserError: it violates the contract.
+    :raises EnvironmentFault: it failed during the random episodes.
+    """
+    result = check_goal_env(cfg, seconds=seconds)
+    for finding in result.errors:
+        message = finding.message if cfg.id in finding.message else f"{cfg.id}: {finding.message}"
+        raise (EnvironmentFault if finding.check == "fault" else UserError)(message)
+    return result.findings
+
+
+def _named(name: str, findings: Iterator[Finding]) -> list[Finding]:
+    return [replace(finding, check=name) for finding in findings]
+
+
+def _interface(cfg: EnvConfig, env: gym.Env) -> Iterator[Finding]:
+    try:
+        validate_goal_interface(env, cfg.id)
+    except UserError as error:
+        yield Finding("error", str(error))
+        return
+    yield Finding("ok", "observations have the three keys observation, achieved_goal and desired_goal")
+    assert isinstance(env.observation_space, gym.spaces.Dict)  # validated above
+    shapes = {key: space.shape for key, space in env.observation_space.spaces.items()}
+    if nested := [key for key, shape in shapes.items() if shape is None]:
+        yield Finding("error", f"{' and '.join(map(repr, nested))} must be arrays; flatten the nested spaces.")
+        return
+    achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
+    if achieved != desired:
+        yield Finding("error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape.")
+    actions = env.action_space
+    if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
+        yield Finding("error", f"the action space is {type(actions).__name__}; use Box or Discrete.")
+    elif isinstance(actions, gym.spaces.Box) and not actions.is_bounded():
+        yield Finding("error", f"the action space {actions} is unbounded; use finite bounds, best -1 and 1.")
+
+
+# ------------------------------------------------------------------------- checks of what random episodes show
+
+
+def _observations(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
+    all_inside = True
+    for key, space in env.observation_space.spaces.items():
+        values = [observation[key] for observation in recording.observations]
+        if outside := [value for value in values if not space.contains(np.asarray(value, dtype=space.dtype))]:
+            all_inside = False
+            where = f"on {len(outside)} of {len(values)} steps, for example {_numbers(outside[0])}"
+            yield Finding("warning", f"{key!r} is outside its declared {space} {where}.")
+        elif values[0].dtype != space.dtype:
+            yield Finding("warning", f"{key!r} is declared as {space.dtype}, but has dtype {values[0].dtype}.")
+    if all_inside:
+        yield Finding("ok", "observations lie in their declared spaces")
+
+
+def _success(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    if cfg.success_key is None:
+        if cfg.success_reward is not None:
+            yield Finding("ok", f"no success key; a reward of at least {cfg.success_reward:g} counts as success")
+            return
+        why = f"success is undefined: `info` has {_keys(recording.infos[-1])}, and the reward is dense"
+        yield Finding("error", f"{why}; put is_success into `info`, or set env.success_key or env.success_reward.")
+        return
+    ends = np.flatnonzero(recording.terminated | recording.truncated)
+    infos = [recording.infos[step] for step in ends] or recording.infos
+    if without := [info for info in infos if cfg.success_key not in info]:
+        yield Finding("error", f"env.success_key={cfg.success_key} is not in `info`, which has {_keys(without[0])}.")
+        return
+    yield Finding("ok", f"success is info[{cfg.success_key!r}]")
+    recorded = ends_on_success(cfg, env, recording)
+    if cfg.ends_on_success is None:
+        why = "no random episode had a success, so it is unknown whether success ends an episode"
+        yield Finding("warning", f"{why}; set env.ends_on_success.")
+    elif recorded is not None and recorded != cfg.ends_on_success:
+        declared, actual = str(cfg.ends_on_success).lower(), "ends" if recorded else "does not end"
+        yield Finding("error", f"env.ends_on_success={declared}, but success {actual} an episode.")
+
+
+def _crash(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    if cfg.crash_key is not None and not any(cfg.crash_key in info for info in recording.infos):
+        there = _keys(recording.infos[-1])
+        yield Finding("warning", f"env.crash_key={cfg.crash_key} was never in `info`, which has {there}.")
+
+
+def _time_limit(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    steps, lengths = len(recording.rewards), recording.lengths[recording.truncated]
+    if cfg.max_episode_steps is not None:
+        yield Finding("ok", f"episodes end after at most {cfg.max_episode_steps} steps")
+    elif len(lengths):
+        seen = f"episodes were truncated after {lengths.min()} to {lengths.max()} steps"
+        yield Finding("warning", f"{seen}; set env.max_episode_steps to the largest possible length.")
+    elif steps >= MAX_STEPS and not recording.terminated.any():
+        yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
+    else:
+        yield Finding("warning", f"no episode was truncated in {steps} random steps; set env.max_episode_steps.")
+
+
+def _reward_agreement(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
+    rows = recording.rows(ROWS)
+    paid, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
+    computed = single_rewards(env, recording.achieved[rows], recording.desired[rows], infos)
+    difference = paid - computed
+    differs = np.abs(difference) > TOLERANCE * np.maximum(1.0, np.abs(paid))
+    if not differs.any():
+        constant = "" if np.ptp(paid) else f", which was {paid[0]:g} in all of them"
+        yield Finding("ok", f"{len(rows)} steps returned the reward of compute_reward{constant}")
+        return
+    part = _span(difference[differs])
+    if explanation := _explanation(cfg, recording, rows, differs):
+        level, when = explanation
+        known = f"step returns the reward of compute_reward, and {part} more {when}"
+        yield Finding(level, f"{known}; this part is kept when a goal is replaced")
+        return
+    yield Finding(
+        "error",
+        f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps: {_pairs(paid, computed, differs)} "
+        f"(a difference of {part}); return compute_reward(achieved_goal, desired_goal, info) from step, because "
+        "hindsight uses it for replaced goals. If the difference does not depend on the goal, such as an action's "
+        "cost, set env.extra_reward=true.",
+    )
+
+
+def _explanation(
+    cfg: EnvConfig, recording: Recording, rows: np.ndarray, differs: np.ndarray
+) -> tuple[Level, str] | None:
+    """Return the level and the cause of a difference between the rewards; None: it has no known cause."""
+    if cfg.extra_reward:
+        return "ok", "on some steps, as env.extra_reward=true declares"
+    if (differs <= recording.info_flags(cfg.crash_key)[rows]).all():
+        return "ok", f"on a crash (info[{cfg.crash_key!r}])"
+    failed = recording.terminated & ~recording.info_flags(cfg.success_key)
+    if cfg.success_key is not None and (differs <= failed[rows]).all():
+        ends = "on steps that end an episode without success"
+        return "warning", f"{ends}, assumed to be a penalty that does not depend on the goal"
+    return None
+
+
+def _reward_batches(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    """Compare ``compute_reward`` of a batch with that of its rows."""
+    batch = _batch(recording)
+    singles = single_rewards(env, *batch)
+    try:
+        together = np.asarray(env.compute_reward(*batch), dtype=np.float64)
+    except EnvironmentFault as error:
+        problem = f"a batch of goals raises {describe_error(error.__cause__ or error)}"
+    else:
+        if together.shape != singles.shape:
+            problem = f"a batch of {len(singles)} goals gives shape {together.shape} instead of {singles.shape}"
+        elif not np.allclose(together, singles, rtol=1e-4, atol=1e-6):
+            problem = f"a batch gives {_numbers(together)}, its rows alone give {_numbers(singles)}"
+        else:
+            yield Finding("ok", "compute_reward takes batches")
+            return
+    yield Finding(
+        "warning",
+        f"compute_reward is not vectorised: {problem}. It is called row by row, which is slow; reduce over the last "
+        "axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
+    )
+
+
+def _reward_declarations(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    """Compare rewards with ``cfg.reward_range`` and ``cfg.success_reward``, and achieved goals with missed ones."""
+    desired, info = recording.desired[0], recording.infos[0]
+    tried = np.concatenate([desired[None], recording.achieved[:ROWS]])
+    exact, *missed = single_rewards(env, tried, [desired] * len(tried), [info] * len(tried))
+    if cfg.reward_range is not None:
+        low, high = (
+            np.inf * sign if bound is None else bound for bound, sign in zip(cfg.reward_range, (-1, 1), strict=True)
+        )
+        rewards = np.append(recording.rewards, exact)
+        if (outside := rewards[(rewards < low - TOLERANCE) | (rewards > high + TOLERANCE)]).size:
+            yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={cfg.reward_range}.")
+    if cfg.success_reward is not None and exact < cfg.success_reward:
+        less = f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={cfg.success_reward:g}"
+        yield Finding("error", f"{less}: no replaced goal would count as reached; lower it.")
+    if exact < max(missed) - TOLERANCE:
+        both = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
+        yield Finding("warning", f"compute_reward gives {both}; check its sign.")
+
+
+def _termination_batches(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    """Compare ``compute_terminated`` of a batch with that of its rows, if the environment has it."""
+    if not env.has_wrapper_attr("compute_terminated"):
+        return
+    compute_terminated = env.get_wrapper_attr("compute_terminated")
+    batch = _batch(recording)
+    try:
+        singles = np.array([bool(compute_terminated(*each)) for each in zip(*batch, strict=True)])
+    except Exception:  # an abstract method without an implementation
+        return
+    try:
+        safe = np.array_equal(np.broadcast_to(compute_terminated(*batch), singles.shape), singles)
+    except Exception:
+        safe = False
+    if safe:
+        yield Finding("ok", "compute_terminated takes batches")
+    else:
+        yield Finding(
+            "warning",
+            "compute_terminated does not take batches: its result differs from that of single goals. rlher does not "
+            "use it in batches; env.ends_on_success and env.success_reward are used instead.",
+        )
+
+
+def _seeding(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
+    if not all(np.array_equal(first[key], repeated[key]) for key in first):
+        yield Finding("warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly.")
+    elif all(np.array_equal(first[key], other[key]) for key in first):
+        yield Finding("warning", "every seed resets to the same start and goal: there is only one task to learn.")
+    else:
+        yield Finding("ok", "reset(seed) is reproducible")
+
+
+def _batch(recording: Recording) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    """Return pairs of recorded goals; in every second one the achieved goal equals the desired one."""
+    rows = recording.rows(BATCH_SIZE)
+    achieved, desired = recording.achieved[rows], recording.desired[rows]
+    achieved[::2] = desired[::2]
+    return achieved, desired, [recording.infos[row] for row in rows]
+
+
+def _keys(info: dict) -> str:
+    return ", ".join(map(repr, info)) or "nothing"
+
+
+def _pairs(paid: np.ndarray, computed: np.ndarray, differs: np.ndarray) -> str:
+    """Return the most frequent differences: ``"step returns -1 where compute_reward gives 0 (97 times)"``."""
+    pairs = Counter(zip(paid[differs].round(3) + 0.0, computed[differs].round(3) + 0.0, strict=True)).most_common(3)
+    names = ["compute_reward", "it", "it"]
+    texts = [f"{a:g} where {name} gives {b:g} ({n} times)" for name, ((a, b), n) in zip(names, pairs, strict=False)]
+    return "step returns " + ", ".join(texts)
+
+
+def _span(values: np.ndarray) -> str:
+    low, high = float(values.min()), float(values.max())
+    return f"{low:.3g}" if np.isclose(low, high, atol=1e-4) else f"{low:.3g} to {high:.3g}"
+
+
+def _numbers(values: np.ndarray) -> str:
+    return np.array2string(values, precision=3, threshold=6)
+
+
+Check = Callable[[EnvConfig, FaultGuard, Recording], Iterator[Finding]]
+
+CHECKS: dict[str, Check] = {
+    "observations": _observations,
+    "success": _success,
+    "crash": _crash,
+    "time_limit": _time_limit,
+    "reward_agreement": _reward_agreement,
+    "reward_batches": _reward_batches,
+    "reward_declarations": _reward_declarations,
+    "termination_batches": _termination_batches,
+    "seeding": _seeding,
+}

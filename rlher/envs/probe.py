@@ -1,0 +1,188 @@
+"""Random episodes of an environment, and the properties they show that its config leaves open."""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rlher.config.environment import EnvConfig
+from rlher.core.errors import EnvironmentFault
+from rlher.envs.make import make_base_env, validate_goal_interface
+from rlher.envs.success_info import SUCCESS_KEYS, FaultGuard, as_flag
+
+MAX_STEPS = 1000
+SECONDS = 0.5
+SECONDS_WITHOUT_LIMIT = 5.0
+"""Time to wait for the first truncation if the environment has no registered time limit."""
+
+MIN_STEPS = 5
+"""Steps that are recorded however slow the environment is."""
+
+PAIRS = 40
+"""Number of goal pairs whose rewards are computed."""
+
+CRASH_KEYS = ("is_crash", "crashed")
+PROBED = ("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range")
+"""Properties that start the probing if null. A null crash key may mean that the environment has no crashes."""
+
+
+@dataclass
+class Recording:
+    """Steps of random episodes, one entry per step.
+
+    :param achieved: goals after each step, as ``desired`` (steps, …).
+    :param rewards: (steps,), as ``terminated`` and ``truncated``.
+    :param lengths: steps of the episode so far, (steps,).
+    """
+
+    observations: list[dict[str, np.ndarray]]
+    infos: list[dict[str, Any]]
+    achieved: np.ndarray
+    desired: np.ndarray
+    rewards: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    lengths: np.ndarray
+
+    def rows(self, count: int) -> np.ndarray:
+        """Return the indices of at most ``count`` steps, evenly spread."""
+        return np.unique(np.linspace(0, len(self.rewards) - 1, count).astype(int))
+
+    def info_flags(self, key: str | None) -> np.ndarray:
+        """Return ``info[key]`` of each step as bool; False where it is missing.
+
+        :raises EnvironmentFault: a value is neither true nor false.
+        """
+        return np.array([key is not None and as_flag(info.get(key), key) for info in self.infos], dtype=bool)
+
+
+def record_random_rollout(env: FaultGuard, seed: int = 0, seconds: float = SECONDS) -> Recording:
+    """Record random actions for some time; up to 5 s if the time limit is unknown and not seen yet.
+
+    :param seed: of the first reset and of the actions.
+    :raises EnvironmentFault: the environment failed.
+    """
+    limit_known = env.spec is not None and env.spec.max_episode_steps is not None
+    env.action_space.seed(seed)
+    env.reset(seed=seed)
+    started, length = time.monotonic(), 0
+    steps: list[tuple] = []
+    for _ in range(MAX_STEPS):
+        if len(steps) >= MIN_STEPS and time.monotonic() - started > (seconds if limit_known else SECONDS_WITHOUT_LIMIT):
+            break
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        length += 1
+        limit_known = limit_known or truncated
+        copied = {key: np.array(value) for key, value in observation.items()}
+        steps.append((copied, reward, terminated, truncated, length, dict(info)))
+        if terminated or truncated:
+            env.reset()
+            length = 0
+    observations, rewards, terminations, truncations, lengths, infos = zip(*steps, strict=True)
+    achieved, desired = (np.stack([each[key] for each in observations]) for key in ("achieved_goal", "desired_goal"))
+    arrays = [np.array(values) for values in (rewards, terminations, truncations, lengths)]
+    return Recording([*observations], [*infos], achieved, desired, *arrays)
+
+
+def single_rewards(env: FaultGuard, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
+    """Return the environment's ``compute_reward`` of each pair of goals, (pairs,).
+
+    :raises EnvironmentFault: it raised, or is not one finite number.
+    """
+    rewards = [env.compute_reward(*pair) for pair in zip(achieved, desired, infos, strict=True)]
+    if any(np.size(reward) != 1 for reward in rewards):
+        raise EnvironmentFault(f"{env.name}: compute_reward of one pair of goals returned {rewards[0]!r}.")
+    return np.array([float(np.reshape(reward, ())) for reward in rewards])
+
+
+def probe(cfg: EnvConfig) -> EnvConfig:
+    """Return a copy of ``cfg`` in which properties that are null are filled in as far as random episodes show them.
+
+    Properties that are set are never changed, and the environment is built only if one is null. These stay null: the
+    success key if no usual one is in ``info``, ``success_reward`` if the reward is dense, ``ends_on_success`` if no
+    success was seen and the environment has no ``compute_terminated``, and ``max_episode_steps`` if no episode was
+    truncated or not all of them after equally many steps.
+
+    :raises UserError: as :func:`rlher.envs.make.make_env`.
+    :raises EnvironmentFault: it failed during the random episodes.
+    """
+    if all(getattr(cfg, name) is not None for name in PROBED):
+        return replace(cfg, name=cfg.name or cfg.id)
+    env = FaultGuard(make_base_env(cfg), cfg.id)
+    try:
+        validate_goal_interface(env, cfg.id)
+        return fill_from_recording(cfg, env, record_random_rollout(env))
+    finally:
+        env.close()
+
+
+def fill_from_recording(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> EnvConfig:
+    """Return a copy of ``cfg`` in which properties that are null are filled in from a recording of ``env``."""
+    success_key, crash_key = (_first_key_in_info(keys, recording) for keys in (SUCCESS_KEYS, CRASH_KEYS))
+    best, rewards = _rewards(env, recording)
+    crash_costs = (cfg.crash_key or crash_key) is not None
+    probed: dict[str, Any] = {
+        "name": cfg.id,
+        "actions": "discrete" if isinstance(env.action_space, gym.spaces.Discrete) else "continuous",
+        "success_key": success_key,
+        "crash_key": crash_key,
+        "max_episode_steps": _limit(env, recording),
+        "success_reward": best if len(rewards) == 2 and best == max(rewards) else None,
+        "reward_range": None if cfg.extra_reward else _range(best, rewards, recording.rewards, crash_costs),
+    }
+    cfg = replace(cfg, **{name: value for name, value in probed.items() if getattr(cfg, name) in (None, "")})
+    if cfg.ends_on_success is None:
+        cfg = replace(cfg, ends_on_success=ends_on_success(cfg, env, recording))
+    return cfg
+
+
+def _first_key_in_info(keys: tuple[str, ...], recording: Recording) -> str | None:
+    return next((key for key in keys if any(key in info for info in recording.infos)), None)
+
+
+def _limit(env: gym.Env, recording: Recording) -> int | None:
+    """Return the registered limit, or the length of the truncated episodes if all have the same."""
+    if env.spec is not None and env.spec.max_episode_steps is not None:
+        return env.spec.max_episode_steps
+    lengths = {*recording.lengths[recording.truncated].tolist()}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def _rewards(env: FaultGuard, recording: Recording) -> tuple[float, set[float]]:
+    """Return the reward of an exactly achieved goal, and all rewards of pairs of recorded goals."""
+    rows = recording.rows(PAIRS)
+    achieved, desired = recording.achieved[rows], recording.desired[rows]
+    goals = np.concatenate([achieved, desired])
+    nothing: list[dict] = [{}] * len(goals)
+    exact = single_rewards(env, goals, goals, nothing)
+    paid = single_rewards(env, achieved, desired, [recording.infos[row] for row in rows])
+    others = single_rewards(env, goals, goals[::-1], nothing)  # of other times, as with hindsight
+    every = np.concatenate([exact, paid, others]).round(6) + 0.0
+    return float(exact.max()) + 0.0, {*every.tolist()}
+
+
+def _range(best: float, rewards: set[float], paid: np.ndarray, crash_costs: bool) -> list[float | None] | None:
+    """Return bounds of a step's reward that follow from its kind, not only from the recorded values."""
+    if len(rewards) == 2 and best == max(rewards) and min(rewards) <= paid.min() and paid.max() <= best:
+        return [None if crash_costs else min(rewards), max(rewards)]
+    if best == 0.0 and max(rewards) <= 0.0 and paid.max() <= 0.0:  # a negative distance, with or without penalties
+        return [None, 0.0]
+    return None
+
+
+def ends_on_success(cfg: EnvConfig, env: gym.Env, recording: Recording) -> bool | None:
+    """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
+    success = recording.info_flags(cfg.success_key)
+    if cfg.success_key is None and cfg.success_reward is not None:
+        success = recording.rewards >= cfg.success_reward
+    if success.any():
+        return bool(recording.terminated[success].all())
+    if not env.has_wrapper_attr("compute_terminated"):
+        return None
+    goal = recording.desired[0]
+    try:
+        return bool(env.get_wrapper_attr("compute_terminated")(goal, goal, recording.infos[0]))
+    except Exception:  # an abstract method without an implementation
+        return None
