@@ -197,8 +197,6 @@ def start_server(imports: Sequence[str] = SERVER_IMPORTS) -> None:
 
     :raises UserError: the path of temporary files is too long.
     """
-    # Python would put the current folder first in the server's path, where any file could replace a module it imports.
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
     multiprocessing.set_forkserver_preload(list(imports))
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)

@@ -17,7 +17,7 @@ from rlher.envs.catalog import yaml_names
 from rlher.envs.patches import with_seeded_resets
 from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
-from rlher.envs.rendering import aim_mujoco_camera
+from rlher.envs.rendering import aim_mujoco_camera, has_display
 from rlher.envs.success_info import SuccessInfo
 from rlher.envs.training_wrappers import ActionRepeat, RewardOffset, SuccessDistance
 from rlher.envs.user_classes import user_classes
@@ -151,6 +151,8 @@ def render_modes(cfg: EnvConfig) -> Sequence[str]:
 
 def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
     kwargs = make_kwargs(cfg)
+    if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process
+        raise UserError("env.kwargs.renderer=OpenGL needs a display; leave it out.")
     if render_mode is not None and render_mode in render_modes(cfg):
         kwargs["render_mode"] = render_mode
     try:

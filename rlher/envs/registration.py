@@ -103,6 +103,8 @@ def _import_quietly(family: str) -> None:
     # These packages print release notices to stderr on import.
     try:
         with contextlib.redirect_stderr(io.StringIO()):
+            if family == "highway_env":
+                import rlher.core.matplotlib_settings  # noqa: F401  # before it imports matplotlib
             importlib.import_module(family)
     except Exception as error:
         wanted = os.environ.get("MUJOCO_GL")

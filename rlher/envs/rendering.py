@@ -19,8 +19,6 @@ from rlher.core.errors import UserError
 SDL_OFFSCREEN = "offscreen"  # highway-env draws nothing with "dummy", SDL's other driver without a window
 MUJOCO_OFFSCREEN = ("egl", "osmesa")
 PROBE = """
-import sys
-sys.path[:] = [folder for folder in sys.path if folder]  # not the current one, where any module could lie
 import mujoco
 from mujoco.{backend} import GLContext
 context = GLContext(8, 8)

@@ -1,5 +1,6 @@
 """Launchers of workers: processes of this machine, or tasks of a Ray cluster."""
 
+import contextlib
 import functools
 import multiprocessing
 import os
@@ -190,7 +191,8 @@ def _connect_ray(config: WorkersConfig) -> Any:
     if not config.ray_address:
         options = {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
     try:
-        ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
+        with contextlib.chdir(sys.prefix):  # Ray's workers import modules from the folder they are started in
+            ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {reason}") from error

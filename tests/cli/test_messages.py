@@ -62,6 +62,7 @@ MISTAKES = [
     (("train", "algo.net_arch=[8,[8]]"), "algo.net_arch"),
     (("train", "env.kwargs.render_mode=human"), "env.kwargs.render_mode"),
     (("check", "env=BitFlipping-v0", "env.kwargs={render_mode: human}"), "env.kwargs.render_mode"),
+    (("check", "env=PandaReach-v3", "env.kwargs={renderer: OpenGL}"), "env.kwargs.renderer"),
     (("train", "total_timesteps=99999999999999999999999"), "total_timesteps"),
     (("train", "normalize.clip=0"), "normalize.clip"),
     (("train", "algo.target_q_bounds=[.nan,0]"), "algo.target_q_bounds"),

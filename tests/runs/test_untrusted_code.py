@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from rlher.cli.main import main
-from rlher.envs import rendering
 from rlher.runs import config_file, lookup, trust
 from rlher.runs.trust import UntrustedCode
 from tests.conftest import TINY
@@ -166,23 +165,6 @@ def test_the_current_folder_is_not_searched(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "rlher", "list", "envs"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "pwned").exists()
-
-
-def test_mujoco_imports_nothing_from_the_current_folder(tmp_path: Path) -> None:
-    """The package glfw and the probe of renderers start Python, which would look there first."""
-    for name in ("ctypes.py", "mujoco.py", "glfw.py", "textwrap.py"):
-        (tmp_path / name).write_text(EVIL.format(str(tmp_path / "pwned")))
-    rlher = Path(sys.executable).with_name("rlher")
-    words = ("check", "env=FetchReach-v4")
-    done = subprocess.run([rlher, *words], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "pwned").exists()
-
-
-def test_the_probe_of_renderers_imports_nothing_from_the_current_folder(rlher, tmp_path: Path) -> None:
-    write_evil("mujoco.py")
-    rendering._failure_of("egl")
-    assert not Path("pwned").exists()
 
 
 def test_the_weights_of_a_run_from_elsewhere_start_another(rlher, strange: Path) -> None:

@@ -1,0 +1,27 @@
+"""Keep the current folder, which may be a run from somebody else, out of where code is looked for."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def ignore_current_folder() -> None:
+    """Let no process that this one starts take code from the current folder, whichever library starts it.
+
+    A user's own modules have an explicit path, see :func:`rlher.envs.registration.import_module`.
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
+    _use_bundled_glfw()
+
+
+def _use_bundled_glfw() -> None:
+    """Let MuJoCo load the GLFW library of the package ``glfw``, which otherwise looks in the current folder first."""
+    spec = find_spec("glfw")
+    if os.environ.get("PYGLFW_LIBRARY") or spec is None or spec.origin is None:
+        return
+    folder = Path(spec.origin).parent
+    if sys.platform == "linux":
+        folder /= "wayland" if os.environ.get("XDG_SESSION_TYPE") == "wayland" else "x11"
+    if found := sorted(folder.glob("libglfw*")):
+        os.environ["PYGLFW_LIBRARY"] = str(found[0])

@@ -1,0 +1,110 @@
+"""No command runs code of the current folder, in any of the processes that it, or a library, starts."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TINY
+
+pytestmark = pytest.mark.slow
+
+RLHER = Path(sys.executable).with_name("rlher")
+NAMES = sys.stdlib_module_names | set(metadata.packages_distributions()) | {"rlher", "sitecustomize", "usercustomize"}
+MARKS = "executed"
+EVIL = "import sys\nwith open({!r}, 'a') as file:\n    print(__name__, sys.orig_argv, file=file)\n"
+EVIL_LIBRARY = """#include <stdio.h>
+__attribute__((constructor)) static void run(void) { fclose(fopen("%s", "a")); }
+"""
+FETCH = ("algo=ddpg", "env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=120", "threads=1")
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=60")
+SEARCH = ("--n-trials", "1", "--n-seeds", "1", "--rerun-best", "1", "--rerun-seeds", "2")
+
+SIMULATED = {
+    "evaluate": ("evaluate", ".", "--episodes", "1"),
+    "enjoy": ("enjoy", ".", "--video", "v.mp4", "--episodes", "1"),
+    "export": ("export", ".", "--format", "onnx"),
+    "collect": ("collect", ".", "--episodes", "1", "--output", "demos/reach-v0"),
+    "check": ("check", "env=FetchReach-v4"),
+}
+"""Commands that build an environment of MuJoCo."""
+
+OTHERS = {
+    "resume, compiled": ("train", "--resume", ".", "total_timesteps=+60", "engine.compile=on"),
+    "train": ("train", *FETCH, "vec_env=subproc", "eval.workers=1", "record=true"),
+    "sweep": ("train", "-m", *BITS, "seed=0,1", "--workers", "2"),
+    "optimize": ("optimize", *BITS, *SEARCH),
+    "optimize with Ray": ("optimize", *BITS, *SEARCH, "launcher=ray"),
+    "PyBullet": ("enjoy", "--agent", "ddpg-PandaReach-v3", "--video", "v.mp4", "--episodes", "1"),
+    "pygame": ("check", "env=parking-v0"),
+    "plot": ("plot", "."),
+    "compare": ("compare", "."),
+    "report": ("report", ".", "--output", "r.html"),
+    "list": ("list", "envs"),
+    "help": ("train", "--help"),
+}
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stranger's run, with a module for every name that Python or a package may import, and some libraries."""
+    folder = tmp_path_factory.mktemp("trained")
+    subprocess.run([RLHER, "train", *FETCH, "logs=logs"], cwd=folder, check=True, capture_output=True)
+    run = folder / "logs/ddpg/FetchReach-v4_1"
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("compile: 'off'", "compile: 'on'"))
+    for name in [*NAMES, "hydra_plugins/evil"]:
+        file = run / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(EVIL.format(str(run / MARKS)))
+    if compiler := shutil.which("cc"):
+        (folder / "evil.c").write_text(EVIL_LIBRARY % (run / MARKS))
+        for name in ("glfw", "glfw3", "EGL", "GL", "OSMesa"):
+            subprocess.run([compiler, "-shared", "-fPIC", "-o", run / f"lib{name}.so", folder / "evil.c"], check=True)
+    return run
+
+
+@pytest.fixture
+def folder(poisoned: Path, tmp_path: Path) -> Iterator[Path]:
+    yield Path(shutil.copytree(poisoned, tmp_path / "run"))
+    (poisoned / MARKS).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def run(poisoned: Path, folder: Path) -> Callable[..., str]:
+    """Run a command in the stranger's folder, check that nothing of it was executed, and return its stdout."""
+
+    def run(*words: str, **environment: str) -> str:
+        where = {name: value for name, value in os.environ.items() if name not in ("MUJOCO_GL", "PYTHONSAFEPATH")}
+        where |= {"TORCHINDUCTOR_CACHE_DIR": str(folder.parent / "inductor"), **environment}
+        words = (str(RLHER), *words)
+        done = subprocess.run(words, cwd=folder, env=where, capture_output=True, text=True, timeout=300)
+        marks = poisoned / MARKS
+        assert not marks.exists(), marks.read_text()
+        if environment.get("MUJOCO_GL") and "does not work here" in done.stderr:
+            pytest.skip("this machine lacks the OpenGL library; nothing of the folder was executed")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("opengl", ["", "glfw", "egl", "osmesa"])
+@pytest.mark.parametrize("command", SIMULATED)
+def test_commands_that_simulate(run, command: str, opengl: str) -> None:
+    run(*SIMULATED[command], **({"MUJOCO_GL": opengl} if opengl else {}))
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_other_commands(run, command: str) -> None:
+    run(*OTHERS[command])
+
+
+def test_tab_completion(run) -> None:
+    words = "rlher train algo=d"
+    assert "algo=dqn" in run("-sc", "query=bash", COMP_LINE=words, COMP_POINT=str(len(words)))
