@@ -18,6 +18,7 @@ from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, UserError, first_line
+from rlher.core.safe_read import read_json
 from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.evaluation.agent import Agent
@@ -25,6 +26,9 @@ from rlher.evaluation.rollout import make_policy
 from rlher.runs.model_file import NORMALIZER
 
 VECNORMALIZE = "vecnormalize.pkl"
+
+EXPORTED = "agent.json"
+"""The file beside an exported model that `rlher export` writes, with the statistics of the observations."""
 
 # Attributes not needed to act. They are not unpickled if given here, so files of other Python versions load too.
 UNUSED: dict[str, Any] = {
@@ -47,7 +51,7 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
     """
     if not path.is_file():
         raise MissingFile(path, f"there is no model file {path}.")
-    if path.parent.joinpath(NORMALIZER).is_file() or _has_normalizer(path):
+    if is_normalized_export(path) or _has_normalizer(path):
         raise UserError(
             f"{path} was written by rlher and normalises observations, which needs the other files of its folder; "
             "name its run folder, or run the play.py beside it if it was exported."
@@ -60,6 +64,11 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
     if config.env is None:
         raise UserError(f"{path} does not name its environment; add env=<id>.")
     return config.env
+
+
+def is_normalized_export(path: Path) -> bool:
+    """Return whether a model was exported by rlher and normalises observations."""
+    return bool(read_json(path.parent / EXPORTED).get("scales"))
 
 
 def _has_normalizer(path: Path) -> bool:

@@ -28,7 +28,7 @@ from rlher.envs.probe import probe
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
-from rlher.evaluation.sb3_import import find_vecnormalize
+from rlher.evaluation.sb3_import import EXPORTED, find_vecnormalize, is_normalized_export
 from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import Run
 from rlher.runs.trust import require_no_code
@@ -153,8 +153,7 @@ def _require_no_other_statistics(model: Path) -> None:
 
     An export has only the scales, without the counts that training needs; RL Zoo's file is a pickle.
     """
-    exported = model.parent / model_file.NORMALIZER
-    other = exported if exported.is_file() else find_vecnormalize(model)
+    other = model.parent / EXPORTED if is_normalized_export(model) else find_vecnormalize(model)
     if other is not None:
         raise UserError(
             f"init_from={relative(model)} normalises observations by {relative(other)}, which training cannot continue "

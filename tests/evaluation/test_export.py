@@ -1,6 +1,5 @@
 """Exported agents act as the run's agents, without rlher, and the model card has the measured numbers."""
 
-import ast
 import json
 import os
 import subprocess
@@ -11,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from stable_baselines3 import SAC
+from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
+from torch.nn import Tanh
 
 from rlher.algos import ALGORITHMS
 from rlher.evaluation.agent import load_agent
@@ -21,18 +23,23 @@ from tests.conftest import TINY
 BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
 
 WITHOUT_RLHER = """
-import json, runpy, sys
+import importlib, json, runpy, sys
+from pathlib import Path
 import numpy as np
 
-for folder, zip_file in zip(sys.argv[1::2], sys.argv[2::2]):
-    sys.path.insert(0, folder)
-    played = runpy.run_path(folder + "/play.py")
-    loaded = type(played["model"]).load(folder + "/" + zip_file)
-    with np.load(folder + "/observations.npz") as stored:
+for folder, zip_file in zip(map(Path, sys.argv[1::2]), sys.argv[2::2]):
+    sys.path.insert(0, str(folder))
+    sys.argv = [str(folder / "play.py"), "--seed", "1000000"]
+    script = runpy.run_path(sys.argv[0], run_name="__main__")
+    agent = json.loads((folder / "agent.json").read_text())
+    env = script["make_env"](agent)
+    module, _, name = agent["algorithm"].partition(":")
+    loaded = getattr(importlib.import_module(module), name).load(folder / zip_file)
+    with np.load(folder / "observations.npz") as stored:
         rows = [{key: stored[key][row] for key in stored} for row in range(len(stored["observation"]))]
-    prepare = played.get("normalised", lambda obs: obs)
-    for model in (played["model"], loaded):
-        print(json.dumps([np.asarray(model.predict(prepare(row), deterministic=True)[0]).tolist() for row in rows]))
+    plain = lambda row: loaded.predict(script["normalize"](agent, row), deterministic=True)[0]
+    for policy in (script["load_policy"](folder, agent, env), plain):
+        print(json.dumps([np.asarray(policy(row)).tolist() for row in rows]))
     print(json.dumps(loaded.num_timesteps))
 assert "rlher" not in sys.modules
 """
@@ -107,7 +114,7 @@ def test_a_bundled_environment_with_a_module_in_its_id_needs_no_rlher(rlher) -> 
 def test_an_agent_without_normalisation(rlher) -> None:
     run, folder = exported(rlher, "algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false")
     require_same_actions_without_rlher((run, folder))
-    assert not (folder / "normalizer.npz").exists()
+    assert json.loads((folder / "agent.json").read_text())["scales"] == {}
 
 
 @pytest.mark.slow
@@ -124,7 +131,7 @@ def test_a_maze_with_repeated_actions(rlher) -> None:
     words = ("algo=td3", "env=PointMaze_UMaze-v3", "recipe=null", *TINY, "total_timesteps=100", "env.action_repeat=5")
     agent = exported(rlher, *words)
     require_same_actions_without_rlher(agent)
-    assert "range(5)" in (agent[1] / "play.py").read_text()
+    assert json.loads((agent[1] / "agent.json").read_text())["action_repeat"] == 5
 
 
 @pytest.mark.slow
@@ -146,8 +153,8 @@ def test_registered_environments_are_made_with_the_same_options(rlher, algo: str
     run, folder = exported(rlher, f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit)
     ((played, _),) = require_same_actions_without_rlher((run, folder))
     assert played.endswith("7 steps")
-    script = (folder / "play.py").read_text()
-    assert ("'add_walls': False" in script or "add_walls=False" in script) == (env == "parking-classic")
+    kwargs = json.loads((folder / "agent.json").read_text())["kwargs"]
+    assert kwargs.get("config", {}).get("add_walls", True) == (env != "parking-classic")
     requirements = (folder / "requirements.txt").read_text()
     assert ("gymnasium-robotics==" if algo == "ddpg" else "highway-env==") in requirements
     assert "rlher" not in requirements
@@ -177,7 +184,7 @@ def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) 
     card = (folder / "README.md").read_text()
     assert "`exported_car`" in card
     assert "`GoalEnvWrapper`" in card
-    assert "import exported_car" in (folder / "play.py").read_text()
+    assert json.loads((folder / "agent.json").read_text())["modules"] == ["exported_car"]
 
 
 def test_a_module_in_the_id_that_is_not_installed_is_reported(rlher, tmp_path: Path) -> None:
@@ -186,20 +193,20 @@ def test_a_module_in_the_id_that_is_not_installed_is_reported(rlher, tmp_path: P
     _, folder = exported(rlher, "algo=sac", "env=named_car:NamedCar-v0", *TINY, "total_timesteps=60")
     assert "`named_car` registers" in (folder / "README.md").read_text()
     assert "named_car" not in (folder / "requirements.txt").read_text()
-    assert "import named_car" in (folder / "play.py").read_text()
+    assert json.loads((folder / "agent.json").read_text())["modules"] == ["named_car"]
 
 
 @pytest.mark.slow
-def test_the_printed_command_finds_a_module_of_the_current_folder(rlher, tmp_path: Path) -> None:
-    # Another name than in the test before, which may have imported its module into this process.
-    module = USER_MODULE.replace("ExportedCar", "PlayedCar").replace("exported_car", "played_car")
-    (tmp_path / "played_car.py").write_text(module)
-    words = ("algo=sac", "env=PlayedCar-v0", "env.modules=[played_car]", *TINY, "total_timesteps=60", "--json")
-    assert rlher("train", *words).code == 0
-    command = rlher("export", "--output", "line").err.splitlines()[-1].removeprefix("play it: ")
-    assert command == "PYTHONPATH=. python line/play.py"
-    done = subprocess.run(command.replace("python", sys.executable), shell=True, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_the_script_plays_with_the_success_of_evaluate(rlher) -> None:
+    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=5", "recipe=null", "total_timesteps=1500")
+    run, folder = exported(rlher, *words)
+    measured = json.loads(rlher("evaluate", str(run), "--episodes", "40", "--json").out)
+    command = [sys.executable, str(folder / "play.py"), "--episodes", "40", "--seed", "1000000"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    *episodes, rate = done.stdout.splitlines()
+    assert rate == f"success rate: {measured['success_rate']:.1%}"
+    assert len(episodes) == 40
+    assert measured["success_rate"] > 0, "a policy that never succeeds would prove little"
 
 
 def test_the_card_has_the_measured_numbers(rlher) -> None:
@@ -231,19 +238,21 @@ def test_the_card_has_the_measured_numbers(rlher) -> None:
     assert "trained for 50 environment steps" in Path("other/README.md").read_text()
 
 
-def test_the_script_has_the_constructor_arguments_of_the_run(rlher) -> None:
+def test_the_plain_model_has_the_settings_of_the_run(rlher) -> None:
     words = ("algo=sac", *BITS, "env.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
     words += ("algo.noise=ou", "algo.action_noise=0.1", "algo.learning_rate_schedule=cosine")
     _, folder = exported(rlher, *words, "algo.kwargs.policy_kwargs={use_expln: true}")
-    tree = ast.parse((folder / "play.py").read_text())
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "SAC"]
-    arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in calls[0].keywords}
-    assert arguments["ent_coef"] == "'auto_0.3'"
-    assert arguments["batch_size"] == "16"
-    assert arguments["action_noise"] == "OrnsteinUhlenbeckActionNoise(np.zeros((4,)), np.full((4,), 0.1))"
-    assert arguments["learning_rate"] == "0.0003"
+    model = SAC.load(next(folder.glob("*.zip")))
+    assert (model.ent_coef, model.batch_size, model.learning_rate) == ("auto_0.3", 16, 0.0003)
+    assert isinstance(model.action_noise, OrnsteinUhlenbeckActionNoise)
+    assert model.policy_kwargs == {
+        "net_arch": [16],
+        "n_critics": 2,
+        "activation_fn": Tanh,
+        "use_expln": True,
+        "use_sde": False,
+    }
     assert "cosine" in (folder / "README.md").read_text()
-    assert arguments["policy_kwargs"] == "dict(net_arch=[16], n_critics=2, activation_fn=Tanh, use_expln=True)"
 
 
 def test_pink_noise_is_exported_as_white_noise() -> None:

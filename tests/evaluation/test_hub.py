@@ -106,7 +106,7 @@ def test_the_files_of_the_export_arrive(rlher, trained: Path, server: HubServer)
     assert {"README.md", "play.py", "dqn-BitFlipping-v0.zip"} <= written.keys()
     assert server.files == written
 
-    assert rlher("export", "--algo", "dqn", "--env", "BitFlipping-v0", "-orga", "me").code == 0
+    assert rlher("export", str(trained), "--push", "me").code == 0
     assert server.created[-1] == "me/dqn-BitFlipping-v0"
 
 

@@ -85,7 +85,9 @@ def test_an_export_has_an_onnx_file_that_plays_its_environment(rlher) -> None:
     assert shapes == {"observation": 8, "achieved_goal": 4, "desired_goal": 4}
     assert file.name in Path("exported/README.md").read_text()
     assert Path("exported/frame_stack.py").exists()
-    assert "FrameStack(" in Path("exported/play.py").read_text()
+    assert json.loads(Path("exported/agent.json").read_text())["wrappers"] == [
+        ["frame_stack:FrameStack", {"n_stack": 2}]
+    ]
     assert rlher("export", "--output", "exported").code == 0
     assert not file.exists(), "it would play an older model"
     assert rlher("export", "--output", "plain").code == 0

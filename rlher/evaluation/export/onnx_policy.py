@@ -10,7 +10,7 @@ from stable_baselines3.common.policies import BasePolicy
 
 from rlher.core.errors import require_package
 from rlher.envs.normalize import GoalNormalize
-from rlher.evaluation.export.sb3_model import normalization_scales
+from rlher.evaluation.export.sb3_model import scales
 
 Observation = dict[str, np.ndarray]
 
@@ -29,8 +29,7 @@ class GoalPolicy(th.nn.Module):
         self.policy = policy.eval()
         self.keys = list(policy.observation_space.spaces)  # type: ignore[attr-defined]
         self.clip = normalizer.clip_obs if normalizer else 0.0
-        scales = normalization_scales(normalizer) if normalizer else {}
-        self.scales = {name: th.as_tensor(value) for name, value in scales.items()}  # float64, as the normaliser's
+        self.scales = {key: (th.as_tensor(mean), th.as_tensor(std)) for key, (mean, std) in scales(normalizer).items()}
 
     def forward(self, *arrays: th.Tensor) -> th.Tensor:
         """Return the actions (batch, actions), or their indices (batch,)."""
@@ -45,10 +44,10 @@ class GoalPolicy(th.nn.Module):
         return th.maximum(th.minimum(action, high), low)
 
     def _normalized(self, key: str, array: th.Tensor) -> th.Tensor:
-        if f"{key}/mean" not in self.scales:
+        if key not in self.scales:
             return array
-        scaled = (array - self.scales[f"{key}/mean"]) / self.scales[f"{key}/std"]
-        return scaled.clamp(-self.clip, self.clip).float()
+        mean, std = self.scales[key]
+        return ((array - mean) / std).clamp(-self.clip, self.clip).float()
 
 
 def require_onnx() -> None:

@@ -1,0 +1,143 @@
+"""Play episodes with an exported agent: ``python play.py [--episodes 100] [--seed 7]``.
+
+The script is the same for every agent: it reads ``agent.json`` beside it, and needs the packages of
+``requirements.txt``, not rlher. It builds the policy by its constructor and loads the weights; nothing is unpickled.
+"""
+
+import argparse
+import importlib
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+
+Observation = dict[str, np.ndarray]
+
+
+class ActionRepeat(gym.Wrapper):
+    """Repeats each action, as in training."""
+
+    def __init__(self, env: gym.Env, times: int) -> None:
+        super().__init__(env)
+        self._times = times
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Return the sum of the rewards, and the rest of the last step."""
+        total = 0.0
+        for _ in range(self._times):
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            total += float(reward)
+            if terminated or truncated:
+                break
+        return observation, total, terminated, truncated, info
+
+
+class RelayGoals(gym.ObservationWrapper):
+    """Shows goals as in training with relay sub-goals: relative to an origin, with an unused part for the hand."""
+
+    def __init__(self, env: gym.Env, hand: list[int], origin: list[float]) -> None:
+        super().__init__(env)
+        self._hand, self._origin = slice(*hand), np.array(origin)
+        goal = gym.spaces.Box(-np.inf, np.inf, (2 * len(origin),), np.float64)
+        inner: Any = env.observation_space
+        self.observation_space = gym.spaces.Dict({**inner.spaces, "achieved_goal": goal, "desired_goal": goal})
+
+    def observation(self, observation: Observation) -> Observation:
+        """Return the observation with the wider goals."""
+        hand = observation["observation"][self._hand] - self._origin
+        achieved, desired = (observation[key] - self._origin for key in ("achieved_goal", "desired_goal"))
+        goals = {"achieved_goal": np.append(achieved, hand), "desired_goal": np.append(desired, 0 * hand)}
+        return {**observation, **goals}
+
+
+def _import(path: str) -> Any:
+    """Return the attribute that ``module:name`` names."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def make_env(agent: dict[str, Any]) -> gym.Env:
+    """Return the environment of an agent.
+
+    :param agent: content of ``agent.json``.
+    """
+    for module in agent["modules"]:
+        importlib.import_module(module)
+    if agent["entry_point"]:
+        gym.register(agent["env"], agent["entry_point"])
+    limit = agent["max_episode_steps"]
+    env = gym.make(agent["env"], max_episode_steps=limit, disable_env_checker=True, **agent["kwargs"])
+    for path, kwargs in agent["wrappers"]:
+        env = _import(path)(env, **kwargs)
+    if agent["action_repeat"] > 1:
+        env = ActionRepeat(env, agent["action_repeat"])
+    return RelayGoals(env, **agent["relay"]) if agent["relay"] else env
+
+
+def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[Observation], np.ndarray]:
+    """Return a function from an observation of the environment to an action.
+
+    :param folder: of the model's zip.
+    """
+    policy_kwargs = {**agent["policy_kwargs"], **{key: _import(path) for key, path in agent["policy_classes"].items()}}
+    algorithm, policy_class = _import(agent["algorithm"]), _import(agent["policy"])
+    model = algorithm(
+        policy_class, env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs, **agent["algorithm_kwargs"]
+    )
+    with zipfile.ZipFile(folder / agent["model"]) as archive:
+        weights = io.BytesIO(archive.read("policy.pth"))
+    model.policy.load_state_dict(th.load(weights, map_location="cpu", weights_only=True))
+    return lambda observation: model.predict(normalize(agent, observation), deterministic=True)[0]
+
+
+def normalize(agent: dict[str, Any], observation: Observation) -> Observation:
+    """Return an observation with the entries scaled that were scaled in training."""
+    seen, clip = dict(observation), agent["clip"]
+    for key, (mean, std) in agent["scales"].items():
+        scaled = (observation[key] - np.array(mean)) / np.array(std)
+        seen[key] = np.clip(scaled, -clip, clip).astype(np.float32)
+    return seen
+
+
+def is_success(agent: dict[str, Any], env: gym.Env, observation: Observation, info: dict[str, Any]) -> bool:
+    """Return whether the goal is reached, as rlher measures it."""
+    if agent["success_key"] is not None:
+        return bool(info[agent["success_key"]])
+    compute_reward = env.get_wrapper_attr("compute_reward")
+    reward = compute_reward(observation["achieved_goal"], observation["desired_goal"], info)
+    return bool(reward >= agent["success_reward"])
+
+
+def main() -> None:
+    """Play episodes, and print the outcome of each and the success rate."""
+    parser = argparse.ArgumentParser(description="Play episodes with this agent.")
+    parser.add_argument("--episodes", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first episode; the next ones count up")
+    words, folder = parser.parse_args(), Path(__file__).parent
+    sys.path.append(str(folder))  # copied modules lie there; Python leaves it out with PYTHONSAFEPATH
+    agent = json.loads((folder / "agent.json").read_text())
+    env, successes = make_env(agent), 0
+    policy = load_policy(folder, agent, env)
+    for seed in range(words.seed, words.seed + words.episodes):
+        observation, info = env.reset(seed=seed)
+        over, total, steps = False, 0.0, 0
+        while not over:
+            observation, reward, terminated, truncated, info = env.step(policy(observation))
+            over, total, steps = terminated or truncated, total + float(reward), steps + 1
+        success = is_success(agent, env, observation, info)
+        successes += success
+        print(f"success: {success}, return {total:.2f}, {steps} steps", flush=True)
+    if words.episodes > 1:
+        print(f"success rate: {successes / words.episodes:.1%}")
+    env.close()
+
+
+if __name__ == "__main__":
+    main()
