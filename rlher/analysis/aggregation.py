@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.analysis.columns import SPOKEN
 from rlher.analysis.grouping import Group
 from rlher.core import stats
 from rlher.core.errors import UserError, did_you_mean
@@ -64,11 +63,8 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
     known = {column for group in groups for run in group.runs for column in run.columns}
     for column in (x, y):
         if column not in known:
-            near = did_you_mean(column, known)
-            if (meant := SPOKEN.get(column)) in known:
-                near = f" (did you mean {meant!r}?)"
             columns = ", ".join(sorted(name for name in known if "/" not in name))
-            raise UserError(f"no run has a column {column!r}{near}; available: {columns}.")
+            raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
     curves = [curve for group in groups if (curve := aggregate(group, x, y)).seeds]
     if not curves:
         raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")

@@ -10,14 +10,16 @@ STEPS_PER_SECOND = "steps_per_second"
 
 @dataclass(frozen=True)
 class Column:
-    """A column with an axis label of its own.
+    """How a column is drawn.
 
     :param axis: axis label, with the unit.
     :param is_rate: whether it lies in [0, 1] and is shown in per cent.
+    :param unit: what its numbers are divided by for an axis.
     """
 
     axis: str
     is_rate: bool = False
+    unit: float = 1
 
 
 TRAINING_COLUMNS = {
@@ -33,24 +35,12 @@ TRAINING_COLUMNS = {
 
 COLUMNS = {
     "timesteps": Column("environment steps"),
-    "wall_seconds": Column("wall-clock time, s"),
+    "wall_seconds": Column("wall-clock time, min", unit=60),
     "updates": Column("gradient updates"),
     **{metric.name: Column(metric.axis, metric.is_rate) for metric in METRICS},
     **TRAINING_COLUMNS,
     "rollout/success_rate": Column("success rate of training episodes", is_rate=True),
 }
-
-SPOKEN = {
-    "success": "success_rate",
-    "return": "mean_reward",
-    "reward": "mean_reward",
-    "length": "mean_length",
-    "crash": "crash_rate",
-    "fps": STEPS_PER_SECOND,
-    "speed": STEPS_PER_SECOND,
-    "training": "rollout/success_rate",
-}
-"""What printed lines and other programs call a column, for suggestions."""
 
 REPORTED = ("mean_reward", *TRAINING_COLUMNS)
 """What the report draws beside the success rate."""

@@ -1,17 +1,17 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlher.analysis.loading import KEY_ALIASES, LoadedRun, no_runs_found, read_runs, read_runs_below
+from rlher.analysis.loading import KEY_ALIASES, LoadedRun, read_runs
 from rlher.config.training import keys_ignored_by
 from rlher.core.errors import UserError, did_you_mean
 
 DEFAULT_BY = ("algo", "her")
 
-EMPTY = ("None", "[]", "{}")
+EMPTY = {"None", "[]", "{}"}
 """Values that a label leaves out, because a key is empty where an option is not used."""
 
 IGNORED_KEYS = keys_ignored_by("grouping")
@@ -46,23 +46,24 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     :raises MissingFile: a folder does not exist.
     :raises UserError: no folder has a run with an evaluation, or no run has a key of ``by``.
     """
+    found: dict[str, list[LoadedRun]] = {}
+    notes = []
+    for path in {Path(path).resolve(): path for path in paths or [logs]}.values():
+        found[path], skipped = read_runs(path)
+        notes += skipped or ([] if found[path] else [f"skipped {path}: it contains no run"])
+    if not any(found.values()):
+        raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])} ({'; '.join(notes)}).")
     if by or len(paths) < 2 or all((Path(path) / "config.yaml").exists() for path in paths):
-        runs, skipped = read_runs(paths, logs)
-        groups, notes = group_runs(runs, by)
-        return groups, skipped + notes
-    groups, notes = [], []
-    folders = list({Path(path).resolve(): path for path in paths}.values())
-    for path, label in zip(folders, folder_labels(folders), strict=True):
-        runs, skipped = read_runs_below(path)
-        notes += skipped or ([] if runs else [f"skipped {path}: it contains no run"])
-        runs, repeated = drop_repeated_runs(runs)
+        runs = {run.folder.resolve(): run for each in found.values() for run in each}
+        groups, more = group_runs(list(runs.values()), by)
+        return groups, notes + more
+    groups = []
+    for label, all_runs in zip(folder_labels(list(found)), found.values(), strict=True):
+        kept, repeated = drop_repeated_runs(all_runs)
         notes += repeated
-        for env in dict.fromkeys(run.env for run in runs):
-            groups.append(Group(env, label, [run for run in runs if run.env == env]))
-            notes += _pooling_notes(groups[-1])
-    if not groups:
-        raise no_runs_found(paths, notes)
-    return groups, notes
+        for env in dict.fromkeys(run.env for run in kept):
+            groups.append(Group(env, label, [run for run in kept if run.env == env]))
+    return groups, notes + _pooling_notes(groups)
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:
@@ -90,16 +91,15 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = (), source: str = 
     runs, notes = drop_repeated_runs(runs)
     pools: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
     for run in runs:
-        pools[(run.env, *(_label_part(key, run) for key in by or DEFAULT_BY))].append(run)
+        values = {key: str(run.value(key)) for key in by or DEFAULT_BY}
+        names = (value if key in KEY_ALIASES else f"{key}={value}" for key, value in values.items())
+        pools[(run.env, *names)].append(run)
     groups = []
     for (env, *parts), pool in pools.items():
-        label = (f"{source}: " if source else "") + ", ".join(parts)
-        if by:
-            groups.append(Group(env, label, pool))
-            notes += _pooling_notes(groups[-1])
-        else:
-            groups += [Group(env, ", ".join([label, *more]), split) for more, split in _split(pool).items()]
-    return groups, notes
+        for more, members in {(): pool}.items() if by else _split(pool).items():
+            label = ", ".join([*parts, *more])
+            groups.append(Group(env, f"{source}: {label}" if source else label, members))
+    return groups, notes + _pooling_notes(groups)
 
 
 def drop_repeated_runs(runs: Sequence[LoadedRun]) -> tuple[list[LoadedRun], list[str]]:
@@ -122,56 +122,39 @@ def drop_repeated_runs(runs: Sequence[LoadedRun]) -> tuple[list[LoadedRun], list
 
 def is_experiment_key(key: str) -> bool:
     """Return whether runs with different values of a config key are different experiments."""
-    return key not in IGNORED_KEYS
+    return key not in IGNORED_KEYS and not key.startswith("meta.")
 
 
-def _pooling_notes(group: Group) -> list[str]:
-    """Return a message if the runs of a group differ in more than their seed."""
-    keys = _differing_keys(group.runs)
-    listed = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-    return [f"{group.name}: pools runs that differ in {listed}"] if keys else []
+def _pooling_notes(groups: Sequence[Group]) -> list[str]:
+    """Return a message for each group whose runs differ in more than their seed."""
+    differing = {group.name: list(_differing_values(group.runs)) for group in groups}
+    return [
+        f"{name}: pools runs that differ in {', '.join(keys[:3])}{f' and {len(keys) - 3} more' * (len(keys) > 3)}"
+        for name, keys in differing.items()
+        if keys
+    ]
 
 
-def _differing_keys(runs: Sequence[LoadedRun]) -> list[str]:
-    keys = {key for run in runs for key in run.config if is_experiment_key(key)}
-    return sorted(key for key in keys if len({repr(run.config.get(key)) for run in runs}) > 1)
+def _differing_values(runs: Sequence[LoadedRun]) -> dict[str, list[str]]:
+    """Return the value in each run of the keys in which experiments differ."""
+    keys = sorted({key for run in runs for key in run.config if is_experiment_key(key)})
+    values = {key: [str(run.config.get(key)) for run in runs] for key in keys}
+    return {key: texts for key, texts in values.items() if len(set(texts)) > 1}
 
 
-def _split(pool: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
-    """Return the runs of each configuration, by ``("name=value", ...)`` without the keys that are empty."""
-    splits: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
-    keys = _distinguishing_keys(pool)
-    names = Counter(map(_short_name, keys))
-    for run in pool:
-        given = {key: value for key in keys if (value := str(run.config.get(key))) not in EMPTY}
-        label = (f"{_short_name(key) if names[_short_name(key)] == 1 else key}={given[key]}" for key in given)
-        splits[tuple(label)].append(run)
-    return splits
+def _split(runs: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
+    """Return the runs of each configuration, by ``("key=value", ...)`` of the keys that tell them apart.
 
-
-def _distinguishing_keys(pool: Sequence[LoadedRun]) -> list[str]:
-    """Return keys that suffice to tell the configurations of some runs apart.
-
-    Of keys that tell the same runs apart, one stands for the others: one that was typed on the command line if there is
-    one, else one that no run leaves empty (``priority`` before ``energy_height``).
+    Of keys that tell the same runs apart, one is in the label: one that was typed on the command line if there is one,
+    else one that no run leaves empty (``priority`` before ``energy_height``).
     """
-    values = {key: [str(run.config.get(key)) for run in pool] for key in _differing_keys(pool)}
-    typed = {key for key in values if any(f"{key}=" in run.command for run in pool)}
-    order = sorted(values, key=lambda key: (key not in typed, not set(EMPTY).isdisjoint(values[key]), key))
+    values = _differing_values(runs)
+    typed = {key for key in values if any(f"{key}=" in run.command for run in runs)}
     chosen: dict[tuple[int, ...], str] = {}
-    for key in order:
-        split = tuple(map(values[key].index, values[key]))  # equal for keys that tell the same runs apart
-        chosen.setdefault(split, key)
-    return sorted(chosen.values())
-
-
-def _label_part(key: str, run: LoadedRun) -> str:
-    """Return a value for a label, with the key's name unless the value alone is clear."""
-    value = run.value(key)
-    return str(value) if key in KEY_ALIASES else f"{_short_name(key)}={value}"
-
-
-def _short_name(key: str) -> str:
-    """Return the last part of a key, but ``engine`` for ``engine.name``."""
-    section, _, name = key.rpartition(".")
-    return section if name == "name" else name
+    for key in sorted(values, key=lambda key: (key not in typed, not EMPTY.isdisjoint(values[key]))):
+        chosen.setdefault(tuple(map(values[key].index, values[key])), key)
+    splits: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
+    for index, run in enumerate(runs):
+        given = {key: values[key][index] for key in sorted(chosen.values()) if values[key][index] not in EMPTY}
+        splits[tuple(f"{key}={value}" for key, value in given.items())].append(run)
+    return splits

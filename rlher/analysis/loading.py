@@ -7,7 +7,7 @@ Folders that cannot be read are skipped with a message.
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from rlher.analysis.columns import STEPS_PER_SECOND, short_name
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.core.errors import MissingFile, UserError, first_line
+from rlher.core.errors import MissingFile, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 
@@ -31,11 +31,8 @@ KEY_ALIASES = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selectio
 LOGGED_TIMESTEPS = "time/total_timesteps"
 """Column of ``progress.csv`` with the environment steps so far."""
 
-MAX_STEPS = 1e15
-"""Limit of ``timesteps``. Larger values are treated as corrupt."""
-
-MAX_VALUE = 1e100
-"""Limit of the other columns. Larger values, which cannot be drawn, are treated as missing."""
+MAX_VALUE = 1e15
+"""Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +110,7 @@ class LoadedRun:
     @property
     def timesteps(self) -> int:
         """Number of steps trained. While the run lasts, the steps until its last evaluation."""
-        evaluated = float(self.evaluations["timesteps"].max())
-        trained = finite_float(self.result.get("timesteps")) or 0.0
-        return int(max(evaluated, min(trained, MAX_STEPS)))
+        return int(max(self.evaluations["timesteps"].max(), finite_float(self.result.get("timesteps")) or 0))
 
     @property
     def final_episodes(self) -> int:
@@ -129,35 +124,7 @@ class LoadedRun:
         return max(int(finite_float(self.config.get("eval.episodes")) or EvalConfig.episodes), 1)
 
 
-def read_runs(paths: Sequence[str], logs: str) -> tuple[list[LoadedRun], list[str]]:
-    """Read all runs in and below some folders.
-
-    :param paths: run folders or folders of them; none: ``logs``.
-    :return: the runs, and a message for each skipped folder.
-    :raises MissingFile: a folder does not exist.
-    :raises UserError: no folder has a run with an evaluation.
-    """
-    runs: dict[Path, LoadedRun] = {}
-    notes: list[str] = []
-    for path in paths or [logs]:
-        found, skipped = read_runs_below(path)
-        runs |= {run.folder.resolve(): run for run in found}
-        notes += skipped
-    if not runs:
-        raise no_runs_found(paths or [logs], notes)
-    return list(runs.values()), notes
-
-
-def no_runs_found(paths: Sequence[str], notes: Sequence[str]) -> UserError:
-    """Return the error for folders without a run that has an evaluation.
-
-    :param notes: messages about skipped folders.
-    """
-    reason = f" ({'; '.join(notes)})" if notes else ""
-    return UserError(f"no run with an evaluation under {', '.join(paths)}{reason}.")
-
-
-def read_runs_below(path: str) -> tuple[list[LoadedRun], list[str]]:
+def read_runs(path: str) -> tuple[list[LoadedRun], list[str]]:
     """Read all runs in and below one folder.
 
     :return: the runs, which may be none, and a message for each skipped folder.
@@ -229,28 +196,26 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     The final evaluation in ``result`` is the only one of a run that was shorter than ``eval.freq``.
     """
     name = "evaluations.csv"
+    rows = pd.DataFrame([result] if result.get("status") == "finished" else {"timesteps": [], "success_rate": []})
     try:
-        if (folder / name).is_file():
-            rows = read_table(folder / name)
-        elif result.get("status") == "finished":
-            rows = pd.DataFrame([{key: value for key, value in result.items() if not isinstance(value, dict | list)}])
-        else:
-            raise ValueError(f"{name} does not exist yet")
-        rows = rows.apply(pd.to_numeric, errors="coerce")
+        rows = _numbers(read_table(folder / name) if (folder / name).is_file() else rows)
     except (ValueError, OverflowError, TypeError) as error:
         raise ValueError(f"{name} is empty or damaged ({first_line(error)})") from error
     if not {"timesteps", "success_rate"} <= set(rows):
         raise ValueError(f"{name} lacks the columns timesteps and success_rate")
-    rows = rows.replace([np.inf, -np.inf], np.nan).dropna(subset="timesteps")
-    if not rows["timesteps"].between(-MAX_STEPS, MAX_STEPS).all():
-        raise ValueError(f"{name} has timesteps above {MAX_STEPS:g}")
-    rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
-    rows = rows.where(rows.abs() < MAX_VALUE)
-    if not rows["success_rate"].dropna().between(0, 1).all():
-        raise ValueError(f"{name} has success rates outside [0, 1]")
+    rows = rows.dropna(subset="timesteps")
     if rows["success_rate"].isna().all():
         raise ValueError(f"{name} has no evaluation yet")
+    if not rows["success_rate"].dropna().between(0, 1).all():
+        raise ValueError(f"{name} has success rates outside [0, 1]")
+    rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
     return rows.assign(**{STEPS_PER_SECOND: _steps_per_second(rows)}) if "wall_seconds" in rows else rows
+
+
+def _numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with NaN in place of text, infinity and numbers that cannot be drawn."""
+    numbers = table.apply(pd.to_numeric, errors="coerce")
+    return numbers.where(numbers.abs() < MAX_VALUE)
 
 
 def _steps_per_second(evaluations: pd.DataFrame) -> pd.Series:
@@ -264,14 +229,12 @@ def _steps_per_second(evaluations: pd.DataFrame) -> pd.Series:
 def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Return a ``progress.csv`` as :attr:`LoadedRun.log`."""
     try:
-        rows = read_table(path).apply(pd.to_numeric, errors="coerce")
+        rows = _numbers(read_table(path)).rename(columns={LOGGED_TIMESTEPS: "timesteps"})
     except (OSError, ValueError, OverflowError):
         return pd.DataFrame()
-    rows = rows.where(rows.abs() < MAX_VALUE)
-    if LOGGED_TIMESTEPS not in rows:
+    if "timesteps" not in rows:
         return pd.DataFrame()
-    rows = rows[rows[LOGGED_TIMESTEPS].between(0, MAX_STEPS)].rename(columns={LOGGED_TIMESTEPS: "timesteps"})
-    rows = rows.drop(columns=[name for name in rows if name.startswith(("eval/", "time/"))])
+    rows = rows.drop(columns=[name for name in rows if str(name).startswith(("eval/", "time/"))])
     log = rows.groupby("timesteps", as_index=False).last()  # the last number of each column
     for name in ("wall_seconds", "updates"):
         if name in evaluations:

@@ -13,11 +13,11 @@ import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.aggregation import MIN_SEEDS, GroupCurve, aggregate_all
 from rlher.analysis.columns import describe, short_name
-from rlher.analysis.grouping import group_runs
-from rlher.analysis.loading import read_runs
+from rlher.analysis.grouping import load_groups
 from rlher.config.commands import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
@@ -28,23 +28,20 @@ SUFFIXES = (".png", ".pdf", ".svg")
 X_COLUMNS = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
 """Columns by the values of ``--x``."""
 
-# The colour-blind safe palette of Okabe and Ito, ordered so that neighbours differ in lightness too. Dashes tell lines
-# apart in greyscale. The style sheet of the report replaces two colours in dark mode.
+# The colour-blind safe palette of Okabe and Ito. Neighbours differ in lightness as well, and dashes tell lines apart in
+# greyscale. The style sheet of the report replaces two colours in dark mode.
 COLORS = ("#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
-DASHES: tuple[tuple[float, ...], ...] = ((), (3.7, 1.6), (6.4, 1.6, 1, 1.6), (1, 1.65), (5, 1, 1, 1, 1, 1))
-"""Lengths on and off in line widths; empty: solid."""
+DASHES = ("-", (0, (3.7, 1.6)), (0, (6.4, 1.6, 1, 1.6)), (0, (1, 1.65)), (0, (5, 1, 1, 1, 1, 1)))
+"""Line styles; the numbers are lengths on and off in line widths."""
 
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
 LABEL_WIDTH = 58
 """Characters per line of a legend, which then is as wide as its panel."""
-MAX_LABEL_LINES = 20
 LINE_HEIGHT = 0.22
 """Height of a line of the legend, in inches."""
 LEGEND_DISTANCE = 5
-"""Distance of a legend from its panel, in sizes of its font; the axis label is between them."""
-TIME_UNITS = ((2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
-"""Shortest run in seconds that a unit is used for, seconds per unit, unit."""
+"""Distance between a panel and its legend, in sizes of the legend's font; the label of the axis is between them."""
 
 
 def plot(config: PlotConfig) -> int:
@@ -52,14 +49,19 @@ def plot(config: PlotConfig) -> int:
 
     :raises UserError: no runs, an unknown column, or a picture that cannot be written or shown.
     """
-    _validate(config)
+    for name in config.output:
+        if Path(name).suffix.lower() not in SUFFIXES:
+            raise UserError(f"output={name!r} is not a picture; use a name that ends in one of {', '.join(SUFFIXES)}.")
+    if config.show and not has_display():
+        raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
     x, y = X_COLUMNS[config.x], config.y
-    runs, skipped = read_runs(config.runs, config.logs)
-    groups, notes = group_runs(runs, config.by)
+    groups, notes = load_groups(config.runs, config.logs, config.by)
     curves = aggregate_all(groups, x, y)
-    figure = _new_window() if config.show else Figure()
+    if config.show:
+        from matplotlib import pyplot  # starts a GUI toolkit
+    figure = pyplot.figure() if config.show else Figure()
     draw(figure, curves, x, y)
-    for note in [*skipped, *notes]:
+    for note in notes:
         warn(note)
     for name in config.output or [str(Path(config.logs) / f"{short_name(y)}{suffix}") for suffix in SUFFIXES[:2]]:
         with output_file(Path(name)) as temporary:
@@ -70,25 +72,8 @@ def plot(config: PlotConfig) -> int:
             to_frame(curves).to_csv(temporary, index=False)
         print(config.csv)
     if config.show:
-        from matplotlib import pyplot
-
         pyplot.show()
     return 0
-
-
-def _validate(config: PlotConfig) -> None:
-    """Raise UserError if a picture has an unknown suffix or a window is asked for without a display."""
-    for name in config.output:
-        if Path(name).suffix.lower() not in SUFFIXES:
-            raise UserError(f"output={name!r} is not a picture; use a name that ends in one of {', '.join(SUFFIXES)}.")
-    if config.show and not has_display():
-        raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
-
-
-def _new_window() -> Figure:
-    from matplotlib import pyplot  # starts a GUI toolkit
-
-    return pyplot.figure()
 
 
 def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:
@@ -112,20 +97,17 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], x: str, y: str) -> None:
     by_env: dict[str, list[GroupCurve]] = {}
     for curve in curves:
         by_env.setdefault(curve.group.env, []).append(curve)
-    columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
+    columns = min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
     figure.set_layout_engine("constrained")
     figure.set_size_inches(max(4.6 * columns, 6), (3.4 + max(map(_legend_height, by_env.values()))) * rows + 0.3)
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
-    scale, unit = _time_unit(curves) if x == "wall_seconds" else (1, "")
     for panel, (env, members) in zip(panels, by_env.items(), strict=False):
-        _draw_panel(panel, members, x, y, scale)
-        panel.set_title(_shorten(escape_control(env), LABEL_WIDTH))
+        _draw_panel(panel, members, x, y)
+        panel.set_title(_wrap(env, lines=1))
         _draw_legend(panel)
-        if unit:
-            panel.set_xlabel(f"wall-clock time, {unit}")
     width = figure.get_figwidth() * 16  # characters of the small font per inch
     figure.supxlabel(textwrap.fill(caption(curves), int(width)), fontsize="small", color="#555555")
 
@@ -149,37 +131,35 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, with_legend: bool) -> s
     return svg[svg.index("<svg") :]
 
 
-def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], x: str, y: str, scale: float = 1) -> None:
+def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], x: str, y: str) -> None:
     for index, curve in enumerate(curves):
         if curve.seeds:
-            _draw_curve(panel, curve, scale, index)
+            _draw_curve(panel, curve, describe(x).unit, COLORS[index % len(COLORS)], DASHES[index % len(DASHES)])
     panel.set(xlabel=describe(x).axis, ylabel=escape_control(describe(y).axis))
     if describe(y).is_rate:
         panel.set_ylim(-0.02, 1.02)
-        panel.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:.0f}%")
+        panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     if x != "wall_seconds":
-        panel.xaxis.set_major_formatter(lambda steps, _: _thousands(steps))
+        panel.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k
     panel.set_xlim(left=0)
     panel.margins(x=0.02)
     panel.grid(alpha=0.3)
 
 
-def _draw_curve(panel: Axes, curve: GroupCurve, scale: float, index: int) -> None:
+def _draw_curve(panel: Axes, curve: GroupCurve, unit: float, color: str, linestyle: Any) -> None:
     """Draw a group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band."""
-    color, dashes = COLORS[index % len(COLORS)], DASHES[index % len(DASHES)]
     if len(curve.seeds) > 1:
         for x, y in curve.seeds:
-            panel.plot(x / scale, y, color=color, linewidth=0.6, alpha=0.5)
+            panel.plot(x / unit, y, color=color, linewidth=0.6, alpha=0.5)
     if curve.has_band:
-        panel.fill_between(curve.x / scale, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
-    linestyle: Any = (0, dashes) if dashes else "-"
+        panel.fill_between(curve.x / unit, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
     marker = "o" if len(curve.x) == 1 else None
     label = _legend_label(curve)
-    panel.plot(curve.x / scale, curve.iqm, label=label, color=color, linewidth=2, linestyle=linestyle, marker=marker)
+    panel.plot(curve.x / unit, curve.iqm, label=label, color=color, linewidth=2, linestyle=linestyle, marker=marker)
 
 
 def _draw_legend(panel: Axes) -> None:
-    # Below the panel by a length of its own: the layout moves what is placed by a share of the panel's height.
+    # An offset in font sizes is the same for every panel; one in shares of the panel's height would vary with it.
     below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": LEGEND_DISTANCE}
     panel.legend(**below, fontsize="small", frameon=False, handlelength=3)
 
@@ -189,23 +169,11 @@ def _legend_height(curves: Iterable[GroupCurve]) -> float:
 
 
 def _legend_label(curve: GroupCurve) -> str:
-    return textwrap.fill(_shorten(escape_control(curve.label), LABEL_WIDTH * MAX_LABEL_LINES), LABEL_WIDTH)
+    return _wrap(curve.label, lines=20)
 
 
-def _shorten(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _thousands(steps: float) -> str:
-    if abs(steps) >= 1e6:
-        return f"{steps / 1e6:g}M"
-    return f"{steps / 1e3:g}k" if abs(steps) >= 1e3 else f"{steps:g}"
-
-
-def _time_unit(curves: Iterable[GroupCurve]) -> tuple[float, str]:
-    """Return the seconds per unit and the unit that suit the longest run."""
-    longest = max(x.max() for curve in curves for x, _ in curve.seeds)
-    return next((seconds, unit) for shortest, seconds, unit in TIME_UNITS if longest >= shortest)
+def _wrap(text: str, lines: int) -> str:
+    return textwrap.fill(escape_control(text), LABEL_WIDTH, max_lines=lines, placeholder="…")
 
 
 def caption(curves: Sequence[GroupCurve]) -> str:
@@ -215,13 +183,9 @@ def caption(curves: Sequence[GroupCurve]) -> str:
         return "Each line is a single run."
     single = " (a single run if there is one seed)" if 1 in seeds else ""
     iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
-    return f"Thick line: {iqm}{single}. Thin lines: seeds. {_band(curves)}"
-
-
-def _band(curves: Sequence[GroupCurve]) -> str:
-    """Return a sentence about the bands."""
-    if not any(curve.has_band for curve in curves):
-        return f"No band: an interval needs {MIN_SEEDS} seeds."
-    wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
-    fewer = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
-    return f"Band: 95 % interval, bootstrap over seeds{wilson}{fewer}."
+    band = f"No band: an interval needs {MIN_SEEDS} seeds."
+    if any(curve.has_band for curve in curves):
+        wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
+        fewer = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
+        band = f"Band: 95 % interval, bootstrap over seeds{wilson}{fewer}."
+    return f"Thick line: {iqm}{single}. Thin lines: seeds. {band}"

@@ -2,14 +2,16 @@
 
 import base64
 import hashlib
+import mimetypes
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from rlher import COMMAND, __version__
@@ -19,9 +21,10 @@ from rlher.analysis.comparison import few_seeds_notes
 from rlher.analysis.grouping import Group
 from rlher.analysis.plotting import caption, to_svg
 from rlher.analysis.study import Study
-from rlher.analysis.tables import configuration, tables, versions
+from rlher.analysis.tables import configuration, tables
 from rlher.core.console import escape_control
-from rlher.core.safe_read import links_outside
+from rlher.core.errors import first_line
+from rlher.core.safe_read import links_outside, require_regular_file
 from rlher.runs.metadata import repeat_command, resume_note
 
 X, Y = "timesteps", "success_rate"
@@ -32,8 +35,6 @@ MAX_TOTAL_BYTES = 40_000_000
 """Size limit of all clips together, so that the page can be sent by e-mail and opened on a phone."""
 CLIP_PATTERNS = ("enjoy.mp4", "enjoy.gif", "clips/*.mp4", "clips/*.gif")
 """Clips of a run folder."""
-TYPES = {".mp4": ("video/mp4", 4, b"ftyp"), ".gif": ("image/gif", 0, b"GIF8"), ".png": ("image/png", 0, b"\x89PNG")}
-"""MIME type by suffix, with the bytes that such a file has at an offset."""
 
 COPY_SCRIPT = """
 for (const button of document.querySelectorAll("button.copy")) {
@@ -52,27 +53,13 @@ for (const button of document.querySelectorAll("button.copy")) {
 """The only script of the page: the buttons beside commands."""
 
 
-@dataclass(frozen=True)
-class EnvironmentCurves:
-    """The charts of one environment as SVG elements.
-
-    :param training: by column.
-    """
-
-    env: str
-    success: Markup
-    training: dict[str, Markup]
-
-
-@dataclass(frozen=True)
-class EmbeddedFile:
+class EmbeddedFile(NamedTuple):
     """A file inside the page.
 
     :param uri: its content, ``data:video/mp4;base64,...``.
     """
 
     path: Path
-    size: int
     uri: str
 
 
@@ -85,15 +72,13 @@ def render(
     :param notes: messages about skipped files, shown on the page.
     """
     runs = [run for group in groups for run in group.runs]
-    clips, new_notes = embed_all(path for run in runs for path in clips_of(run.folder))
-    pictures = []
-    for study in studies:
-        embedded, left_out = embed_all(study.pictures)
-        pictures.append(embedded)
-        new_notes += left_out
+    clips, left_out = embed_all(path for run in runs for path in clips_of(run.folder))
+    pictures, more = zip(*(embed_all(study.pictures) for study in studies), strict=True) if studies else ([], [])
+    new_notes = [*left_out, *chain.from_iterable(more)]
     curves = [aggregate(group, X, Y) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
-    page = _template("report.html").render(
+    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    page = template.from_string(_read("report.html")).render(
         title=title,
         notes=[*notes, *new_notes],
         version=__version__,
@@ -112,21 +97,20 @@ def render(
         clips=clips,
         studies=list(zip(studies, pictures, strict=True)),
         configuration=configuration(groups),
-        versions=versions(groups),
         repeat_command=repeat_command,
         resume_note=resume_note,
     )
     return _escape_lines(page), new_notes
 
 
-def _charts(env: str, curves: Sequence[GroupCurve]) -> EnvironmentCurves:
-    """Return the learning curves of an environment, and a small chart of each column in which a run has numbers."""
+def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
+    """Return an environment, its learning curves, and a small chart of each column in which a run has numbers."""
     training = {}
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]
         if any(len(each.x) for each in small):
             training[column] = Markup(to_svg(small, X, column, with_legend=False))
-    return EnvironmentCurves(env, Markup(to_svg(curves, X, Y, with_legend=True)), training)
+    return env, Markup(to_svg(curves, X, Y, with_legend=True)), training
 
 
 def _escape_lines(page: str) -> str:
@@ -136,11 +120,6 @@ def _escape_lines(page: str) -> str:
 
 def _read(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8")
-
-
-def _template(name: str) -> Template:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_read(name))
 
 
 def _policy(script: str) -> str:
@@ -162,32 +141,18 @@ def embed_all(paths: Iterable[Path]) -> tuple[list[EmbeddedFile], list[str]]:
     """
     found: list[EmbeddedFile] = []
     notes: list[str] = []
+    bytes_left = MAX_TOTAL_BYTES
     for path in paths:
         try:
-            found.append(_embed(path, MAX_TOTAL_BYTES - sum(file.size for file in found)))
-        except ValueError as error:
-            notes.append(f"left out {path}: {error}")
-        except OSError as error:
-            notes.append(f"left out {path}: {error.strerror}")
+            require_regular_file(path, min(bytes_left, MAX_FILE_BYTES))
+            content = path.read_bytes()
+        except (OSError, ValueError) as error:
+            notes.append(f"left out {path}: {first_line(error)}")
+            continue
+        bytes_left -= len(content)
+        kind, _ = mimetypes.guess_type(path.name)
+        found.append(EmbeddedFile(path, f"data:{kind};base64,{base64.b64encode(content).decode()}"))
     return found, notes
-
-
-def _embed(path: Path, bytes_left: int) -> EmbeddedFile:
-    """Return a picture or clip as a data URI.
-
-    :param bytes_left: bytes that the page can still take.
-    :raises ValueError: it is too large, or has another type than its suffix.
-    """
-    mime_type, offset, magic = TYPES[path.suffix.lower()]
-    size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
-        raise ValueError(f"larger than {MAX_FILE_BYTES / 1e6:.0f} MB")
-    if size > bytes_left:
-        raise ValueError(f"clips on a page are limited to {MAX_TOTAL_BYTES / 1e6:.0f} MB")
-    content = path.read_bytes() if path.is_file() else b""
-    if content[offset : offset + len(magic)] != magic:
-        raise ValueError("damaged or not finished")
-    return EmbeddedFile(path, len(content), f"data:{mime_type};base64,{base64.b64encode(content).decode()}")
 
 
 def clips_of(folder: Path) -> list[Path]:

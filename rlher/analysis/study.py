@@ -49,10 +49,11 @@ def read_study(folder: Path) -> Study:
     """Read the folder of a study; damaged files are skipped with a message."""
     notes: list[str] = []
     verdict = read_json(folder / "verdict.json")
+    counts = verdict.get("trials")
     return Study(
         folder,
         name=str(verdict.get("study", folder.name)),
-        counts=_counts(verdict),
+        counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         candidates=_candidates(folder, verdict, notes),
         best=read_text(folder / "best.yaml"),
         command=first_command(read_text(folder / "command.txt")),
@@ -60,11 +61,6 @@ def read_study(folder: Path) -> Study:
         pictures=sorted(path for path in folder.glob("*.png") if not links_outside(path)),
         notes=notes,
     )
-
-
-def _counts(verdict: dict[str, Any]) -> str:
-    trials = verdict.get("trials")
-    return ", ".join(f"{count} {state}" for state, count in trials.items()) if isinstance(trials, dict) else ""
 
 
 def _candidates(folder: Path, verdict: dict[str, Any], notes: list[str]) -> pd.DataFrame:
@@ -91,19 +87,11 @@ def _candidate_row(candidate: dict[str, Any]) -> dict[str, str]:
 
 def _trials(path: Path, notes: list[str]) -> pd.DataFrame:
     try:
-        table = read_table(path, dtype=str).fillna("")
-        columns = [column for column in table if column != "worker" and table[column].any()]
-        return table[columns].map(_shorten_number)
-    except FileNotFoundError:
-        pass
+        table = read_table(path) if path.is_file() else pd.DataFrame()
     except (OSError, ValueError) as error:  # pandas' exceptions are ValueErrors
         notes.append(f"skipped {path}: {first_line(error)}")
-    return pd.DataFrame()
-
-
-def _shorten_number(text: str) -> str:
-    """Return a decimal number with four significant digits, other text unchanged."""
-    try:
-        return text if text.isdigit() else f"{float(text):.4g}"
-    except ValueError:
-        return text
+        table = pd.DataFrame()
+    table = table.dropna(axis="columns", how="all").drop(columns="worker", errors="ignore")
+    return table.map(
+        lambda value: f"{value:.6g}" if isinstance(value, float) else str(value), na_action="ignore"
+    ).fillna("")

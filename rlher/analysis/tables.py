@@ -1,10 +1,11 @@
 """The tables of `rlher compare` and `rlher report`: numbers, and differences of configuration and versions."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -160,8 +161,7 @@ PROFILES: Columns = {
 }
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """One key in all groups.
 
     :param cells: one text per group: the distinct values of its runs.
@@ -174,49 +174,26 @@ class Key:
 
 
 def configuration(groups: Sequence[Group]) -> list[Key]:
-    """Return the keys of the runs' configuration.
+    """Return the keys of the runs' configuration, package versions and machines.
 
-    Differing keys that distinguish experiments come first, then other differing keys (seed, length), then the rest.
-    ``logs`` is left out.
+    Differing keys that distinguish experiments come first, then other differing keys (seed, versions), then the rest.
     """
-    runs = [
-        [{key: value for key, value in run.config.items() if key != "logs"} for run in group.runs] for group in groups
-    ]
-    keys = _keys(runs)
-    sections = list(dict.fromkeys(key.name.partition(".")[0] for key in keys))
-
-    def order(key: Key) -> tuple[bool, bool, int]:
-        secondary = key.differs and not is_experiment_key(key.name)
-        return not key.differs, secondary, sections.index(key.name.partition(".")[0])
-
-    return sorted(keys, key=order)
-
-
-def versions(groups: Sequence[Group]) -> list[Key]:
-    """Return the runs' package versions, commit and machine from their ``meta.json``, differing keys first."""
-    keys = _keys([[_read_versions(run) for run in group.runs] for group in groups])
-    return sorted(keys, key=lambda key: not key.differs)
-
-
-def _read_versions(run: LoadedRun) -> dict[str, Any]:
-    meta = dict(flatten(read_json(run.folder / "meta.json")))
-    values = {key.removeprefix("packages."): value for key, value in meta.items() if key not in ("started", "seed")}
-    if isinstance(commit := values.get("git.commit"), str):
-        values["git.commit"] = commit[:10]
-    return values
-
-
-def _keys(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[Key]:
-    names = dict.fromkeys(name for runs in groups for values in runs for name in values)
+    runs = [[{key: _text(value) for key, value in _values(run)} for run in group.runs] for group in groups]
+    names = dict.fromkeys(name for values in runs for each in values for name in each)
     sections = {name.rpartition(".")[0] for name in names}  # an empty section is a key of its run
-    found = []
+    keys = []
     for name in names:
-        if name in sections:
-            continue
-        texts = [[_text(values[name]) if name in values else MISSING for values in runs] for runs in groups]
-        cells = [", ".join(dict.fromkeys(each)) for each in texts]
-        found.append(Key(name, cells, len({text for each in texts for text in each}) > 1))
-    return found
+        if name not in sections:
+            cells = [list(dict.fromkeys(each.get(name, MISSING) for each in values)) for values in runs]
+            keys.append(Key(name, [", ".join(cell) for cell in cells], len(set(chain(*cells))) > 1))
+    return sorted(keys, key=lambda key: (not key.differs, not is_experiment_key(key.name)))
+
+
+def _values(run: LoadedRun) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a run's config and its ``meta.json``, except those that differ in any case."""
+    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / "meta.json")})):
+        if key not in ("logs", "meta", "meta.started", "meta.seed"):
+            yield key, value
 
 
 def _text(value: Any) -> str:

@@ -17,7 +17,7 @@ from tests.conftest import Make
 def test_the_grid_ends_with_the_shortest_run(make_run: Make, tmp_path: Path) -> None:
     make_run("a", 0, 0.1, freq=100, rows=10)
     make_run("b", 1, 0.1, freq=150, rows=3)
-    runs, _ = read_runs([], str(tmp_path / "logs"))
+    runs, _ = read_runs(str(tmp_path / "logs"))
     seeds = [(run.evaluations.timesteps.to_numpy(), run.evaluations.success_rate.to_numpy()) for run in runs]
     grid, values = aggregation.common_grid(seeds)
     assert grid.tolist() == [150, 200, 300, 400, 450]
@@ -40,7 +40,7 @@ def test_an_interval_needs_three_seeds(make_run: Make, tmp_path: Path, seeds: in
     ("x", "y", "named"),
     [
         ("timesteps", "succes_rate", {"'succes_rate'", "'success_rate'"}),
-        ("timesteps", "return", {"'return'", "'mean_reward'"}),
+        ("timesteps", "reward", {"'reward'", "'mean_reward'"}),
         ("hours", "x", {"'hours'"}),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from rlher.analysis import loading
 from rlher.analysis.comparison import final_success_rates
+from rlher.analysis.grouping import load_groups
 from rlher.core.errors import MissingFile, UserError
 from tests.analysis.conftest import load_group, notes_about, write_log
 from tests.conftest import Make
@@ -16,14 +17,14 @@ from tests.conftest import Make
 def test_runs_are_read_in_natural_order(make_run: Make, tmp_path: Path) -> None:
     for number in (10, 9, 1):
         make_run(f"sac/Some-v0_{number}", number)
-    runs, _ = loading.read_runs([], str(tmp_path / "logs"))
+    runs, _ = loading.read_runs(str(tmp_path / "logs"))
     assert [run.folder.name for run in runs] == ["Some-v0_1", "Some-v0_9", "Some-v0_10"]
 
 
 def test_trials_of_a_study_are_read_only_if_named(make_run: Make, three_seeds, tmp_path: Path) -> None:
     make_run("optuna/study/trials/0/sac/Some-v0_1", algo={"learning_rate": 0.1})
-    assert len(loading.read_runs([], str(tmp_path / "logs"))[0]) == 3
-    assert len(loading.read_runs([str(tmp_path / "logs" / "optuna" / "study")], "logs")[0]) == 1
+    assert len(loading.read_runs(str(tmp_path / "logs"))[0]) == 3
+    assert len(loading.read_runs(str(tmp_path / "logs" / "optuna" / "study"))[0]) == 1
 
 
 def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> None:
@@ -52,11 +53,11 @@ def test_a_damaged_result_is_ignored(rlher, make_run: Make, text: str) -> None:
 def test_no_run_at_all(rlher, tmp_path: Path) -> None:
     logs = str(tmp_path / "logs")
     with pytest.raises(MissingFile) as missing:
-        loading.read_runs([], logs)
+        load_groups([], logs, [])
     assert missing.value.path == Path(logs)
     (tmp_path / "logs").mkdir()
     with pytest.raises(UserError) as empty:
-        loading.read_runs([], logs)
+        load_groups([], logs, [])
     assert logs in str(empty.value)
     assert rlher("compare").code == 2
 

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from rlher.analysis import aggregation, plotting
-from rlher.analysis.grouping import group_runs
-from rlher.analysis.loading import read_runs
+from rlher.analysis.grouping import load_groups
 from tests.analysis.conftest import write_log
 from tests.conftest import Make
 
@@ -29,8 +28,7 @@ def caption_of(picture: Any) -> Any:
 
 
 def curves_of(tmp_path: Path) -> list[aggregation.GroupCurve]:
-    runs, _ = read_runs([], str(tmp_path / "logs"))
-    return aggregation.aggregate_all(group_runs(runs)[0], "timesteps", "success_rate")
+    return aggregation.aggregate_all(load_groups([], str(tmp_path / "logs"), [])[0], "timesteps", "success_rate")
 
 
 def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, three_seeds, tmp_path: Path) -> None:

@@ -64,7 +64,6 @@ def test_a_study_without_results(rlher) -> None:
         ("trials.csv", 'a,b\n1,2,3\n"', "study/trials.csv"),
         ("trials.csv", "", "study/trials.csv"),
         ("trials.csv", "a,b\n1\n", "All 1 trials"),
-        ("strategies.png", "not a picture", "study/strategies.png"),
     ],
 )
 def test_a_damaged_file_is_named_and_the_rest_shown(rlher, file: str, content: str, shown: str) -> None:

@@ -56,21 +56,19 @@ def run(config: ReportConfig) -> int:
 def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group], list[str]]":
     """Read the compared runs, and the re-runs of each study's best trials.
 
-    Beside other runs, the re-runs are named after their study: equal labels would be other agents.
+    Beside other runs, the re-runs are named after their study, because their own labels may be equal.
     """
     from rlher.analysis.grouping import folder_labels, group_runs, load_groups
-    from rlher.analysis.loading import read_runs_below
+    from rlher.analysis.loading import read_runs
     from rlher.analysis.study import RERUNS, is_study
 
     folders = [name for name in config.runs if not is_study(Path(name))]
     groups, notes = ([], []) if studies and not folders else load_groups(folders, config.logs, config.by)
-    names = (
-        folder_labels([str(study.folder) for study in studies]) if groups or len(studies) > 1 else [""] * len(studies)
-    )
-    for study, name in zip(studies, names, strict=True):
+    named = bool(groups) or len(studies) > 1
+    for study, name in zip(studies, folder_labels([str(study.folder) for study in studies]), strict=True):
         reruns = study.folder / RERUNS
-        runs, skipped = read_runs_below(str(reruns)) if reruns.is_dir() and not links_outside(reruns) else ([], [])
-        more, pooled = group_runs(runs, config.by, name) if runs else ([], [])
+        runs, skipped = read_runs(str(reruns)) if reruns.is_dir() and not links_outside(reruns) else ([], [])
+        more, pooled = group_runs(runs, config.by, name if named else "") if runs else ([], [])
         groups += more
         notes += [*study.notes, *skipped, *pooled]
     return groups, notes
