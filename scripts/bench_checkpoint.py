@@ -25,8 +25,9 @@ from rlher.config.training import HerConfig, TrainConfig
 from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
+from rlher.evaluation.workers import EvaluationWorkers
 from rlher.her import HerReplayBuffer
-from rlher.training.best_model import BestModel
+from rlher.runs.run_folder import Run
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
@@ -60,9 +61,10 @@ def pause(transitions: int, priority: str) -> dict:
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
     with tempfile.TemporaryDirectory() as folder:
-        parts = Path(folder), TrainConfig(algo=algo, env=env), envs, normalizer, EvaluationCallback(None, None, 1, None)  # type: ignore[arg-type]
-        best_model = BestModel(Path(folder) / "best_model.zip")
-        checkpoints = CheckpointCallback(*parts, best_model, StopRequest(), require_folder=lambda: None)
+        run, stop = Run(Path(folder), TrainConfig(algo=algo, env=env)), StopRequest()
+        workers = EvaluationWorkers(run.config, stop)
+        evaluations = EvaluationCallback(run, workers, normalizer, require_folder=lambda: None)
+        checkpoints = CheckpointCallback(run, envs, normalizer, evaluations, stop, require_folder=lambda: None)
         model._setup_learn(1)
         checkpoints.init_callback(model)
         buffer = model.replay_buffer

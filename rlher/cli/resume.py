@@ -48,8 +48,8 @@ def run(argv: Sequence[str]) -> int:
     with exit_as_fault():
         config = changed_config(found, words)
         start_server_early(config)
+        from rlher.training.result import print_result
         from rlher.training.resume import resume
-        from rlher.training.summary import print_result
 
         resumed, result = resume(found, config)
     print_result(resumed, result)

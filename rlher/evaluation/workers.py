@@ -46,7 +46,7 @@ class PlayerService:
     """What a worker does: it plays groups of episodes."""
 
     def __init__(self, config: TrainConfig) -> None:
-        th.set_flush_denormal(True)  # as in training_setup.prepare
+        th.set_flush_denormal(True)  # as in setup.prepare
         self._player = EpisodePlayer(config)
 
     def play(self, model: bytes, seeds: Sequence[int]) -> None:

@@ -1,11 +1,17 @@
-"""The result of a training run: its status and final evaluation, stored as ``result.json``."""
+"""The result of a training run, ``result.json``, and the lines that `rlher train` prints before and after a run."""
 
+import json
+import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from rlher.core.console import command_line, escape_control, format_seconds, warn
 from rlher.core.errors import EnvironmentFault
 from rlher.core.signals import INTERRUPTED
+from rlher.evaluation.metrics import format_summary
+from rlher.runs import checkpoints
+from rlher.runs.run_folder import MODELS, Run
 
 
 class Status(StrEnum):
@@ -52,3 +58,60 @@ class RunResult:
             **self.final,
         }
         return values if self.best is None else {**values, "best": self.best}
+
+
+def print_header(run: Run, notes: list[str]) -> None:
+    """Print what is about to be trained, and the notes on its config, on stderr."""
+    config = run.config
+    strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
+    her = strategy if config.her.n_sampled_goal else "no hindsight"
+    title = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run}"
+    recipe = (
+        f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults where no value is given"
+    )
+    for line in [title, *(f"  {note}" for note in [recipe, *notes])]:
+        print(escape_control(line), file=sys.stderr, flush=True)
+
+
+def print_result(run: Run, result: RunResult) -> None:
+    """Print the result on stdout, and the error and the next command on stderr."""
+    if run.config.json:
+        print(json.dumps({"run": str(run), **result.to_json()}), flush=True)
+    elif result.status is Status.FINISHED:
+        _print_evaluations(run, result)
+    if result.status is not Status.FINISHED:
+        _print_reason(run, result)
+    elif not run.config.dry_run:
+        print(escape_control(f"watch it: {command_line(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
+
+
+def _print_reason(run: Run, result: RunResult) -> None:
+    """Print why a run did not finish, where its models are, and how to resume it."""
+    steps = f"{result.timesteps:,} step{'s' if result.timesteps != 1 else ''}"
+    models = f"the models after {steps} are in {run}"
+    if not any(run.model(name).exists() for name in MODELS):
+        models = f"no model was saved in {run}"
+    if result.status is Status.INTERRUPTED:
+        evaluate = command_line(["rlher", "evaluate", str(run)])
+        warn(f"interrupted; {models}. Evaluate: `{evaluate}`. {_how_to_continue(run)}")
+    else:
+        warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
+
+
+def _how_to_continue(run: Run) -> str:
+    """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
+    command = f"`{command_line(['rlher', 'train', '--resume', str(run)])}`"
+    if checkpoints.newest_first(run.checkpoints):
+        return f"Resume: {command}."
+    reason = ", because checkpoint.every is null" if run.config.checkpoint.every is None else ""
+    return f"It has no checkpoint{reason}, so it cannot be continued, only started again from step 0: {command}."
+
+
+def _print_evaluations(run: Run, result: RunResult) -> None:
+    if result.timesteps < run.config.total_timesteps:
+        print(f"a callback ended training after {result.timesteps:,} of {run.config.total_timesteps:,} steps")
+    print(f"{f'after {result.timesteps:,} steps':<22} {format_summary(result.final)}")
+    if result.best and result.best["timesteps"] != result.timesteps:
+        label = f"best, at {result.best['timesteps']:,}"
+        print(f"{label:<22} {format_summary(result.best)}")
+    print(escape_control(f"{format_seconds(result.wall_seconds)}, kept in {run}"), flush=True)

@@ -18,10 +18,9 @@ from rlher.runs.metadata import typed_command
 from rlher.runs.run_folder import Run
 from rlher.runs.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
-from rlher.training.result import RunResult
-from rlher.training.summary import print_header, resume_notes
+from rlher.training.result import RunResult, print_header
+from rlher.training.setup import prepare
 from rlher.training.trainer import Trainer
-from rlher.training.training_setup import prepare
 
 NAMED_KEYS = 5
 """Most keys that the message of :class:`ChangedConfig` names; a truncated file lacks dozens."""
@@ -72,6 +71,32 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             _record_resume(run, done)
             print_header(run, [*notes, *setup.notes])
             return run, Trainer(run, setup, started, require_folder).train(checkpoint)
+
+
+def resume_notes(before: TrainConfig, config: TrainConfig) -> list[str]:
+    """Return one line for each part of a resumed run that may differ from an uninterrupted run.
+
+    :param before: the config so far.
+    :param config: the new config.
+    """
+    notes, steps = [], config.total_timesteps
+    if steps != before.total_timesteps and (keys := _scheduled_keys(config)):
+        notes.append(
+            f"total_timesteps was {before.total_timesteps:,} and is {steps:,}: {' and '.join(keys)} "
+            f"{'follows' if len(keys) == 1 else 'follow'} the new length from here"
+        )
+    if config.callbacks:
+        notes.append("callbacks begin anew: one that counts, for example to end the run, counts from here")
+    return notes
+
+
+def _scheduled_keys(config: TrainConfig) -> list[str]:
+    """Return the keys whose effect depends on the share of the run that is done."""
+    schedules = ("learning_rate_schedule", "target_policy_noise_schedule")
+    keys = [f"algo.{name}" for name in schedules if getattr(config.algo, name, "constant") != "constant"]
+    if hasattr(config.algo, "exploration_fraction"):
+        keys.append("algo.exploration_fraction")
+    return keys
 
 
 def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:

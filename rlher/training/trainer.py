@@ -5,7 +5,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
@@ -17,24 +18,18 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.evaluation.workers import EvaluationWorkers
 from rlher.runs import model_file, run_folder
 from rlher.runs.run_folder import Run
-from rlher.training.artifacts import ArtifactWriter
-from rlher.training.best_model import BestModel
 from rlher.training.callbacks.checkpoint import CheckpointCallback, FinalCheckpointCallback
-from rlher.training.callbacks.demonstrations import DemonstrationCallback
 from rlher.training.callbacks.diagnostics import DiagnosticsCallback
-from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
+from rlher.training.callbacks.evaluation import EvaluationCallback, Rows, StopTraining, all_finite
 from rlher.training.callbacks.progress import ProgressCallback
+from rlher.training.demonstration_learning import DemonstrationCallback
 from rlher.training.loggers.csv_tensorboard import make_logger
-from rlher.training.loggers.service_writer import log_to_service
-from rlher.training.result import RunResult, Status
-from rlher.training.summary import print_header
-from rlher.training.training_setup import TrainingSetup, prepare
+from rlher.training.loggers.services import log_to_service
+from rlher.training.result import RunResult, Status, print_header
+from rlher.training.setup import TrainingSetup, prepare
 
 LOG_INTERVAL = 4
 """Episodes between two rows of ``progress.csv``, as in Stable-Baselines3."""
-
-Rows = list[dict[str, Any]]
-"""The rows of ``evaluations.csv``, the newest last."""
 
 
 def train(
@@ -77,39 +72,14 @@ class Trainer:
         final: bool = True,
     ) -> None:
         self.run, self.config, self.model, self.normalizer = run, run.config, setup.model, setup.normalizer
-        self.callbacks = setup.callbacks
         self.result, self.stop = RunResult(), StopRequest()
-        self.best_model = BestModel(run.model("best"))
-        self.artifacts = ArtifactWriter(run)
         self.workers = EvaluationWorkers(self.config, self.stop)
-        self.evaluations = EvaluationCallback(
-            snapshot=self._model_bytes,
-            start=lambda model: self.workers.start(model, self.config.eval.episodes, self.config.eval.seed),
-            freq=self.config.eval.freq or self.config.total_timesteps,
-            on_result=self._write_evaluations,
-            waits=on_evaluation is not None,
-        )
+        self.evaluations = EvaluationCallback(run, self.workers, self.normalizer, require_folder, on_evaluation)
         self.checkpoints = CheckpointCallback(
-            run.checkpoints,
-            self.config,
-            setup.envs,
-            self.normalizer,
-            self.evaluations,
-            self.best_model,
-            self.stop,
-            require_folder,
-            at_start=self.config.init_from is not None or self._learns_before_first_step,
+            run, setup.envs, self.normalizer, self.evaluations, self.stop, require_folder
         )
-        self._started, self._on_evaluation, self._final = started, on_evaluation, final
-        self._require_folder = require_folder
-
-    @property
-    def _steps_left(self) -> int:
-        return self.config.total_timesteps - self.model.num_timesteps
-
-    @property
-    def _learns_before_first_step(self) -> bool:
-        return bool(self.config.demos.pretrain_steps or self.config.offline_updates)
+        self.user_callbacks = setup.callbacks
+        self._started, self._final, self._require_folder = started, final, require_folder
 
     def train(self, checkpoint: Path | None = None) -> RunResult:
         """Train to the end of the run, from its beginning or from a checkpoint, and return the result.
@@ -118,45 +88,50 @@ class Trainer:
         :raises Exception: a bug; models and result are written before it is raised.
         """
         with closing(self.workers):
-            return self._train(checkpoint)
-
-    def _train(self, checkpoint: Path | None) -> RunResult:
-        if checkpoint is not None:
-            self.checkpoints.restore(checkpoint, self.model)
-            self._started -= self.evaluations.elapsed
-            with warn_on_write_error("evaluations.csv"):
-                self.run.write_evaluations(self.evaluations.rows)
-        rows, pending = self.checkpoints.log_rows, self.checkpoints.log_values
-        self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, rows, pending))
-        with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
-            try:
-                with self._record_status():
-                    self._learn(reset_num_timesteps=checkpoint is None)
-                if self.result.status is Status.INTERRUPTED and self.stop.at_step_boundary:
-                    self.checkpoints.finish()
-            finally:
-                self._write_models()
-                self._write_result(final_pending=self._final)
-            if self._final and self.result.status is Status.FINISHED:
-                with self._record_status():
-                    self._evaluate_final()
-                self._write_result()
+            if checkpoint is not None:
+                self._restore(checkpoint)
+            self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.logger_state))
+            with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
+                try:
+                    with self._record_status():
+                        self._learn(is_new=checkpoint is None)
+                    if self.result.status is Status.INTERRUPTED and self.stop.at_step_boundary:
+                        self.checkpoints.finish()
+                finally:
+                    self._write_models()
+                    self._write_result(final_pending=self._final)
+                if self._final and self.result.status is Status.FINISHED:
+                    with self._record_status():
+                        self._evaluate_final()
+                    self._write_result()
         return self.result
 
-    def _learn(self, reset_num_timesteps: bool) -> None:
-        with ProgressCallback(self.config.total_timesteps, self.evaluations, self.config.progress) as progress:
+    def _restore(self, checkpoint: Path) -> None:
+        self.checkpoints.restore(checkpoint, self.model)
+        self._started -= self.evaluations.elapsed
+        with warn_on_write_error("evaluations.csv"):
+            self.run.write_evaluations(self.evaluations.rows)
+
+    def _learn(self, is_new: bool) -> None:
+        """Call SB3's ``learn`` with all callbacks.
+
+        :param is_new: the run starts here, so it learns from demonstrations first, and counts steps from 0.
+        """
+        config = self.config
+        updates = self.model._n_updates
+        with ProgressCallback(config.total_timesteps, self.evaluations, config.progress) as progress:
             self.workers.start_early()
-            callbacks = [self.checkpoints, self.evaluations, DiagnosticsCallback(), *self.callbacks, progress]
-            if reset_num_timesteps and self._learns_before_first_step:
-                callbacks.append(DemonstrationCallback(self.config, self.evaluations, progress, self.stop))
+            callbacks: list[BaseCallback] = [self.checkpoints, self.evaluations, DiagnosticsCallback()]
+            callbacks += [*self.user_callbacks, progress]
+            if is_new:
+                callbacks.append(DemonstrationCallback(config, self.evaluations, progress, self.stop))
             callbacks.append(FinalCheckpointCallback(self.checkpoints))
-            updates = self.model._n_updates
             try:
                 self.model.learn(
-                    self._steps_left,
+                    config.total_timesteps - self.model.num_timesteps,
                     callback=callbacks,
-                    log_interval=max(LOG_INTERVAL, self.config.n_envs),  # at most one row per step
-                    reset_num_timesteps=reset_num_timesteps,
+                    log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
+                    reset_num_timesteps=is_new,
                 )
             except Exception as error:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
@@ -165,16 +140,16 @@ class Trainer:
                     if self.checkpoints.in_step:  # elsewhere the updates of the last steps may be missing
                         self.checkpoints.finish()
                     raise as_fault(error, f"the callback {callback}") from error
-                if isinstance(error, CONFIG_ERRORS) and (
-                    self.config.algo.kwargs or self.model._n_updates <= updates + 1
-                ):
+                is_first_update = self.model._n_updates <= updates + 1
+                if isinstance(error, CONFIG_ERRORS) and (config.algo.kwargs or is_first_update):
                     raise UserError(self._explain(error)) from error
                 raise
 
     def _raising_callback(self, error: Exception) -> str | None:
         """Return the class of the user's callback in which an error was raised."""
         callers = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
-        return next((type(each).__name__ for each in self.callbacks if any(each is caller for caller in callers)), None)
+        raising = (each for each in self.user_callbacks if any(each is caller for caller in callers))
+        return next((type(each).__name__ for each in raising), None)
 
     def _explain(self, error: Exception) -> str:
         """Return the message for an error of SB3 or torch that the values of the config cause.
@@ -188,23 +163,17 @@ class Trainer:
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
-        last_model, best_row = self._model_bytes(), self.evaluations.best
+        best_model, steps = self.evaluations.best_model, self.model.num_timesteps
+        last_model = model_file.to_bytes(self.model, self.normalizer)
         last = best = self.workers.start(last_model, episodes, seed)
-        timesteps = self.model.num_timesteps
         self._require_folder()
-        if best_row is None or best_row["timesteps"] >= timesteps:
-            self.best_model.set(last_model)
-            self.best_model.write()
+        if best_model.row is None or best_model.row["timesteps"] >= steps:
+            best_model.set(last_model)
+            best_model.write()
         else:
-            best, timesteps = self.workers.start(self.best_model.read(), episodes, seed), best_row["timesteps"]
+            best, steps = self.workers.start(best_model.read(), episodes, seed), best_model.row["timesteps"]
         self.result.final = summarize(last.episodes())
-        self.result.best = {
-            **(self.result.final if best is last else summarize(best.episodes())),
-            "timesteps": timesteps,
-        }
-
-    def _model_bytes(self) -> bytes:
-        return model_file.to_bytes(self.model, self.normalizer)
+        self.result.best = {**(self.result.final if best is last else summarize(best.episodes())), "timesteps": steps}
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:
@@ -233,22 +202,10 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    def _write_evaluations(self, rows: Rows, model: bytes, is_best: bool) -> None:
-        self._require_folder()
-        if is_best:
-            self.best_model.set(model)
-        with warn_on_write_error("the best model"):
-            self.best_model.write()
-        with warn_on_write_error("evaluations.csv"):
-            self.run.write_evaluations(rows)
-        if self._on_evaluation:
-            self._on_evaluation(rows)
-        self.artifacts.write(rows[-1], model, is_best)
-
     def _write_models(self) -> None:
         self._require_folder()
         with self._fail_on_write_error("the best model"):
-            self.best_model.write()
+            self.evaluations.best_model.write()
         if all_finite(self.model):
             with self._fail_on_write_error("the last model"):
                 model_file.save(self.run.model("last"), self.model, self.normalizer)

@@ -1,13 +1,16 @@
-"""The content of a checkpoint: everything that training needs to continue bit for bit, in files without pickle.
+"""The content of a checkpoint: all that training needs to continue bit for bit, in files that are not pickled.
 
-``weights.pt``: networks, optimisers, entropy coefficient and torch's generators, read with ``weights_only=True``.
-``state.json``: counters, the other random number generators, the evaluations so far, the config keys that may not
-change. ``normalizer.npz`` and ``buffer/``: arrays. ``episodes.npz``, unless the checkpoint is a barrier: the actions
-since the last barrier, and the observations after them.
+* ``weights.pt``: networks, optimisers, entropy coefficient and torch's generators.
+* ``state.json``: counters, the other random number generators, the evaluations so far, and the values of the config
+  keys that may not change.
+* ``normalizer.npz`` and ``buffer/``: arrays.
+* ``episodes.npz``: the actions since the last barrier, and the observations after them. A checkpoint at a barrier has
+  no such file.
 """
 
 import io
 import json
+import random
 from collections import deque
 from collections.abc import Sequence
 from math import isfinite
@@ -19,11 +22,11 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
+from rlher.algos import exploration
 from rlher.core.safe_read import read_tensors, stored_arrays
 from rlher.envs.normalize import GoalNormalize
 from rlher.runs.checkpoints import timesteps_of
 from rlher.runs.model_file import FIXED_ENT_COEF
-from rlher.training import random_state
 
 COUNTERS = (
     "num_timesteps",
@@ -38,6 +41,9 @@ COUNTERS = (
 STATISTICS = ("ep_info_buffer", "ep_success_buffer")
 """Returns, lengths and successes of the last episodes."""
 
+SDE_NOISE = ("exploration_mat", "exploration_matrices")
+"""Attributes of gSDE's action distribution: noise drawn at the start of a rollout, before a checkpoint is written."""
+
 
 def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, progress: dict[str, Any]) -> None:
     """Write the state of model, generators and normaliser; the replay buffer and the environments are not part of it.
@@ -47,18 +53,24 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     tensors: dict[str, Any] = {
         "parameters": model.get_parameters(),
         "variables": {name: recursive_getattr(model, name) for name in _variables(model)},
-        "generators": random_state.torch_generators(),
+        "generators": {"cpu": th.get_rng_state(), "cuda": _cuda_states()},
+        "sde_noise": {name: getattr(_action_distribution(model), name) for name in SDE_NOISE if model.use_sde},
     }
-    if model.use_sde:
-        tensors["exploration"] = random_state.exploration_noise(model)
     content = io.BytesIO()  # in memory, because torch hides the OSError of a full disk
     th.save(tensors, content)
     (folder / "weights.pt").write_bytes(content.getbuffer())
+    numpy_state: Any = np.random.get_state(legacy=False)
+    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},
         "postponed": getattr(model, "postponed", None),
-        "generators": random_state.numpy_and_python(model),
+        "generators": {
+            "python": random.getstate(),
+            "numpy": numpy_state,
+            "action_space": model.action_space.np_random.bit_generator.state,
+            "noise": exploration.state(model),
+        },
         **progress,
     }
     (folder / "state.json").write_text(json.dumps(state, default=lambda number: number.item()))
@@ -69,8 +81,8 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
 def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> dict[str, Any]:
     """Load the state of model and normaliser, and return ``state.json``.
 
-    :return: with, as ``"generators"``, what :func:`random_state.restore` takes.
-    :raises Exception: the content is invalid; torch, NumPy and JSON have exceptions of their own.
+    :return: with, as ``"generators"``, what :func:`restore_generators` takes.
+    :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
     """
     tensors = read_tensors(folder / "weights.pt", model.device)
     model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
@@ -81,7 +93,7 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder) or model._n_updates < 0 or model._episode_num < 0:
         raise ValueError("the counters do not match the name of the checkpoint")
-    if (postponed := state.get("postponed")) is not None:  # not in checkpoints of older versions
+    if (postponed := state["postponed"]) is not None:
         updates, batch_size = postponed
         model.postponed = int(updates), int(batch_size)  # type: ignore[attr-defined]
     for name in STATISTICS:
@@ -91,40 +103,38 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     if normalizer is not None:
         with stored_arrays(folder / "normalizer.npz") as arrays:
             normalizer.load_state(dict(arrays))
-    state["generators"] |= {"torch": tensors["generators"], "exploration": tensors.get("exploration", {})}
+    state["generators"] |= {"torch": tensors["generators"], "sde_noise": tensors["sde_noise"]}
     return state
 
 
 def load_config(folder: Path) -> dict[str, Any]:
-    """Return the values by dotted key that a checkpoint was written with; none if it has no valid record of them.
+    """Return the values by dotted key that a checkpoint was written with.
 
-    Checkpoints of older versions have none. That the file is invalid is reported by :func:`load`.
+    An invalid file has none; :func:`load` reports it.
     """
     try:
-        recorded = json.loads((folder / "state.json").read_text()).get("config")
-    except (OSError, ValueError, AttributeError, RecursionError):
+        recorded = json.loads((folder / "state.json").read_text())["config"]
+        return dict(recorded)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
-    return recorded if isinstance(recorded, dict) else {}
 
 
-def _require_numbers(entries: list) -> None:
-    """Raise TypeError unless each entry is a number, or has numbers ``"r"`` (return) and ``"l"`` (length)."""
-    for entry in entries:
-        numbers = [entry["r"], entry["l"]] if isinstance(entry, dict) else [entry]
-        if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
-            raise TypeError("the statistics of the last episodes are not numbers")
+def restore_generators(saved: dict[str, Any], model: OffPolicyAlgorithm) -> None:
+    """Set every random number generator, and the noise of exploration, to a saved state.
 
-
-def _counters(model: OffPolicyAlgorithm) -> list[str]:
-    return [name for name in COUNTERS if hasattr(model, name)]
-
-
-def _variables(model: OffPolicyAlgorithm) -> list[str]:
-    """Return the names of the tensors that SB3 saves beside the networks, except the fixed entropy coefficient."""
-    return [name for name in model._get_torch_save_params()[1] if name != FIXED_ENT_COEF]
-
-
-# ------------------------------------------------------------------------------------------- running episodes
+    :param saved: ``"generators"`` of the value of :func:`load`.
+    """
+    version, internal, gauss = saved["python"]
+    random.setstate((version, tuple(internal), gauss))
+    saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
+    np.random.set_state(saved["numpy"])
+    model.action_space.np_random.bit_generator.state = saved["action_space"]
+    th.set_rng_state(saved["torch"]["cpu"].cpu())
+    if len(saved["torch"]["cuda"]) == th.cuda.device_count():
+        th.cuda.set_rng_state_all([each.cpu() for each in saved["torch"]["cuda"]])
+    exploration.restore(model, saved["noise"])
+    for name, noise in saved["sde_noise"].items():
+        setattr(_action_distribution(model), name, noise)
 
 
 def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
@@ -148,3 +158,28 @@ def load_episodes(folder: Path, model: OffPolicyAlgorithm) -> tuple[np.ndarray, 
     if len(actions) and (actions.shape[1:] != shape or actions.dtype.kind not in "iuf"):
         raise ValueError("the actions belong to another environment")
     return actions, observations
+
+
+def _require_numbers(entries: list) -> None:
+    """Raise TypeError unless each entry is a number, or has numbers ``"r"`` (return) and ``"l"`` (length)."""
+    for entry in entries:
+        numbers = [entry["r"], entry["l"]] if isinstance(entry, dict) else [entry]
+        if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
+            raise TypeError("the statistics of the last episodes are not numbers")
+
+
+def _counters(model: OffPolicyAlgorithm) -> list[str]:
+    return [name for name in COUNTERS if hasattr(model, name)]
+
+
+def _variables(model: OffPolicyAlgorithm) -> list[str]:
+    """Return the names of the tensors that SB3 saves beside the networks, except the fixed entropy coefficient."""
+    return [name for name in model._get_torch_save_params()[1] if name != FIXED_ENT_COEF]
+
+
+def _action_distribution(model: OffPolicyAlgorithm) -> Any:
+    return model.policy.actor.action_dist  # type: ignore[union-attr]
+
+
+def _cuda_states() -> list[th.Tensor]:
+    return th.cuda.get_rng_state_all() if th.cuda.is_available() else []

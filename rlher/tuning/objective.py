@@ -39,7 +39,7 @@ class RunFailed(Exception):
 class SearchObjective:
     """Objective of the search: the score of a trial's runs, averaged over their seeds.
 
-    :param config: its environment is checked, see :func:`rlher.training.training_setup.prepare`.
+    :param config: its environment is checked, see :func:`rlher.training.setup.prepare`.
     :param folder: parent of the trials' run folders.
     """
 

@@ -18,7 +18,7 @@ from rlher.core.console import redact, warn
 from rlher.core.errors import EnvironmentFault, UserError, require_package
 from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
-from rlher.training.training_setup import prepare
+from rlher.training.setup import prepare
 from rlher.tuning import recipe, search_space
 from rlher.tuning.foreign_trials import require_own_trials
 from rlher.tuning.launchers import Launcher, count_machines, make_launcher

@@ -79,7 +79,7 @@ def train_run(config: TrainConfig, command: str) -> int:
 
     :param command: its command line, for the run folder.
     """
-    from rlher.training.summary import print_result
+    from rlher.training.result import print_result
     from rlher.training.trainer import train
 
     os.environ[COMMAND] = command

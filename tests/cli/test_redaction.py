@@ -5,13 +5,12 @@ import shlex
 import time
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from rlher.core import errors
 from rlher.core.console import command_line, redact
-from rlher.training.loggers import service_writer
+from rlher.training.loggers import services
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=40", "eval.freq=40")
@@ -152,7 +151,7 @@ def test_errors_of_a_logging_service_hide_the_password(rlher, monkeypatch: pytes
         raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
 
     monkeypatch.setattr(errors, "find_spec", lambda name: name)
-    monkeypatch.setattr(service_writer, "import_module", lambda name: SimpleNamespace(MlflowService=fail))
+    monkeypatch.setitem(services.SERVICES, "mlflow", fail)
     done = rlher("train", *BITS, "logger=mlflow")
     assert done.code == 0
     assert "ConnectionError: API request to http://***@127.0.0.1:1/api failed with timeout" in done.err

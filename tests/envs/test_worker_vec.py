@@ -17,7 +17,7 @@ from rlher.core import workers
 from rlher.core.errors import EnvironmentFault
 from rlher.envs import worker_vec
 from rlher.envs.vec import make_goal_envs
-from rlher.training import training_setup
+from rlher.training import setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from tests.conftest import TINY
 
@@ -162,10 +162,8 @@ TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs
 def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, engine, normalised):
     (tmp_path / "marks").mkdir()
     models = []
-    build = training_setup.build_model
-    monkeypatch.setattr(
-        training_setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1]
-    )
+    build = setup.build_model
+    monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     failures = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
     words = (f"engine={engine}", f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
     done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.every=150")

@@ -3,13 +3,13 @@
 import csv
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rlher.core import errors
-from rlher.training.loggers import service_writer
+from rlher.training.loggers import services
+from rlher.training.result import Status
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=120", "eval.freq=40")
@@ -37,7 +37,7 @@ class RecordingService:
     def log(self, numbers: dict[str, float], step: int) -> None:
         self.logged.append((step, numbers))
 
-    def finish(self, result: dict[str, float], status: str) -> None:
+    def finish(self, result: dict[str, float], status: Status) -> None:
         self.final, self.status = result, status
 
 
@@ -49,7 +49,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> type[RecordingService]:
     """Replace wandb by a RecordingService."""
     created.clear()
     monkeypatch.setattr(errors, "find_spec", lambda name: name)
-    monkeypatch.setattr(service_writer, "import_module", lambda name: SimpleNamespace(WandbService=RecordingService))
+    monkeypatch.setitem(services.SERVICES, "wandb", RecordingService)
     return RecordingService
 
 
@@ -61,7 +61,7 @@ def test_evaluations_losses_and_the_result_are_logged(rlher, service) -> None:
     assert evaluated == {int(row["timesteps"]): float(row["mean_reward"]) for row in rows(Path(result["run"]))}
     assert any("train/loss" in numbers for _, numbers in logged.logged)
     assert not [value for _, numbers in logged.logged for value in numbers.values() if not isinstance(value, float)]
-    assert logged.status == "finished"
+    assert logged.status is Status.FINISHED
     assert logged.final["final/success_rate"] == result["success_rate"]
     assert logged.final["final/best.mean_reward"] == result["best"]["mean_reward"]
 
@@ -74,7 +74,7 @@ def test_the_status_of_an_interrupted_run_is_logged(rlher, service, monkeypatch:
 
     monkeypatch.setattr(EvaluationCallback, "evaluate", stop)
     assert rlher("train", *BITS, "logger=wandb").code == 130
-    assert created[0].status == "interrupted"
+    assert created[0].status is Status.INTERRUPTED
 
 
 @pytest.mark.parametrize("where", ["__init__", "log", "finish"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlher.her.replay_buffer import HerReplayBuffer
-from rlher.training import memory_check, training_setup
+from rlher.training import memory_check, setup
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
@@ -28,10 +28,8 @@ def test_available_memory_is_the_minimum_of_machine_and_groups(monkeypatch, grou
 )
 def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, option):
     models = []
-    build = training_setup.build_model
-    monkeypatch.setattr(
-        training_setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1]
-    )
+    build = setup.build_model
+    monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     done = rlher("train", *BITS, option, "env.n_bits=25", "vec_env=dummy", "total_timesteps=1000", "eval.freq=1000")
     assert done.code == 0, done.err
     printed = float(re.search(r"1,000 transitions, (\d+) kB", done.err)[1]) * 1000

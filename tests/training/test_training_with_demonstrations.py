@@ -10,6 +10,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from rlher.training.demonstrations import _as_in_training
 from same_run import differences
 
 from rlher.algos.actor_critic import ActorCritic
@@ -18,8 +19,7 @@ from rlher.demonstrations.reading import read_dataset
 from rlher.envs.catalog import yaml_names
 from rlher.envs.make import make_env
 from rlher.her.trajectory import Trajectory
-from rlher.training.demonstrations import _as_in_training
-from rlher.training.training_setup import TrainingSetup
+from rlher.training.setup import TrainingSetup
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
 from tests.support.minari_data import collect_with_minari

@@ -13,7 +13,7 @@ from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig
 from rlher.core import files
-from rlher.training import training_setup
+from rlher.training import setup
 from rlher.tuning.objective import BASELINE_NUMBER, RerunObjective, RunFailed
 from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
 from rlher.tuning.significance import rank_trials
@@ -62,7 +62,7 @@ def test_two_objectives(tmp_path: Path) -> None:
 
 def test_trial_checks_no_environment_and_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_probe", "_check"):
-        monkeypatch.setattr(training_setup, name, forbidden)
+        monkeypatch.setattr(setup, name, forbidden)
     monkeypatch.setattr(files.os, "fsync", forbidden)
     objective, _ = small_objective(tmp_path, n_seeds=1)
     study = optuna.create_study()

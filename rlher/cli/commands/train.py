@@ -16,7 +16,7 @@ def run(config: WorkersConfig) -> int:
     from rlher.envs.processes import start_server_early
 
     start_server_early(config)
-    from rlher.training.summary import print_result
+    from rlher.training.result import print_result
     from rlher.training.trainer import train
 
     if (config.workers, config.launcher) != (WorkersConfig.workers, WorkersConfig.launcher):

@@ -9,10 +9,8 @@ Between barriers (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the 
 checkpoint also holds the actions since the last barrier, which are played again when the run is resumed.
 """
 
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos import exploration
-from rlher.config.training import TrainConfig, values_fixed_at_resume
+from rlher.config.training import values_fixed_at_resume
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
@@ -28,16 +26,15 @@ from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import ReplayableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.runs import checkpoints
-from rlher.training import random_state, training_state
-from rlher.training.best_model import BestModel
+from rlher.runs.run_folder import Run
+from rlher.training import training_state
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
-from rlher.training.loggers.csv_tensorboard import count_rows, pending_values, require_pending_values
+from rlher.training.loggers.csv_tensorboard import logger_state, require_logger_state
 
 NOT_REPEATABLE = (
     "the environment does not repeat the running episodes from seed and actions, or lost a process; "
     "they are truncated, and the run does not continue exactly as it would have without the interruption."
 )
-
 
 EVALUATED_MODEL = "evaluated_model.zip"
 """File of the model whose evaluation is in progress; it is played again when the run is resumed."""
@@ -46,45 +43,40 @@ EVALUATED_MODEL = "evaluated_model.zip"
 class CheckpointCallback(BaseCallback):
     """Write checkpoints when they are due, and restore a run from one.
 
-    Both happen at the start of a rollout: no step has begun, and all updates of the steps so far are done, except with
-    ``engine.overlap`` those that are postponed, which the checkpoint records.
+    Both happen at the start of a rollout: no step has begun, and all updates of the steps so far are done. With
+    ``engine.overlap`` the last updates are still due; the checkpoint records how many.
 
-    :param config: says how often, with ``checkpoint.every=None`` never; what may not change of it is recorded.
-    :param evaluations: the callback whose evaluations are part of a checkpoint.
+    :param evaluations: the callback whose evaluations and best model are part of a checkpoint.
     :param require_folder: called before writing; raises if the run folder is not there any more.
-    :param at_start: write a checkpoint before the first step, because the model of ``init_from`` may change later.
     """
 
     model: Any
 
     def __init__(
         self,
-        folder: Path,
-        config: TrainConfig,
+        run: Run,
         envs: ReplayableVecEnv,
         normalizer: GoalNormalize | None,
         evaluations: EvaluationCallback,
-        best_model: BestModel,
         stop: StopRequest,
         require_folder: Callable[[], None],
-        at_start: bool = False,
     ) -> None:
         super().__init__()
-        self._folder, self._config = folder, values_fixed_at_resume(config)
-        self._every, self._minutes = config.checkpoint.every, config.checkpoint.minutes
+        self._run, self._every, self._minutes = run, run.config.checkpoint.every, run.config.checkpoint.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
-        self._best_model, self._stop, self._at_start = best_model, stop, at_start
-        self._require_folder = require_folder
-        self.log_rows = 0
-        """Rows of ``progress.csv`` at the checkpoint that was restored."""
-        self.log_values: dict[str, Any] = {}
-        """What was recorded for the next row of ``progress.csv`` then."""
+        self._stop, self._require_folder = stop, require_folder
+        self.logger_state: dict[str, Any] | None = None
+        """State of the logger at the checkpoint that was restored."""
         self._barrier_step = 0
         self._saved_step: int | None = None
         self._saved_time = time.monotonic()
-        self._restored: _Restored | None = None  # until the environments are restored, when training starts
+        # The model of init_from may change later, and updates before the first step are not to be done twice.
+        self._is_due = bool(
+            run.config.init_from is not None or run.config.demos.pretrain_steps or run.config.offline_updates
+        )
+        self._restored: dict[str, Any] | None = None  # until the environments are restored, when training starts
         self.in_step = False
-        """Whether the newest step is in no buffer yet; so it is when callbacks hear of it."""
+        """Whether the newest step is not in the replay buffer yet; so it is when callbacks hear of it."""
 
     def _on_rollout_start(self) -> None:
         self.in_step = False
@@ -92,12 +84,11 @@ class CheckpointCallback(BaseCallback):
             self._restore_envs(self._restored)
             self._restored = None
         if self._every is not None:
-            if self._at_start and self._saved_step is None:
-                self._at_start = False  # also if it cannot be written
-                self.save()
             if self.model.num_timesteps // self._every > self._barrier_step // self._every:
                 self._pass_barrier()
-            elif self._minutes is not None and time.monotonic() - self._saved_time > 60 * self._minutes:
+            elif self._is_due or (
+                self._minutes is not None and time.monotonic() - self._saved_time > 60 * self._minutes
+            ):
                 self.save()
         self._stop.raise_if_requested()
 
@@ -147,44 +138,41 @@ class CheckpointCallback(BaseCallback):
         :param next_envs: at a barrier, the number of the environments that are built next.
         """
         self._require_folder()
+        self._is_due = False  # also if it cannot be written
         if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
             return
-
-        def write_files(folder: Path, previous: Path | None) -> None:
-            self._best_model.save_to(folder)
-            if previous is not None:
-                checkpoints.link_folder(previous / "buffer", folder / "buffer")
-            self._buffer.save(folder / "buffer")
-            training_state.save(folder, self.model, self._normalizer, self._progress(next_envs))
-            if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
-                (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
-            if next_envs is None:
-                # a callback that ended training within a step leaves an action whose result is in no buffer
-                actions = self._envs.actions[:-1] if self.in_step else self._envs.actions
-                training_state.save_episodes(folder, actions, self._raw_observations())
-
+        steps = self.model.num_timesteps
         try:
-            checkpoints.write(self._folder, self.model.num_timesteps, write_files)
+            checkpoints.write(
+                self._run.checkpoints, steps, lambda folder, previous: self._fill(folder, previous, next_envs)
+            )
         except OSError as error:
-            reason = os_error_reason(error)
-            warn(f"no checkpoint at {self.model.num_timesteps:,} steps ({reason}); earlier checkpoints are kept.")
+            warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
         else:
-            self._saved_step = self.model.num_timesteps
+            self._saved_step = steps
         self._saved_time = time.monotonic()
 
-    def _progress(self, next_envs: int | None) -> dict[str, Any]:
-        return {
+    def _fill(self, folder: Path, previous: Path | None, next_envs: int | None) -> None:
+        """Write the files of a checkpoint; those of the buffer that did not change are links to the previous ones."""
+        self._evaluations.best_model.save_to(folder)
+        if previous is not None:
+            checkpoints.link_folder(previous / "buffer", folder / "buffer")
+        self._buffer.save(folder / "buffer")
+        progress = {
             "envs": self._envs.number if next_envs is None else next_envs,
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
-            "log_rows": count_rows(self.model.logger),
-            "log_values": pending_values(self.model.logger),
-            "config": self._config,
+            "log": logger_state(self.model.logger),
+            "config": values_fixed_at_resume(self._run.config),
         }
-
-    def _raw_observations(self) -> dict[str, np.ndarray]:
-        raw = self.model._last_obs if self._normalizer is None else self.model._last_original_obs
-        return dict(raw)
+        training_state.save(folder, self.model, self._normalizer, progress)
+        if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
+            (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
+        if next_envs is None:
+            # a callback that ended training within a step leaves an action whose result is not in the buffer
+            actions = self._envs.actions[:-1] if self.in_step else self._envs.actions
+            raw = self.model._last_obs if self._normalizer is None else self.model._last_original_obs
+            training_state.save_episodes(folder, actions, dict(raw))
 
     # ----------------------------------------------------------------------------------------------- restoring
 
@@ -195,46 +183,47 @@ class CheckpointCallback(BaseCallback):
         """
         try:
             state = training_state.load(checkpoint, model, self._normalizer)
-            random_state.restore(state["generators"], model)  # raises if invalid; restored again after the environments
-            episodes = training_state.load_episodes(checkpoint, model)
+            training_state.restore_generators(state["generators"], model)  # raises if invalid; done again at the end
+            state["episodes"] = training_state.load_episodes(checkpoint, model)
             model.replay_buffer.load(checkpoint / "buffer")
             evaluated = checkpoint / EVALUATED_MODEL
-            self._evaluations.load_state_dict(
-                state["evaluations"], evaluated.read_bytes() if evaluated.exists() else None
-            )
+            pending = evaluated.read_bytes() if evaluated.exists() else None
+            self._evaluations.load_state_dict(state["evaluations"], pending)
             self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
-            self.log_rows = int(state.get("log_rows", sys.maxsize))  # of older versions: all rows
-            self.log_values = state.get("log_values", {})  # not in checkpoints of older versions
-            require_pending_values(self.log_values)
-            self._restored = _Restored(int(state["envs"]), state["generators"], episodes)
-        except Exception as error:  # torch refuses a pickle with an exception of its own
+            require_logger_state(state["log"])
+            self.logger_state, state["envs"] = state["log"], int(state["envs"])
+        except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             others = len(checkpoints.newest_first(checkpoint.parent)) > 1
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
+        self._restored, self._is_due = state, False
         model._last_obs = {}  # else `learn` resets the environments, which changes the normaliser's statistics
-        self._best_model.restore_from(checkpoint)
+        self._evaluations.best_model.restore_from(checkpoint)
 
-    def _restore_envs(self, restored: "_Restored") -> None:
-        """Bring environments and random numbers to where they were at the checkpoint."""
-        if restored.episodes is None:
-            random_state.restore(restored.generators, self.model)
-            self._start_envs(restored.envs_number)
+    def _restore_envs(self, state: dict[str, Any]) -> None:
+        """Bring environments and random numbers to where they were at the checkpoint.
+
+        At a barrier new environments are built. Between barriers the actions since the barrier are played again.
+        """
+        if state["episodes"] is None:
+            training_state.restore_generators(state["generators"], self.model)
+            self._start_envs(state["envs"])
             return
-        actions, expected = restored.episodes
-        self._envs.rebuild(restored.envs_number)
+        actions, expected = state["episodes"]
+        self._envs.rebuild(state["envs"])
         observations: Any = self._envs.replay(list(actions))
         self._buffer.refresh_env()
         if not _equal(observations, expected):
             warn(NOT_REPEATABLE)
             self._buffer.storage.truncate_running()
-            random_state.restore(restored.generators, self.model)
-            self._start_envs(restored.envs_number + 1)
+            training_state.restore_generators(state["generators"], self.model)
+            self._start_envs(state["envs"] + 1)
             return
         if self._normalizer is not None:
             self._normalizer.old_obs = observations
             observations = self._normalizer.normalize_obs(observations)
         self._set_last_observations(observations)
-        random_state.restore(restored.generators, self.model)
+        training_state.restore_generators(state["generators"], self.model)
 
 
 class FinalCheckpointCallback(BaseCallback):
@@ -243,28 +232,15 @@ class FinalCheckpointCallback(BaseCallback):
     With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
     """
 
-    def __init__(self, checkpoints: CheckpointCallback) -> None:
+    def __init__(self, checkpoint_callback: CheckpointCallback) -> None:
         super().__init__()
-        self._checkpoints = checkpoints
+        self._checkpoint_callback = checkpoint_callback
 
     def _on_step(self) -> bool:
         return True
 
     def _on_training_end(self) -> None:
-        self._checkpoints.finish()
-
-
-@dataclass(frozen=True)
-class _Restored:
-    """The part of a checkpoint that is needed when training starts.
-
-    :param envs_number: as in :meth:`ReplayableVecEnv.rebuild`.
-    :param episodes: actions since the barrier, and the observations after them; None: the checkpoint is a barrier.
-    """
-
-    envs_number: int
-    generators: dict[str, Any]
-    episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None
+        self._checkpoint_callback.finish()
 
 
 def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:

@@ -11,10 +11,18 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
 from rlher.core.errors import EnvironmentFault
+from rlher.core.files import warn_on_write_error
+from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
-from rlher.evaluation.workers import Evaluation
+from rlher.evaluation.workers import Evaluation, EvaluationWorkers
+from rlher.runs import model_file
+from rlher.runs.run_folder import Run
+from rlher.training.best_model import BestModel, EvaluatedModelFiles
 
 TIMESTEPS = "time/total_timesteps"
+
+Rows = list[dict[str, Any]]
+"""The rows of ``evaluations.csv``, the newest last."""
 
 
 class StopTraining(Exception):
@@ -37,64 +45,38 @@ class PendingEvaluation:
 
 
 class EvaluationCallback(BaseCallback):
-    """Evaluate every ``freq`` steps, while training continues.
+    """Evaluate every ``eval.freq`` steps, while training continues, and write the results into the run folder.
 
-    The best model is the one with the highest success rate; ties go to the higher return, then to the later model. At
-    most one evaluation is played at a time, so rows arrive in order. Training does not depend on when a row arrives.
+    At most one evaluation is played at a time, so rows arrive in order. Training does not depend on when a row arrives.
 
-    :param snapshot: returns the current model as the content of a model file.
-    :param start: starts to play evaluation episodes with such a model.
-    :param freq: environment steps between two evaluations.
-    :param on_result: called after each evaluation with all rows of ``evaluations.csv``, the evaluated model, and
-        whether it is the best so far.
-    :param waits: wait for each evaluation at once, because ``on_result`` may end the run.
+    :param workers: play the episodes.
+    :param require_folder: called before writing; raises RunFolderLost if the run folder is not there any more.
+    :param on_evaluation: called with all rows after each evaluation. It may raise :class:`StopTraining`, so each
+        evaluation is waited for at once.
     """
 
     def __init__(
         self,
-        snapshot: Callable[[], bytes],
-        start: Callable[[bytes], Evaluation],
-        freq: int,
-        on_result: Callable[[list[dict[str, Any]], bytes, bool], None],
-        waits: bool = False,
+        run: Run,
+        workers: EvaluationWorkers,
+        normalizer: GoalNormalize | None,
+        require_folder: Callable[[], None],
+        on_evaluation: Callable[[Rows], None] | None = None,
     ) -> None:
         super().__init__()
-        self.rows: list[dict[str, Any]] = []
-        self.best: dict[str, Any] | None = None
+        self.rows: Rows = []
+        self.best_model = BestModel(run.model("best"))
         self.pending: PendingEvaluation | None = None
-        self._snapshot, self._start, self._freq = snapshot, start, freq
-        self._on_result, self._waits = on_result, waits
-        self._next = freq
+        self._run, self._workers, self._normalizer = run, workers, normalizer
+        self._require_folder, self._on_evaluation = require_folder, on_evaluation
+        self._files = EvaluatedModelFiles(run)
+        self._freq = self._next = run.config.eval.freq or run.config.total_timesteps
         self._started = time.monotonic()
 
     @property
     def elapsed(self) -> float:
         """Seconds of training so far, including those before the run was resumed."""
         return time.monotonic() - self._started
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the evaluations so far, and when the next is due, as JSON values; without ``pending.model``."""
-        pending = self.pending and {"row": self.pending.row, "logged": self.pending.logged}
-        return {"rows": self.rows, "best": self.best, "next": self._next, "elapsed": self.elapsed, "pending": pending}
-
-    def load_state_dict(self, state: dict[str, Any], pending_model: bytes | None) -> None:
-        """Restore a value of :meth:`state_dict`, and start the pending evaluation again.
-
-        :raises ValueError, KeyError, TypeError: the values are invalid.
-        """
-        self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
-        _require_numbers(*self.rows)
-        steps = [row["timesteps"] for row in self.rows]
-        self.best = state["best"] and self.rows[steps.index(state["best"]["timesteps"])]
-        self._next = int(state["next"])
-        self._started = time.monotonic() - float(state["elapsed"])
-        if pending := state.get("pending"):
-            if pending_model is None:
-                raise ValueError("the model of the pending evaluation is missing")
-            row, logged = ({str(name): value for name, value in pending[part].items()} for part in ("row", "logged"))
-            _require_numbers(row, logged)
-            row = {name: row[name] for name in ("timesteps", "updates", "wall_seconds")}
-            self.pending = PendingEvaluation(row, logged, pending_model, self._start(pending_model))
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
         self._record_if_played()
@@ -132,11 +114,15 @@ class EvaluationCallback(BaseCallback):
             "env/restarts": self.training_env.total_restarts,  # type: ignore[attr-defined]
             "replay_buffer/nbytes": self.model.replay_buffer.nbytes,  # type: ignore[attr-defined]
         }
-        model = self._snapshot()
-        self.pending = PendingEvaluation(row, logged, model, self._start(model))
+        model = model_file.to_bytes(self.model, self._normalizer)  # type: ignore[arg-type]
+        self.pending = PendingEvaluation(row, logged, model, self._play(model))
+
+    def _play(self, model: bytes) -> Evaluation:
+        config = self._run.config.eval
+        return self._workers.start(model, config.episodes, config.seed)
 
     def _record_if_played(self) -> None:
-        if self.pending is not None and (self._waits or self.pending.played.done()):
+        if self.pending is not None and (self._on_evaluation or self.pending.played.done()):
             self.record_pending()
 
     def record_pending(self) -> None:
@@ -152,10 +138,15 @@ class EvaluationCallback(BaseCallback):
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row, evaluated.logged)
-        is_best = self.best is None or _rank(row) >= _rank(self.best)
-        if is_best:
-            self.best = row
-        self._on_result(self.rows, evaluated.model, is_best)
+        is_best = self.best_model.offer(row, evaluated.model)
+        self._require_folder()
+        with warn_on_write_error("the best model"):
+            self.best_model.write()
+        with warn_on_write_error("evaluations.csv"):
+            self._run.write_evaluations(self.rows)
+        if self._on_evaluation:
+            self._on_evaluation(self.rows)
+        self._files.write(row["timesteps"], evaluated.model, is_best)
 
     def _log(self, row: dict[str, Any], others: dict[str, Any]) -> None:
         """Log a row on its own: what the logger has collected since belongs to a later step."""
@@ -165,14 +156,41 @@ class EvaluationCallback(BaseCallback):
             if isinstance(writer, KVWriter):
                 writer.write(values, excluded, row["timesteps"])
 
+    # ------------------------------------------------------------------------------------------------ checkpoints
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the evaluations so far, and when the next is due, as JSON values; without ``pending.model``."""
+        return {
+            "rows": self.rows,
+            "best": self.best_model.row,
+            "next": self._next,
+            "elapsed": self.elapsed,
+            "pending": self.pending and {"row": self.pending.row, "logged": self.pending.logged},
+        }
+
+    def load_state_dict(self, state: dict[str, Any], pending_model: bytes | None) -> None:
+        """Restore a value of :meth:`state_dict`, and start the pending evaluation again.
+
+        :raises ValueError, KeyError, TypeError: the values are invalid.
+        """
+        self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
+        _require_numbers(*self.rows)
+        steps = [row["timesteps"] for row in self.rows]
+        self.best_model.row = state["best"] and self.rows[steps.index(state["best"]["timesteps"])]
+        self._next = int(state["next"])
+        self._started = time.monotonic() - float(state["elapsed"])
+        if pending := state["pending"]:
+            if pending_model is None:
+                raise ValueError("the model of the pending evaluation is missing")
+            row, logged = ({str(name): value for name, value in pending[part].items()} for part in ("row", "logged"))
+            _require_numbers(row, logged)
+            row = {name: row[name] for name in ("timesteps", "updates", "wall_seconds")}
+            self.pending = PendingEvaluation(row, logged, pending_model, self._play(pending_model))
+
 
 def all_finite(model: BaseAlgorithm) -> bool:
     """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
     return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
-
-
-def _rank(row: dict[str, Any]) -> tuple[float, float]:
-    return row["success_rate"], row["mean_reward"]
 
 
 def _require_numbers(*rows: dict[str, Any]) -> None:

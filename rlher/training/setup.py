@@ -1,12 +1,10 @@
 """Everything a training run needs, checked and built from its config: environments, normaliser, model."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
@@ -33,10 +31,9 @@ from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import Run
 from rlher.runs.trust import require_no_code
 from rlher.training.defaults import resolve_defaults
-from rlher.training.demonstrations import add_demonstrations, validate_cloning, validate_demonstrations
-from rlher.training.loggers.service_writer import require_installed
+from rlher.training.demonstration_learning import add_demonstrations, validate_cloning, validate_demonstrations
+from rlher.training.loggers.services import require_installed
 from rlher.training.memory_check import require_memory
-from rlher.training.summary import model_notes
 
 CHECK_SECONDS = 0.2
 """Time for random episodes before a run; `rlher check` takes longer."""
@@ -50,7 +47,7 @@ class TrainingSetup:
     :param envs: the training environments, inside the normaliser.
     :param normalizer: None with ``normalize.enabled=false``.
     :param notes: one line for each value that was resolved or probed.
-    :param callbacks: those of ``callbacks``.
+    :param callbacks: the user's, from the key ``callbacks``.
     """
 
     config: TrainConfig
@@ -82,8 +79,12 @@ def prepare(
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
-    build, records = partial(_make_envs, config, check), config.checkpoint.every is not None
-    envs = ReplayableVecEnv(build, config.seed, records)
+    overlap = bool(config.engine.overlap)
+
+    def build(seed: int) -> VecEnv:
+        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, overlap, check)
+
+    envs = ReplayableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)
@@ -96,7 +97,7 @@ def prepare(
         validate_cloning(config, model)
         if initial is not None:
             model_file.load_all(initial, model, normalizer)
-        notes = [*check(), *env_notes, *notes, *model_notes(config, str(model.device))]
+        notes = [*check(), *env_notes, *notes, *_model_notes(config, str(model.device))]
         if config.total_timesteps:
             notes.append(memory_note)
         if config.demos.path is not None and not from_checkpoint:
@@ -105,10 +106,6 @@ def prepare(
     finally:
         envs.close()
         th.set_flush_denormal(False)
-
-
-def _make_envs(config: TrainConfig, check: Callable[[], Any], seed: int) -> VecEnv:
-    return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, bool(config.engine.overlap), check)
 
 
 def _validate(config: TrainConfig) -> None:
@@ -189,3 +186,25 @@ def _check(env: EnvConfig) -> list[str]:
     :raises UserError, EnvironmentFault: it violates the contract, or failed.
     """
     return [finding.message for finding in validate_goal_env(env, CHECK_SECONDS) if finding.level == "warning"]
+
+
+def _model_notes(config: TrainConfig, device: str) -> list[str]:
+    """Return a line each on device, target bounds, normalisation and an ignored step timeout."""
+    notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
+    bounds = resolve_target_bounds(
+        getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
+    )
+    if bounds:
+        notes.append(f"target Q {_range(*bounds)}")
+    if config.normalize.enabled:
+        notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
+    if config.env.step_timeout and config.vec_env == "dummy":
+        timeout = f"env.step_timeout={config.env.step_timeout:g}"
+        notes.append(f"{timeout} has no effect on training in the main process; use vec_env=subproc")
+    return notes
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"at most {high:g}"
+    return f"at least {low:g}" if high is None else f"in [{low:g}, {high:g}]"

@@ -12,7 +12,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import NormalizeConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.training.training_setup import prepare
+from rlher.training.setup import prepare
 
 
 def flushes_subnormal_numbers() -> bool:

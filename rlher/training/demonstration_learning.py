@@ -1,24 +1,31 @@
-"""Demonstrations of a training run: read, checked against its config, and given to its model."""
+"""Learning from demonstrations: the dataset is checked and added to the replay buffer, then cloned before training."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
+from rlher.core.signals import StopRequest
 from rlher.demonstrations.reading import Dataset, read_dataset
 from rlher.envs.make import sparse_rewards
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.relay import task_space, widen_goals
 from rlher.envs.training_wrappers import sparse_reward
 from rlher.her.trajectory import Trajectory
+from rlher.training.callbacks.evaluation import EvaluationCallback
+from rlher.training.callbacks.progress import ProgressCallback
+
+CHUNK = 100
+"""Updates between two looks at the progress bar and at Ctrl-C."""
 
 
 def validate_demonstrations(config: TrainConfig) -> None:
@@ -110,3 +117,42 @@ def _success_distance_rewards(trajectory: Trajectory, env: EnvConfig) -> NDArray
 def _normalize_with(normalizer: GoalNormalize, trajectories: Sequence[Trajectory]) -> None:
     for trajectory in trajectories:
         normalizer.update(dict(trajectory.observations))
+
+
+class DemonstrationCallback(BaseCallback):
+    """Before the first step, clone the demonstrations and update on them offline, if the config says so; then evaluate.
+
+    Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
+
+    :param evaluations: the callback that evaluates the result; it comes before this one.
+    """
+
+    model: ActorCritic
+
+    def __init__(
+        self, config: TrainConfig, evaluations: EvaluationCallback, progress: ProgressCallback, stop: StopRequest
+    ) -> None:
+        super().__init__()
+        self._config, self._evaluations, self._progress, self._stop = config, evaluations, progress, stop
+
+    def _on_training_start(self) -> None:
+        if not (self._config.demos.pretrain_steps or self._config.offline_updates):
+            return
+        size = self._config.algo.batch_size
+        self._repeat("cloning updates", self._config.demos.pretrain_steps, lambda n: self.model.clone(n, size))
+        self._repeat("offline updates", self._config.offline_updates, lambda n: self.model.train_offline(n, size))
+        self._evaluations.evaluate()
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _repeat(self, name: str, updates: int, update: Callable[[int], object]) -> None:
+        """Do a number of updates in chunks.
+
+        :raises KeyboardInterrupt: a stop was requested.
+        """
+        for done in range(0, updates, CHUNK):
+            if self._stop.requested:
+                raise KeyboardInterrupt
+            update(min(CHUNK, updates - done))
+            self._progress.show_updates(name, min(done + CHUNK, updates), updates)
