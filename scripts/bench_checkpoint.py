@@ -94,15 +94,14 @@ def pause(transitions: int, priority: str) -> dict:
 def fill(buffer: HerReplayBuffer, transitions: int) -> None:
     """Store random episodes of the right shapes."""
     storage, rng = buffer.storage, np.random.default_rng(0)
-    rows = np.zeros(EPISODE + 1, dtype=storage.rows.dtype)
+    layout = storage.layout
+    rows, newest = np.zeros(EPISODE, layout.row), np.zeros((), layout.observation)
     for name in rows.dtype.names or ():
         if rows[name].dtype == np.float32:
             rows[name] = rng.standard_normal(rows[name].shape)
-    achieved = storage.layout.achieved_goals(EPISODE + 1)
-    goals = storage.layout.goals(EPISODE + 1)
+    outcomes, goals = np.zeros(EPISODE, layout.achieved), np.zeros(EPISODE + 1, layout.goal)
     for _ in range(transitions // EPISODE):
-        storage.extend(0, rows, achieved, goals)
-        storage.rings[0].end_episode()
+        storage.extend(0, rows, newest, outcomes, goals)
 
 
 def on_disk(folder: Path) -> int:

@@ -136,15 +136,16 @@ def _sbx(algo: str) -> Any:
 def fill(buffer: HerReplayBuffer, capacity: int) -> None:
     """Repeat the first episodes in our buffer until it is full."""
     storage = buffer.storage
-    ends = np.flatnonzero(np.diff(storage.rows["_episode"][: START + START // 10])) + 1
-    episodes = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True) if last - first > 1]
+    held = storage.held(0)
     index = 0
+    episodes = np.unique(storage.rows["_episode"][storage.positions(held)])[:-1]  # the last one may still run
+    parts = []
+    for episode in episodes:
+        positions = storage.positions(np.arange(storage.first[episode], storage.last[episode] + 1))
+        goals = np.repeat(storage.episode_goal[[episode]], len(positions) + 1, axis=0)
+        parts.append((storage.rows[positions], storage.newest[episode].copy(), storage.outcomes[positions], goals))
     while storage.count + 1000 < capacity:
-        episode = episodes[index % len(episodes)]
-        rows, achieved = storage.rows[episode].copy(), storage.achieved[episode].copy()
-        goals = np.repeat(storage.goals(np.array([episode.start]), rows["_episode"][:1]), len(rows), axis=0)
-        storage.extend(0, rows, achieved, goals)
-        storage.rings[0].end_episode()
+        storage.extend(0, *parts[index % len(parts)])
         index += 1
 
 

@@ -151,7 +151,7 @@ def _buffer_arguments(
         success_reward=env.training_success_reward,
         seed=seed,
         demonstration_fraction=demos.fraction,
-        goal_slot_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
+        goal_part_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )
 
 

@@ -30,11 +30,6 @@ class HerConfig:
     energy_step_seconds: float | None = experiment_key(
         None, "simulated seconds between two actions, for kinetic energy; needed with `energy_height`", low=0
     )
-    static_distance: float | None = experiment_key(
-        None,
-        "no virtual goals for episodes whose achieved goal stays within this distance of its start; null: for all",
-        low=0,
-    )
     relabel_done: str = experiment_key("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = experiment_key(
         True, "keep the part of the reward that does not depend on the goal, such as a crash penalty"

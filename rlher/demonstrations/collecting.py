@@ -25,7 +25,7 @@ from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.rollout import Observation, Policy, play_episode
 from rlher.evaluation.source import find_source
-from rlher.her.trajectory import Trajectory
+from rlher.her.demonstrations import Trajectory
 from rlher.runs.metadata import package_versions
 
 MAX_PLAYED = 10

@@ -15,8 +15,8 @@ from gymnasium import spaces
 
 from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line
 from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
-from rlher.her.layout import ACHIEVED, GOAL
-from rlher.her.trajectory import Trajectory
+from rlher.her.demonstrations import Trajectory
+from rlher.her.storage import ACHIEVED, GOAL
 
 METADATA, MAIN = "metadata.json", "main_data.hdf5"
 """Files in a dataset's folder ``data``."""

@@ -18,7 +18,7 @@ from minari.dataset.minari_storage import MinariStorage
 from numpy.typing import NDArray
 
 from rlher.core.errors import UserError, os_error_reason
-from rlher.her.trajectory import Trajectory
+from rlher.her.demonstrations import Trajectory
 
 VERSIONED = re.compile(r"[-\w]+-v\d+")
 """What Minari accepts as the name of a dataset."""

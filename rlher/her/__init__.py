@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from rlher.her.choices import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionStrategy
 
 if TYPE_CHECKING:
+    from rlher.her.demonstrations import Trajectory
     from rlher.her.replay_buffer import HerReplayBuffer
     from rlher.her.samples import HerReplayBufferSamples
-    from rlher.her.trajectory import Trajectory
+    from rlher.her.strategies import GoalRequest
 
 __all__ = [
     "KEY_TO_GOAL_STRATEGY",
     "RELABEL_DONE",
+    "GoalRequest",
     "GoalSelectionStrategy",
     "HerReplayBuffer",
     "HerReplayBufferSamples",
@@ -24,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"):
+    if name in ("GoalRequest", "HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"):
         from rlher.her import replay_buffer
 
         return getattr(replay_buffer, name)

@@ -5,9 +5,6 @@ from enum import Enum
 RELABEL_DONE = ("auto", "keep", "success", "never")
 """Values of ``relabel_done``: how ``done`` of a virtual transition is decided, see :mod:`rlher.her.done_rule`."""
 
-RELABEL = ("corrected", "sb3")
-"""Values of ``relabel``: this buffer's reward and ``done``, or exactly SB3's."""
-
 LOST = "lost_step"
 """Key of ``info`` for a step in which the environment's process died: its transition is not stored."""
 
@@ -36,4 +33,4 @@ class GoalSelectionStrategy(Enum):
 KEY_TO_GOAL_STRATEGY = {strategy.value: strategy for strategy in GoalSelectionStrategy}
 
 PRIORITIES = {"uniform": "Uniform", "energy": "Energy", "td_error": "TDError"}
-"""Values of ``priority``, each with the name of its class in :mod:`rlher.her.prioritization`."""
+"""Values of ``priority``, each with the name of its class in :mod:`rlher.her.priorities`."""

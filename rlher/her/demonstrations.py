@@ -1,13 +1,83 @@
-"""The share of a batch that is drawn from demonstrations, which are the storage's fixed episodes.
+"""Demonstrations: recorded episodes that are never evicted, and their fixed share of each batch.
 
-It is drawn uniformly and relabelled with the rest of the batch, with the same proportion of virtual transitions.
+The share is sampled uniformly and relabelled with the rest of the batch, with the same proportion of virtual
+transitions.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
+
+from rlher.her.storage import ACHIEVED, GOAL, Storage
 
 NO_ID = -1
 """In place of the id of a transition whose priority is not updated."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One recorded episode of T steps.
+
+    :param observations: (T + 1, …) by key, with the goals, not normalised.
+    :param actions: (T, …) as the environment took them.
+    :param rewards: (T,).
+    :param terminated: whether the last step is terminal; False: the episode was truncated.
+    """
+
+    observations: Mapping[str, NDArray]
+    actions: NDArray
+    rewards: NDArray
+    terminated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: spaces.Space) -> None:
+    """Store trajectories as demonstrations, with continuous actions scaled to [-1, 1] as SB3 stores them.
+
+    :param storage: made for as many demonstration steps as the trajectories have.
+    :raises ValueError: one has no step, lacks a key, or has entries of another number or shape.
+    """
+    layout = storage.layout
+    for number, trajectory in enumerate(trajectories):
+        steps, observations = len(trajectory), trajectory.observations
+        if not steps:
+            raise ValueError(f"demonstration {number} has no step; leave it out.")
+        seen, rows = np.zeros(steps + 1, layout.observation), np.zeros(steps, layout.row)
+        achieved, goals = np.zeros(steps + 1, layout.achieved), np.zeros(steps + 1, layout.goal)
+        try:
+            for key in layout.observation.names or ():
+                _copy(observations[key], seen[key])
+                rows[key] = seen[key][:-1]
+            _copy(observations[ACHIEVED], achieved)
+            _copy(observations[GOAL], goals)
+            _copy(scale_actions(np.asarray(trajectory.actions), action_space), rows["_action"])
+            rows["_reward"] = np.asarray(trajectory.rewards).reshape(-1)
+        except (KeyError, ValueError, TypeError) as error:
+            raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error
+        rows["_terminated"][-1] = trajectory.terminated
+        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:], goals)
+
+
+def _copy(values: NDArray, into: NDArray) -> None:
+    """Copy (n, …) values into an array of as many entries each.
+
+    :raises ValueError: they have another number or shape.
+    """
+    into[...] = np.asarray(values).reshape(into.shape)
+
+
+def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:
+    """Return actions (n, …) as Stable-Baselines3 stores them: those of a ``Box`` clipped and scaled to [-1, 1]."""
+    if not isinstance(action_space, spaces.Box):
+        return actions
+    low, high = action_space.low, action_space.high
+    actions = actions.reshape(len(actions), *action_space.shape)
+    return 2.0 * (np.clip(actions, low, high) - low) / (high - low) - 1.0
 
 
 def demonstration_count(batch_size: int, fraction: float) -> int:
@@ -16,7 +86,7 @@ def demonstration_count(batch_size: int, fraction: float) -> int:
 
 
 def insert(values: NDArray, places: slice, inserted: NDArray | float) -> NDArray:
-    """Return values with others inserted, so that those are at ``places``.
+    """Return values with others inserted, so that the others are at ``places``.
 
     :param inserted: as many as there are places, or one value for all of them.
     """

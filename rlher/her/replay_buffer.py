@@ -1,5 +1,6 @@
 """The hindsight replay buffer: storage, priorities and relabelling behind SB3's interface."""
 
+import operator
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -14,18 +15,19 @@ from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
-from rlher.her import serialization, validation
+from rlher.her import demonstrations as demos
+from rlher.her import saving
 from rlher.her.choices import LOST
-from rlher.her.demonstrations import NO_ID, demonstration_count, insert
+from rlher.her.demonstrations import NO_ID, Trajectory
 from rlher.her.done_rule import DoneRule
-from rlher.her.prioritization import make_priority
-from rlher.her.reward import RewardFunction
+from rlher.her.priorities import make_priority
+from rlher.her.rewards import RewardFunction
 from rlher.her.sampler import HindsightSampler
 from rlher.her.samples import HerReplayBufferSamples, to_device, to_tensors
-from rlher.her.static_episodes import StaticEpisodes
-from rlher.her.storage import Batch, Indices, Storage
-from rlher.her.strategies import strategy_of
-from rlher.her.trajectory import PackedEpisodes, Trajectory, pack
+from rlher.her.storage import ACHIEVED, GOAL, Batch, Storage
+from rlher.her.strategies import GoalRequest, Strategy, mix, mix_weights, strategy_of
+
+__all__ = ["GoalRequest", "HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
 
 CPU = th.device("cpu")
 
@@ -35,7 +37,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     A drop-in for ``stable_baselines3.HerReplayBuffer`` with three corrections: ``done`` follows the new goal
     (stable-baselines3 #627), reward that does not depend on the goal is kept (openai/baselines #720), and steps of a
-    running episode can be sampled, so there is no "first episode" error. ``relabel="sb3"`` restores SB3's behaviour.
+    running episode can be sampled, so there is no "first episode" error. For SB3's ``done`` and rewards, use
+    ``relabel_done="keep"`` and ``keep_goal_independent_reward=False``.
 
     :param buffer_size: maximum number of transitions over all environments, at least one each; memory is taken as it
         fills.
@@ -47,7 +50,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
     :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
     :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
-    :param goal_selection_strategy: a name of :data:`~rlher.her.choices.KEY_TO_GOAL_STRATEGY`, or SB3's enumeration.
+    :param goal_selection_strategy: a name of :data:`~rlher.her.choices.KEY_TO_GOAL_STRATEGY`, SB3's enumeration, or a
+        function, see :mod:`rlher.her.strategies`.
     :param copy_info_dict: store each step's info for ``compute_reward``.
     :param relabel_done: see :class:`~rlher.her.done_rule.DoneRule`.
     :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus the stored
@@ -56,23 +60,18 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: known if sparse.
     :param compute_reward: instead of the environment's own; takes batches of raw goals.
     :param seed: of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
-    :param relabel: ``corrected``, or ``sb3`` for exactly SB3's batches: ``done`` and reward as there, and no steps of
-        running episodes.
     :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the goal as collected.
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of those returns; must be the algorithm's.
     :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are drawn.
     :param priority_kwargs: options of its class in :mod:`rlher.her.prioritization`.
-    :param static_distance: leave out virtual transitions of episodes whose achieved goal stays within this distance of
-        the first one (:mod:`rlher.her.static_episodes`); None: keep all.
-    :param goal_slot_shares: probability of each slot of a virtual goal (:mod:`rlher.her.goal_slots`); None: no slots.
+    :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
+        (:func:`rlher.her.sampler.keep_one_part`); None: goals have no parts.
     :param demonstrations: episodes that are never evicted, and make up a fixed share of each batch; see
         :meth:`set_demonstrations`.
     :param demonstration_fraction: that share.
-    :param online_sampling: accepted from older versions, with a warning.
-    :param max_episode_length: accepted from older versions, with a warning.
-    :raises TypeError: an argument of another type.
+    :raises TypeError: ``priority_kwargs`` has an option that the priority lacks.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
     """
 
@@ -87,7 +86,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         optimize_memory_usage: bool = False,
         handle_timeout_termination: bool = True,
         n_sampled_goal: int = 4,
-        goal_selection_strategy: Enum | str = "future",
+        goal_selection_strategy: Enum | str | Strategy = "future",
         copy_info_dict: bool = False,
         *,
         relabel_done: str = "auto",
@@ -96,27 +95,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         success_reward: float | None = None,
         compute_reward: Callable[..., Any] | None = None,
         seed: int | None = None,
-        relabel: str = "corrected",
         goal_mix: Mapping[str, float] | None = None,
         goal_gamma: float | None = None,
         n_steps: int = 1,
         gamma: float = 0.99,
         priority: str = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
-        static_distance: float | None = None,
-        goal_slot_shares: Sequence[float] | None = None,
+        goal_part_shares: Sequence[float] | None = None,
         demonstrations: Sequence[Trajectory] | None = None,
         demonstration_fraction: float = 1 / 8,
-        online_sampling: bool | None = None,
-        max_episode_length: int | None = None,
     ) -> None:
-        arguments = locals()
-        validation.validate_space(observation_space)
-        validation.validate_types(HerReplayBuffer.__init__, arguments)
-        weights = validation.validate_mix(goal_mix)
-        validation.validate_arguments(arguments)
-
-        # Not SB3's own constructors: they allocate a full buffer and a dictionary per slot.
+        _validate(locals())
+        strategy = strategy_of(goal_selection_strategy)
+        # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.optimize_memory_usage = False
@@ -124,37 +115,37 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.copy_info_dict = copy_info_dict
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
-        self.goal_selection_strategy = strategy_of(goal_selection_strategy)  # type: ignore[assignment]
-        self.relabel = relabel
-        if relabel == "sb3":
-            relabel_done, keep_goal_independent_reward = "keep", False
+        self.goal_selection_strategy = goal_selection_strategy  # type: ignore[assignment]
         self.env = env
         self._reward = None if compute_reward is None else RewardFunction(compute_reward)
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
         self.sampler = HindsightSampler(
-            strategy_of(goal_selection_strategy),
+            strategy,
             DoneRule(relabel_done, ends_on_success, success_reward),
             keep_goal_independent_reward,
-            mix=weights,
+            mix=mix_weights(goal_mix),
             goal_gamma=gamma if goal_gamma is None else goal_gamma,
             n_steps=n_steps,
             gamma=gamma,
             reward=self._reward_function,
-            slot_shares=goal_slot_shares,
+            part_shares=goal_part_shares,
         )
         self.demonstration_fraction = demonstration_fraction
         self.storage = self._empty_storage()
-        self.priority = make_priority(priority, self.storage, **(priority_kwargs or {}))
-        self.static_episodes = None if static_distance is None else StaticEpisodes(static_distance, self.storage)
+        options = dict(priority_kwargs or {})
+        if priority == "energy" and goal_part_shares is not None:
+            options["goal_parts"] = len(goal_part_shares)
+        self.priority = make_priority(priority, self.storage, **options)
         if demonstrations is not None:
             self.set_demonstrations(demonstrations)
 
-    def _empty_storage(self, fixed: PackedEpisodes | None = None) -> Storage:
-        spaces_and_size = self.buffer_size, self.n_envs, self.observation_space, self.action_space
-        storage = Storage(*spaces_and_size, sample_running=self.relabel != "sb3", fixed=fixed)
-        if self.sampler.slot_shares is not None:
-            storage.goal_slots = len(self.sampler.slot_shares)
-        return storage
+    def __repr__(self) -> str:
+        held, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
+        return f"HerReplayBuffer({held} of {capacity} transitions, {self.n_envs} envs, {self.nbytes / 1e6:.1f} MB)"
+
+    def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
+        sizes_and_spaces = self.buffer_size, self.n_envs, self.observation_space, self.action_space
+        return Storage(*sizes_and_spaces, demonstration_steps)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add demonstrations to an empty buffer; they are kept when the buffer is emptied.
@@ -167,8 +158,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.count or self.copy_info_dict:
             reason = "copy_info_dict=True needs infos, which they lack" if self.copy_info_dict else "it is not empty"
             raise ValueError(f"demonstrations cannot be added to this replay buffer: {reason}.")
-        self._clear(pack(demonstrations, self.storage.layout, self.action_space))
-        self._validate_actions()
+        if not demonstrations:
+            raise ValueError("there are no demonstrations; give at least one trajectory.")
+        storage = self._empty_storage(sum(map(len, demonstrations)))
+        demos.store(storage, demonstrations, self.action_space)
+        self._require_valid_actions(storage)
+        self.storage = storage
+        self.reset()
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -225,15 +221,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def reset(self) -> None:
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
-        self._clear(self.storage.fixed_episodes())
-
-    def _clear(self, fixed: PackedEpisodes | None) -> None:
         super().reset()
-        self.storage = self._empty_storage(fixed)
+        self.storage.clear()
         self.sampler.goal_independent.reset()
         self.priority.reset(self.storage)
-        if self.static_episodes is not None:
-            self.static_episodes.reset(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -245,7 +236,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     @property
     def has_demonstrations(self) -> bool:
         """Whether demonstrations were added; they are not part of :attr:`n_transitions`."""
-        return len(self.storage.fixed_rows) > 0
+        return self.storage.has_demonstrations
 
     @property
     def nbytes(self) -> int:
@@ -255,67 +246,67 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None
     ) -> HerReplayBufferSamples:
-        """Draw transitions, real ones first, then virtual ones, in SB3's fixed proportion unless some are left out.
+        """Sample transitions, the first of them with their own goals, the others with virtual goals.
 
-        With demonstrations, a fixed share of both is drawn from them.
+        The share of virtual ones is ``n_sampled_goal / (n_sampled_goal + 1)``. With demonstrations, a fixed share of
+        both kinds is sampled from them.
 
-        :param batch_size: transitions to draw, with replacement.
+        An example with ``batch_size=5`` and ``n_sampled_goal=4``. Seven transitions are held, of two episodes, of which
+        the second still runs. Transition 1 achieved ``outcomes[1]``, and so on::
+
+            transition  0  1  2  3  4  5  6
+            episode     0  0  0  1  1  1  1
+
+        Five transitions are sampled, say [5, 1, 4, 0, 3]. The first one keeps its goal, because int(4 / 5 * 5) = 4 are
+        virtual. ``future`` chooses a transition between each of the others and the last one of its episode, itself
+        included: from [1, 2] for 1, from [4, 5, 6] for 4, from [0, 1, 2] for 0, and from [3, 4, 5, 6] for 3. If it
+        chooses [2, 6, 0, 5], the goals of the batch are [goal of episode 1, ``outcomes[2]``, ``outcomes[6]``,
+        ``outcomes[0]``, ``outcomes[5]``]. Transition 0 got the goal that it achieved itself. So a sparse reward for it
+        is that of success, and it is ``done`` where episodes end on success.
+
+        :param batch_size: transitions to sample, with replacement.
         :param env: normalises observations and rewards, which are stored raw.
         :return: tensors on the buffer's device.
         :raises ValueError: ``batch_size`` is no whole number of at least 1.
-        :raises RuntimeError: nothing is stored yet; with ``relabel="sb3"``, no episode has ended yet.
+        :raises RuntimeError: nothing is stored yet.
         """
-        if type(batch_size) is not int or batch_size < 1:
-            validation.validate_integer("batch_size", batch_size, 1)
-        if self.storage.n_drawable == 0:
-            raise RuntimeError(self._empty_message())
-        count = demonstration_count(batch_size, self.demonstration_fraction) if self.has_demonstrations else 0
-        virtual = int(self.her_ratio * count)
-        slots, weights, drawn_virtual = self._draw(batch_size - count, int(self.her_ratio * batch_size) - virtual)
-        rows = self.storage.rows_of(slots)
-        n_real = len(rows) - drawn_virtual
-        places = slice(n_real, n_real + count)  # around the border between real and virtual transitions
-        if count:
-            rows = insert(rows, places, self.storage.draw_fixed(count, self.rng))
-        sample = self._relabelled(rows, n_real + count - virtual, env)
+        _require_integer("batch_size", batch_size, 1)
+        if self.storage.count == 0:
+            raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
+        # Which transitions: by priority, and the demonstrations around the border of real and virtual ones.
+        count = demos.demonstration_count(batch_size, self.demonstration_fraction) if self.has_demonstrations else 0
+        ids, weights = self.priority.sample(batch_size - count, self.rng)
+        n_real = batch_size - int(self.her_ratio * batch_size)
+        start = n_real - (count - int(self.her_ratio * count))
+        places = slice(start, start + count)
+        chosen = demos.insert(ids, places, self.storage.sample_demonstrations(count, self.rng)) if count else ids
+        # Which goals, and the rewards and dones that follow from them.
+        batch = self.sampler.relabel(self.storage, chosen, n_real, self.rng)
+        samples = to_tensors(batch, self.storage.layout.keys, env)
         if weights is not None:
-            weights, ids = weights.astype(np.float32), self.storage.ids_of(slots)
+            weights = weights.astype(np.float32)
             if count:
-                weights, ids = insert(weights, places, 1.0), insert(ids, places, NO_ID)
-            sample = sample._replace(weights=th.from_numpy(weights.reshape(-1, 1)), indices=ids)
+                weights, ids = demos.insert(weights, places, 1.0), demos.insert(ids, places, NO_ID)
+            samples = samples._replace(weights=th.from_numpy(weights.reshape(-1, 1)), indices=ids)
         if count:
-            sample = sample._replace(demonstrations=places)
-        return sample if self.device == CPU else to_device(sample, th.device(self.device))
-
-    def _draw(self, count: int, virtual: int) -> tuple[Indices, NDArray | None, int]:
-        """Return (count,) slots, their weights, and how many of them get virtual goals."""
-        if self.static_episodes is None:
-            return *self.priority.draw(count, self.rng), virtual
-        return self.static_episodes.draw(count, self.n_sampled_goal, lambda n: self.priority.draw(n, self.rng))
+            samples = samples._replace(demonstrations=places)
+        return samples if self.device == CPU else to_device(samples, th.device(self.device))
 
     def sample_demonstrations(
         self, batch_size: int, env: VecNormalize | None = None, relabel: bool = True
     ) -> HerReplayBufferSamples:
-        """Draw transitions of the demonstrations alone; other parameters and the result are as in :meth:`sample`.
+        """Sample transitions of the demonstrations alone; other parameters and the result are as in :meth:`sample`.
 
         :param relabel: give the usual share of them virtual goals.
         :raises RuntimeError: there are no demonstrations.
         """
         if not self.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
-        rows = self.storage.draw_fixed(batch_size, self.rng)
+        ids = self.storage.sample_demonstrations(batch_size, self.rng)
         n_real = batch_size - int(self.her_ratio * batch_size) if relabel else batch_size
-        sample = self._relabelled(rows, n_real, env)._replace(demonstrations=slice(0, batch_size))
-        return sample if self.device == CPU else to_device(sample, th.device(self.device))
-
-    def _relabelled(self, rows: Indices, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return the transitions at those rows; all but the first ``n_real`` get new goals."""
-        return to_tensors(self.sampler.batch(self.storage, rows, n_real, self.rng), self.storage.keys, env)
-
-    def _empty_message(self) -> str:
-        if self.storage.count:
-            return 'no episode has ended, and relabel="sb3" draws from finished ones; increase learning_starts.'
-        return "the replay buffer is empty; add at least one transition before sampling."
+        batch = self.sampler.relabel(self.storage, ids, n_real, self.rng)
+        samples = to_tensors(batch, self.storage.layout.keys, env)._replace(demonstrations=slice(0, batch_size))
+        return samples if self.device == CPU else to_device(samples, th.device(self.device))
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; evicted transitions are ignored.
@@ -376,49 +367,44 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             "pos": self.pos,
             "full": self.full,
             "rng": self.rng.bit_generator.state,
-            "hindsight": part.state(),
+            "goal_independent": part.state(),
         }
         # The next save writes again the transitions whose goal-independent reward is not computed yet.
-        will_change = part.is_needed and (self.n_sampled_goal > 0 or self.sampler.slot_shares is not None)
-        computed = (part.computed or [0] * self.n_envs) if will_change else None
-        return serialization.save(
-            self.storage,
-            folder,
-            computed,
-            extra,
-            self.priority.state(),
-            fixed_final=not will_change or bool(part.computed),
-        )
+        will_change = part.is_needed and (self.n_sampled_goal > 0 or self.sampler.part_shares is not None)
+        computed = (part.computed or [0] * len(self.storage.total)) if will_change else None
+        return saving.save(self.storage, folder, computed, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Replace everything stored with the content of a folder. Running episodes continue.
 
         Demonstrations are replaced if there are some in the folder.
 
-        :raises ValueError: the folder holds no buffer, one of other spaces, or a damaged one; the buffer is then empty.
+        :raises ValueError: the folder holds no buffer, one of other spaces or another capacity, or a damaged one; the
+            buffer is then empty.
         """
-        own = self.storage.fixed_episodes()
+        own = self.storage
+        self.reset()
         try:
-            with serialization.as_value_error(folder):
-                fixed = serialization.load_fixed(self.storage, folder)
-                self._clear(own if fixed is None else fixed)
-                extra, priorities = serialization.load(self.storage, folder)
+            with saving.as_value_error(folder):
+                if steps := saving.demonstration_steps(folder):
+                    self.storage = self._empty_storage(steps)
+                    self.priority.reset(self.storage)
+                extra, priorities = saving.load(self.storage, folder)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
-                totals = [ring.total for ring in self.storage.rings]
-                self.sampler.goal_independent.restore(extra["hindsight"], totals)
+                self.sampler.goal_independent.restore(extra["goal_independent"], self.storage.total)
                 self.priority.restore(priorities)
-                self._validate_actions()
+                self._require_valid_actions(self.storage)
         except ValueError:
-            self._clear(own)
+            self.storage = own
+            self.reset()
             raise
 
-    def _validate_actions(self) -> None:
+    def _require_valid_actions(self, storage: Storage) -> None:
         """Raise ValueError for discrete actions out of range, which would be an index out of bounds much later."""
         if isinstance(self.action_space, spaces.Discrete):
-            rows = [self.storage.rows_of(ring.newest(ring.count)) for ring in self.storage.rings]
-            actions = self.storage.rows["_action"][np.concatenate([*rows, self.storage.fixed_rows])]
-            low = self.action_space.start
+            held = np.concatenate([storage.held(block) for block in range(len(storage.sizes))])
+            actions, low = storage.rows["_action"][storage.positions(held)], self.action_space.start
             if not ((low <= actions) & (actions < low + self.action_space.n)).all():
                 raise ValueError("an action is out of range")
 
@@ -440,3 +426,42 @@ def _with_raw_ends(next_obs: Batch, ended: list[int], infos: list[dict[str, Any]
             for key, value in next_obs.items():
                 value[index] = np.reshape(raw[key], value[index].shape)
     return next_obs
+
+
+def _validate(given: Mapping[str, Any]) -> None:
+    """Raise ValueError for an argument of the buffer that is out of its range, or spaces that cannot be stored."""
+    for name, low in (("buffer_size", 1), ("n_envs", 1), ("n_sampled_goal", 0), ("n_steps", 1)):
+        _require_integer(name, given[name], low)
+    for name in ("gamma", "goal_gamma"):
+        if given[name] is not None and not 0 <= given[name] <= 1:
+            raise ValueError(f"{name}={given[name]} is invalid; use a number from 0 to 1.")
+    if not 0 < (fraction := given["demonstration_fraction"]) < 1:
+        raise ValueError(f"demonstration_fraction={fraction} is invalid; use a number above 0 and below 1.")
+    if given["optimize_memory_usage"]:
+        raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once in any case.")
+    space = given["observation_space"]
+    keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
+    if missing := sorted({ACHIEVED, GOAL} - keys.keys()):
+        raise ValueError(f"the observation space has no {' and no '.join(missing)}; use a goal environment.")
+    if reserved := [key for key in keys if key.startswith("_")]:
+        raise ValueError(f"the observation key {reserved[0]!r} begins with an underscore; rename it.")
+    achieved, desired = (int(np.prod(keys[key].shape or ())) for key in (ACHIEVED, GOAL))
+    if achieved != desired or achieved == 0:
+        raise ValueError(f"{ACHIEVED} has {achieved} entries and {GOAL} {desired}; use the same number above 0.")
+    if (shares := given["goal_part_shares"]) is not None:
+        if len(shares) < 2 or min(shares) < 0 or not sum(shares) > 0 or spaces.flatdim(keys[GOAL]) % len(shares):
+            raise ValueError(
+                f"goal_part_shares={shares!r} is invalid; give a weight for each of two or more equal parts."
+            )
+        if strategy_of(given["goal_selection_strategy"]) is mix or given["n_steps"] > 1:
+            raise ValueError("goal_part_shares (relay sub-goals) needs n_steps=1 and another strategy than mix.")
+
+
+def _require_integer(name: str, value: Any, low: int) -> None:
+    """Raise ValueError unless the value is a whole number of at least ``low``."""
+    try:
+        valid = operator.index(value) >= low
+    except TypeError:
+        valid = False
+    if not valid:
+        raise ValueError(f"{name}={value!r} is invalid; use a whole number of at least {low}.")

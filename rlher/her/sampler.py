@@ -1,4 +1,4 @@
-"""Turn rows of the storage into a batch: draw new goals, recompute reward and done, sum rewards over steps."""
+"""Relabel transitions: sample new goals, recompute reward and done, sum rewards over steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -7,20 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.done_rule import DoneRule
-from rlher.her.goal_independent import GoalIndependentReward
-from rlher.her.goal_slots import keep_one_slot
-from rlher.her.reward import RewardFunction
-from rlher.her.storage import Indices, Storage
-from rlher.her.strategies import DESIRED, KEEP, STRATEGIES, Draw, GoalSelectionStrategy
+from rlher.her.rewards import GoalIndependentReward, RewardFunction
+from rlher.her.storage import Ids, Positions, Storage
+from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
 
-class Drawn(NamedTuple):
+class SampledBatch(NamedTuple):
     """A batch in NumPy: real transitions first, then virtual ones.
 
     :param now: (batch,) packed rows: observation and action.
-    :param after: (batch,) packed rows: the observation after the step, or after ``n_steps`` steps.
-    :param achieved: (batch, …) achieved goals before the step.
-    :param next_achieved: (batch, …) achieved goals after it.
+    :param after: (batch,) packed observations after the step, or after ``n_steps`` steps.
     :param goals: (batch, …) desired goals before the step.
     :param next_goals: (batch, …) desired goals after it; may be the same array.
     :param rewards: (batch,) rewards, or returns over several steps.
@@ -30,28 +26,11 @@ class Drawn(NamedTuple):
 
     now: NDArray
     after: NDArray
-    achieved: NDArray
-    next_achieved: NDArray
     goals: NDArray
     next_goals: NDArray
     rewards: NDArray
     dones: NDArray
-    discounts: NDArray | None
-
-
-class NewGoals(NamedTuple):
-    """Desired goals of a batch.
-
-    :param goals: (batch, …) before the step.
-    :param next_goals: (batch, …) after it; may be the same array.
-    :param virtual: (n, …) those of the virtual transitions, for ``compute_reward``.
-    :param is_original: (n,) which virtual transitions of a mix keep the goal as collected; None: none.
-    """
-
-    goals: NDArray
-    next_goals: NDArray
-    virtual: NDArray
-    is_original: NDArray | None
+    discounts: NDArray | None = None
 
 
 class HindsightSampler:
@@ -63,14 +42,14 @@ class HindsightSampler:
     :param mix: weights of the ``mix`` strategy.
     :param goal_gamma: discount of the ``geometric`` strategy.
     :param n_steps: steps of a return; fewer where the episode ends, or the new goal is reached.
-    :param gamma: discount of those returns.
+    :param gamma: discount of the returns.
     :param reward: returns ``compute_reward``; called only where a virtual transition needs it.
-    :param slot_shares: probability of each slot of a goal (:mod:`rlher.her.goal_slots`); None: goals have no slots.
+    :param part_shares: probability of each part of a goal (:func:`keep_one_part`); None: goals have no parts.
     """
 
     def __init__(
         self,
-        strategy: GoalSelectionStrategy,
+        strategy: Strategy,
         done_rule: DoneRule,
         keep_goal_independent_reward: bool,
         mix: Mapping[str, float],
@@ -78,143 +57,146 @@ class HindsightSampler:
         n_steps: int,
         gamma: float,
         reward: Callable[[], RewardFunction],
-        slot_shares: Sequence[float] | None = None,
+        part_shares: Sequence[float] | None = None,
     ) -> None:
         self.strategy, self.done_rule, self.mix, self.goal_gamma = strategy, done_rule, mix, goal_gamma
-        self.n_steps, self.gamma, self.reward, self.slot_shares = n_steps, gamma, reward, slot_shares
+        self.n_steps, self.gamma, self.reward, self.part_shares = n_steps, gamma, reward, part_shares
         self.goal_independent = GoalIndependentReward(keep_goal_independent_reward, done_rule, self._compute_reward)
 
-    def batch(self, storage: Storage, rows: Indices, n_real: int, rng: np.random.Generator) -> Drawn:
-        """Return the transitions at those rows; all but the first ``n_real`` get new goals.
+    def relabel(self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator) -> SampledBatch:
+        """Return transitions, of which all but the first ``n_real`` get new goals.
 
-        :param rows: (batch,) rows of observations.
+        :param ids: (batch,) of the transitions.
         """
-        if n_real < len(rows) or self.slot_shares is not None:  # with slots all rewards are recomputed
-            self.goal_independent.compute_goal_independent_rewards(storage)
+        recompute = n_real < len(ids) or self.part_shares is not None
+        if recompute:
+            self.goal_independent.update(storage)
+        positions = storage.positions(ids)
+        now, after = storage.transitions(ids, positions)
+        goals, next_goals, changed = self._sample_goals(storage, ids, positions, now["_episode"], n_real, rng)
         if self.n_steps > 1:
-            return self._n_step_batch(storage, rows, n_real, rng)
-        next_rows = rows + 1
-        transitions = storage.transitions(rows)
-        now, after = transitions["now"], transitions["after"]
-        achieved, next_achieved = storage.achieved_in(now, rows), storage.achieved_in(after, next_rows)
-        drawn = self._draw_goals(storage, rows, next_rows, now["_episode"].astype(np.int64), n_real, rng)
+            return self._sum_steps(storage, ids, now, goals, changed)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
-        if self.slot_shares is not None:  # the goal may change in every step: use the one before the step
-            drawn, n_real = drawn._replace(next_goals=drawn.goals, virtual=drawn.goals), 0
-        if n_real < len(rows):
-            infos = None if storage.infos is None else storage.infos[rows[n_real:]]
-            outcomes = storage.achieved_in(after[n_real:], next_rows[n_real:], exact=True)
-            outcome = self._outcome(now[n_real:], outcomes, drawn.virtual, infos, drawn.is_original)
-            rewards[n_real:], dones[n_real:] = outcome
-        return Drawn(now, after, achieved, next_achieved, drawn.goals, drawn.next_goals, rewards, dones, None)
+        if recompute:
+            rewards[changed], dones[changed] = self._outcome(storage, positions[changed], now[changed], goals[changed])
+        return SampledBatch(now, after, goals, next_goals, rewards, dones)
 
-    def _n_step_batch(self, storage: Storage, rows: Indices, n_real: int, rng: np.random.Generator) -> Drawn:
-        """Sum up to ``n_steps`` rewards under one goal, recomputed at every step.
-
-        A return stops at the episode's newest row, and at the first step that is done under its goal. Plain n-step
-        returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
-        """
-        now = storage.rows.take(rows)
-        episodes = now["_episode"].astype(np.int64)
-        window = rows[:, None] + np.arange(self.n_steps)
-        last = storage.last.take(episodes)[:, None]
-        inside = window < last
-        flat = np.minimum(window, last - 1).reshape(-1)
-        steps = storage.rows.take(flat)
-        drawn = self._draw_goals(storage, rows, rows + 1, episodes, n_real, rng)
-        rewards, dones = steps["_reward"].astype(np.float64), steps["_terminated"].astype(np.float32)
-        if n_real < len(rows):
-            cut = n_real * self.n_steps
-            infos = None if storage.infos is None else storage.infos[flat[cut:]]
-            virtual = np.repeat(drawn.virtual, self.n_steps, axis=0)
-            is_original = None if drawn.is_original is None else np.repeat(drawn.is_original, self.n_steps)
-            outcomes = storage.achieved.take(flat[cut:] + 1, axis=0)
-            rewards[cut:], dones[cut:] = self._outcome(steps[cut:], outcomes, virtual, infos, is_original)
-        shape = inside.shape
-        returns, ended, taken = sum_rewards(rewards.reshape(shape), dones.reshape(shape), inside, self.gamma)
-        next_rows = rows + taken
-        next_goals = storage.goals(next_rows, episodes)
-        original = drawn.is_original
-        changed = slice(n_real, None) if original is None else n_real + np.flatnonzero(~original)
-        next_goals[changed] = drawn.goals[changed]
-        after = storage.rows.take(next_rows)
-        achieved, next_achieved = storage.achieved_in(now, rows), storage.achieved_in(after, next_rows)
-        discounts = self.gamma**taken
-        return Drawn(now, after, achieved, next_achieved, drawn.goals, next_goals, returns, ended, discounts)
-
-    def _draw_goals(
+    def _sample_goals(
         self,
         storage: Storage,
-        rows: Indices,
-        next_rows: Indices,
+        ids: Ids,
+        positions: Positions,
         episodes: NDArray,
         n_real: int,
         rng: np.random.Generator,
-    ) -> NewGoals:
-        is_mix = self.strategy is GoalSelectionStrategy.MIX
-        read = slice(len(rows) if is_mix else n_real)  # the transitions whose original goal may be kept
-        goals = storage.goals(rows[read], episodes[read])
-        next_goals = goals if storage.row_goal is None else storage.goals(next_rows[read], episodes[read])
-        if n_real == len(rows):
-            return NewGoals(goals, next_goals, goals[n_real:], None)
-        draw = Draw(
-            row=rows[n_real:],
-            episode=episodes[n_real:],
-            firsts=storage.first,
-            lasts=storage.last,
-            rng=rng,
-            any_row=lambda count: storage.draw_rows(count, rng) + 1,
-            gamma=self.goal_gamma,
-            weights=self.mix,
-        )
-        goal_rows = STRATEGIES[self.strategy](draw)
-        virtual = self._goals_at(storage, goal_rows, rng)
-        if not is_mix:
-            new_goals = np.concatenate((goals, virtual))
-            same = next_goals is goals
-            return NewGoals(new_goals, new_goals if same else np.concatenate((next_goals, virtual)), virtual, None)
-        is_original = goal_rows == KEEP
-        changed = np.flatnonzero(~is_original)
-        virtual[is_original] = next_goals[n_real:][is_original]
-        goals[n_real + changed] = next_goals[n_real + changed] = virtual[changed]
-        return NewGoals(goals, next_goals, virtual, is_original)
+    ) -> tuple[NDArray, NDArray, slice | NDArray]:
+        """Return (batch, …) goals before and after each transition, and which rewards must be recomputed."""
+        goals = next_goals = storage.goals(positions[:n_real], episodes[:n_real])
+        if storage.row_goals is not None:
+            next_goals = storage.goals(positions[:n_real], episodes[:n_real], after=True)
+        changed: slice | NDArray = slice(n_real, None)
+        if n_real < len(ids):
+            request = GoalRequest(
+                transition=ids[n_real:],
+                first=storage.first.take(episodes[n_real:]),
+                last=storage.last.take(episodes[n_real:]),
+                rng=rng,
+                any_transition=lambda count: _sample_any(storage, count, rng),
+                gamma=self.goal_gamma,
+                weights=self.mix,
+            )
+            chosen = self.strategy(request)
+            virtual = self._goals_of(storage, chosen, rng)
+            one_goal = next_goals is goals
+            goals = np.concatenate((goals, virtual))
+            next_goals = goals if one_goal else np.concatenate((next_goals, virtual))
+            if (is_kept := chosen == KEEP).any():
+                kept, changed = n_real + np.flatnonzero(is_kept), n_real + np.flatnonzero(~is_kept)
+                goals[kept] = storage.goals(positions[kept], episodes[kept])
+                next_goals[kept] = storage.goals(positions[kept], episodes[kept], after=True)
+        if self.part_shares is not None:  # the goal may change in every step: use the one before the step
+            return goals, goals, slice(0, None)
+        return goals, next_goals, changed
 
-    def _goals_at(self, storage: Storage, goal_rows: NDArray, rng: np.random.Generator) -> NDArray:
-        """Return (n, …) the goals that a strategy's rows stand for; any goal where it keeps the original one."""
-        desired = np.flatnonzero(goal_rows <= DESIRED)
-        goals = storage.goals_achieved(np.maximum(goal_rows, KEEP) if desired.size else goal_rows)
-        if self.slot_shares is not None:
-            goals = keep_one_slot(goals, self.slot_shares, rng)
-        if desired.size:  # these use a single slot already
-            rows = DESIRED - goal_rows[desired]
-            goals[desired] = storage.goals(rows, storage.rows["_episode"][rows])
+    def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
+        """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""
+        goals = storage.achieved_goals(storage.positions(chosen))
+        if self.part_shares is not None:
+            goals = keep_one_part(goals, self.part_shares, rng)
+        desired = np.flatnonzero(chosen <= DESIRED)
+        if desired.size:  # these have a single part already
+            positions = storage.positions(DESIRED - chosen[desired])
+            goals[desired] = storage.goals(positions, storage.rows["_episode"][positions])
         return goals
 
     def _outcome(
-        self, packed: NDArray, achieved: NDArray, goals: NDArray, infos: NDArray | None, is_original: NDArray | None
+        self, storage: Storage, positions: Positions, packed: NDArray, goals: NDArray
     ) -> tuple[NDArray, NDArray]:
         """Return the rewards and dones of transitions under new goals.
 
+        :param positions: (n,) of the transitions in the storage.
         :param packed: (n,) packed rows of the transitions.
-        :param achieved: (n, …) their outcomes.
         :param goals: (n, …) the new goals.
-        :param infos: (n,) the steps' infos, where they are stored.
-        :param is_original: (n,) which ones keep goal, reward and done as collected; None: none.
         """
-        explained = self._compute_reward(achieved, goals, infos)
+        infos = None if storage.infos is None else storage.infos[positions]
+        explained = self._compute_reward(storage.outcomes.take(positions, axis=0), goals, infos)
         add_part = self.goal_independent.keep and not self.goal_independent.is_zero
         rewards = explained + packed["_goal_independent"] if add_part else explained
-        terminated = packed["_terminated"]
-        dones = self.done_rule.done(explained, terminated, packed["_reward"], packed["_goal_independent"])
-        if is_original is not None:
-            rewards = np.where(is_original, packed["_reward"], rewards)
-            dones = np.where(is_original, terminated, dones)
+        dones = self.done_rule.done(explained, packed["_terminated"], packed["_reward"], packed["_goal_independent"])
         return rewards, dones
 
     def _compute_reward(self, achieved: NDArray, desired: NDArray, infos: NDArray | None) -> NDArray:
         if achieved.shape != desired.shape:
             achieved = achieved.reshape(desired.shape)
         return self.reward()(achieved, desired, None if infos is None else list(infos))
+
+    def _sum_steps(
+        self, storage: Storage, ids: Ids, now: NDArray, goals: NDArray, changed: slice | NDArray
+    ) -> SampledBatch:
+        """Return the batch with returns: the sum of up to ``n_steps`` rewards under one goal.
+
+        A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
+        n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
+
+        :param changed: the transitions whose rewards are recomputed at every step.
+        """
+        window = ids[:, None] + np.arange(self.n_steps)
+        last = storage.last.take(now["_episode"])[:, None]
+        positions = storage.positions(np.minimum(window, last))
+        steps = storage.rows.take(positions)
+        rewards, dones = steps["_reward"].astype(np.float64), steps["_terminated"].astype(np.float32)
+        flat, shape = positions[changed].reshape(-1), rewards[changed].shape
+        goal_of_step = np.repeat(goals[changed], self.n_steps, axis=0)
+        outcome = self._outcome(storage, flat, steps[changed].reshape(-1), goal_of_step)
+        rewards[changed], dones[changed] = (each.reshape(shape) for each in outcome)
+        returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
+        ends = ids + taken - 1
+        end_positions = storage.positions(ends)
+        _, after = storage.transitions(ends, end_positions)
+        next_goals = goals
+        if storage.row_goals is not None:
+            next_goals = storage.goals(end_positions, now["_episode"], after=True)
+            next_goals[changed] = goals[changed]
+        return SampledBatch(now, after, goals, next_goals, returns, ended, self.gamma**taken)
+
+
+def _sample_any(storage: Storage, count: int, rng: np.random.Generator) -> Ids:
+    return storage.sample(count, rng) if storage.count else storage.sample_demonstrations(count, rng)
+
+
+def keep_one_part(goals: NDArray, shares: Sequence[float], rng: np.random.Generator) -> NDArray:
+    """Return goals of several parts with one random part each; the other parts are zero.
+
+    Relay sub-goals (``rlher.envs.relay``) have such goals, of which each episode pursues one part at a time.
+
+    :param goals: (n, parts × size).
+    :param shares: (parts,) probability of each part.
+    """
+    count, parts = len(goals), len(shares)
+    limits = np.cumsum(shares)
+    chosen = np.searchsorted(limits / limits[-1], rng.random(count), side="right")
+    wide = goals.reshape(count, parts, -1)
+    return np.where((np.arange(parts) == chosen[:, None])[:, :, None], wide, 0).reshape(goals.shape)
 
 
 def sum_rewards(

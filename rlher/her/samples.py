@@ -8,8 +8,8 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
-from rlher.her.layout import ACHIEVED, FLOAT32, FLOAT64, GOAL
-from rlher.her.sampler import Drawn
+from rlher.her.sampler import SampledBatch
+from rlher.her.storage import ACHIEVED, GOAL, sample_dtype
 
 ALIGNMENT = 16
 """Bytes, at least the size of an element of any tensor."""
@@ -40,39 +40,33 @@ class HerReplayBufferSamples(NamedTuple):
     demonstrations: slice | None = None
 
 
-def to_tensors(drawn: Drawn, keys: Sequence[str], env: VecNormalize | None) -> HerReplayBufferSamples:
+def to_tensors(batch: SampledBatch, keys: Sequence[str], env: VecNormalize | None) -> HerReplayBufferSamples:
     """Return a batch as tensors in the processor's memory, without copies where possible.
 
     :param keys: keys of the observation other than the goals.
     :param env: normalises observations and rewards; None: they stay as they are.
     """
-    now, after, goals = drawn.now, drawn.after, _for_tensor(drawn.goals)
-    moved = drawn.next_goals is not drawn.goals
-    obs: dict[str, Any] = {key: now[key] for key in keys}
-    next_obs: dict[str, Any] = {key: after[key] for key in keys}
-    obs[ACHIEVED], next_obs[ACHIEVED] = _for_tensor(drawn.achieved), _for_tensor(drawn.next_achieved)
-    obs[GOAL], next_obs[GOAL] = goals, _for_tensor(drawn.next_goals) if moved else goals
-    rewards = drawn.rewards.reshape(-1, 1)
+    one_goal = batch.next_goals is batch.goals and env is None
+    obs: dict[str, Any] = {key: batch.now[key] for key in (*keys, ACHIEVED)}
+    next_obs: dict[str, Any] = {key: batch.after[key] for key in (*keys, ACHIEVED)}
+    obs[GOAL] = batch.goals.astype(sample_dtype(batch.goals.dtype), copy=False)
+    next_obs[GOAL] = obs[GOAL] if one_goal else batch.next_goals.astype(obs[GOAL].dtype, copy=False)
+    rewards = batch.rewards.reshape(-1, 1)
     if env is not None:
         obs, next_obs = dict(env.normalize_obs(obs)), dict(env.normalize_obs(next_obs))
-        moved = True
         rewards = env.normalize_reward(rewards).astype(np.float32)
     for key in obs:
         obs[key] = th.from_numpy(obs[key])
-        next_obs[key] = th.from_numpy(next_obs[key]) if moved or key != GOAL else obs[key]
-    discounts = drawn.discounts
+        next_obs[key] = obs[key] if one_goal and key == GOAL else th.from_numpy(next_obs[key])
+    discounts = batch.discounts
     return HerReplayBufferSamples(
         obs,
-        th.from_numpy(now["_action"]),
+        th.from_numpy(batch.now["_action"]),
         next_obs,
-        th.from_numpy(drawn.dones.reshape(-1, 1)),
+        th.from_numpy(batch.dones.reshape(-1, 1)),
         th.from_numpy(rewards),
         None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),
     )
-
-
-def _for_tensor(goals: NDArray) -> NDArray:
-    return goals.astype(FLOAT32) if goals.dtype == FLOAT64 else goals
 
 
 def to_device(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferSamples:

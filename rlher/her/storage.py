@@ -1,50 +1,119 @@
-"""The storage of transitions: one packed row per observation, one ring of rows per environment.
+"""The storage of transitions: a ring for each environment, and demonstrations, which are never overwritten.
 
-An episode of T steps owns T + 1 consecutive rows. Row t holds the t-th observation with the action and reward that
-followed it; the last row holds the final observation alone. Each observation is therefore stored once, the successor
-of row ``i`` is row ``i + 1``, and the outcome of a transition is found at ``i + 1``. All fields of a step lie side by
-side, because at a million transitions the time of a sample is the time of its cache misses.
+A transition is one packed row: an observation with the action and reward that followed it. The observation after
+transition i is that of transition i + 1 or, at the newest transition of an episode, ``newest[episode]``. Each
+observation is therefore stored once. Overwriting the oldest transition only advances its episode's ``first``, so
+nothing is ever moved, and a ring that was filled once stays full.
 
-Transitions are numbered by *slots*, a second ring without the gaps that final rows leave. The slots in use of an
-environment are an interval, so a uniform draw is arithmetic and one look-up, whatever the capacity.
+All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
+misses. The goals achieved by transitions have an array of their own, at the environment's precision, because the goals
+of virtual transitions are read from all over the storage.
 
-The desired goal is stored once per episode. The first environment that moves it within an episode (as PointMaze's
-continuing task does) switches the storage to one goal per row.
+A transition has an *id*: its number in its environment, from 0 for ever, plus :data:`SPAN` times the number of the
+environment. Consecutive transitions of an episode have consecutive ids. Its *position* in the arrays is its number
+modulo the capacity, in the block of its environment. Demonstrations are one more block.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.arrays import Indices, TransitionArrays
-from rlher.her.layout import as_bytes
-from rlher.her.ring import Ring
-from rlher.her.staging import Stage
-from rlher.her.trajectory import PackedEpisodes
+ACHIEVED, GOAL = "achieved_goal", "desired_goal"
 
-Batch = dict[str, NDArray]
+SPAN_BITS = 40
+SPAN = 1 << SPAN_BITS
+"""Ids of one environment; more than it can ever add."""
 
-NEARLY_FULL = 0.99
-"""Share of the capacity below which rows are moved to make room, instead of evicting an episode early."""
+ROW_ARRAYS = ("rows", "outcomes", "row_goals", "infos")
+EPISODE_ARRAYS = ("first", "last", "newest", "episode_goal")
 
-GROWTH = 32
-"""Rows are moved by this part of the rows in use: few moves, and at most 3 % more memory than needed."""
+Batch = Mapping[str, NDArray]
+Ids = NDArray[np.int64]
+Positions = NDArray[np.int64]
 
 
-class Storage(TransitionArrays):
-    """Transitions of ``n_envs`` environments, of which the oldest episodes are evicted as a whole.
+@dataclass
+class Layout:
+    """Types and shapes of what is stored. Goals keep the environment's precision, because rewards depend on it.
 
-    The parameters are those of :class:`~rlher.her.arrays.TransitionArrays`.
-
-    :param sample_running: whether steps of running episodes can be drawn.
+    :param row: a packed row: keys of the observation, then fields that begin with an underscore.
+    :param observation: the observation of a row; its fields are the first ones of ``row``.
+    :param keys: keys of the observation other than the goals.
+    :param achieved: type of an achieved goal, with its shape.
+    :param goal: type of a desired goal, with its shape.
     """
 
-    goal_slots = 1
-    """Slots of a goal; the first one is the task's, see :mod:`rlher.her.goal_slots`."""
+    row: np.dtype
+    observation: np.dtype
+    keys: list[str]
+    achieved: np.dtype
+    goal: np.dtype
+
+    @classmethod
+    def of(cls, observation_space: spaces.Dict, action_space: spaces.Space) -> "Layout":
+        """Return the layout for these spaces.
+
+        :raises NotImplementedError: a kind of space that cannot be stored.
+        """
+        parts = observation_space.spaces
+        observation: list[tuple] = [
+            (key, sample_dtype(space.dtype), _shape(space)) for key, space in parts.items() if key != GOAL
+        ]
+        own: list[tuple] = [
+            ("_action", sample_dtype(action_space.dtype), (int(np.prod(action_space.shape or 1)),)),
+            ("_reward", np.float32),
+            ("_goal_independent", np.float32),  # reward that compute_reward does not explain, once computed
+            ("_episode", np.int32),
+            ("_terminated", np.bool_),
+        ]
+        achieved, goal = (np.dtype((parts[key].dtype, _shape(parts[key]))) for key in (ACHIEVED, GOAL))
+        keys = [key for key in parts if key not in (ACHIEVED, GOAL)]
+        return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), keys, achieved, goal)
+
+    @property
+    def transition_bytes(self) -> int:
+        """Bytes of a transition."""
+        return self.row.itemsize + self.achieved.itemsize
+
+    @property
+    def episode_bytes(self) -> int:
+        """Bytes that are stored once per episode: its goal, newest observation, first and last transition."""
+        return self.goal.itemsize + self.observation.itemsize + 16
+
+
+def sample_dtype(dtype: Any) -> np.dtype:
+    """Return the type of sampled tensors: float32 for float64, else the same type (images stay uint8)."""
+    return np.dtype(np.float32) if dtype == np.float64 else np.dtype(dtype)
+
+
+class Storage:
+    """Transitions of ``n_envs`` environments.
+
+    :param capacity: transitions held of each environment.
+    :param n_envs: number of environments.
+    :param observation_space: of the environments, with goals.
+    :param action_space: of one environment.
+    :param demonstration_steps: transitions of the demonstrations, which :meth:`extend` stores in block ``n_envs``.
+    :raises NotImplementedError: a kind of space that cannot be stored.
+    :ivar total: for each block, transitions ever added.
+    :ivar first: id of the oldest transition held of each episode.
+    :ivar last: id of the newest transition of each episode.
+    """
+
+    rows: NDArray
+    outcomes: NDArray
+    newest: NDArray
+    first: Ids
+    last: Ids
+    episode_goal: NDArray
+    row_goals: NDArray | None
+    """(rows, 2, …) desired goals before and after each transition, once an environment moved it within an episode."""
+    infos: NDArray | None
 
     def __init__(
         self,
@@ -52,51 +121,44 @@ class Storage(TransitionArrays):
         n_envs: int,
         observation_space: spaces.Dict,
         action_space: spaces.Space,
-        spare: int | None = None,
-        sample_running: bool = True,
-        fixed: PackedEpisodes | None = None,
+        demonstration_steps: int = 0,
     ) -> None:
-        super().__init__(capacity, n_envs, observation_space, action_space, spare, fixed)
-        self.sample_running = sample_running
-        self._reset_writer()
-
-    def _reset_writer(self) -> None:
-        """Set the state that :meth:`add` keeps between two steps."""
+        self.capacity, self.n_envs = capacity, n_envs
+        self.layout = Layout.of(observation_space, action_space)
+        self.sizes = [capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0)
         self.saves: deque[str] = deque(maxlen=100)  # ids of the saves that hold an earlier state of this storage
-        self._before: list[bytes] = []  # observations of the last step, for comparison
-        self._prepare_stage()
+        self.total = [0] * len(self.sizes)
+        self.episode, self.running = [0] * len(self.sizes), [False] * len(self.sizes)  # newest episode of each block
+        self._free: list[int] = []  # indices of episodes of which no transition is left
+        self.episodes_used = 0
+        self.n_demonstrations = 0
+        self._allocate()
 
-    def _prepare_stage(self) -> None:
-        self._stage = stage = Stage(self.layout, self.n_envs)
-        self._quick = self._lag = 0  # steps that need no ring update: still possible, and done since the last update
-        self._byte_views = [
-            (as_bytes(self.rows), as_bytes(stage.rows)),
-            (as_bytes(self.achieved), as_bytes(stage.achieved)),
-        ]
-        self._row = np.zeros(self.n_envs, dtype=np.int64)
-
-    def empty(self, capacity: int, spare: int) -> "Storage":
-        """Return an empty storage for the same kind of transitions."""
-        other: Storage = super().empty(capacity, spare)
-        other.goal_slots = self.goal_slots
-        other._reset_writer()
-        return other
-
-    def task_goals(self, rows: Indices) -> NDArray[np.float64]:
-        """Return (n, size) the achieved goals of rows, of several slots the first one."""
-        achieved = self.achieved.take(rows, axis=0).reshape(len(rows), -1)
-        return achieved[:, : achieved.shape[1] // self.goal_slots].astype(np.float64)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Keep only the part of each array that has been written to."""
-        state = super().__getstate__()
-        return {key: state[key] for key in state.keys() - {"_stage", "_byte_views", "_quick", "_lag", "_row"}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore an unpickled storage."""
-        self._lag = 0
-        super().__setstate__(state)
-        self._prepare_stage()
+    def _allocate(self) -> None:
+        """Reserve the arrays, which take memory only where they are written to."""
+        # One row more than transitions: it repeats a block's first row, so that a row and the next are always adjacent.
+        self.starts = [sum(self.sizes[:block]) + block for block in range(len(self.sizes))]
+        n_rows = sum(self.sizes) + len(self.sizes)
+        # Each environment may have begun an episode when all of its transitions are episodes of one step.
+        self._first_demonstration = self.n_envs * (self.capacity + 1)
+        n_episodes = self._first_demonstration + sum(self.sizes[self.n_envs :])
+        layout = self.layout
+        self.rows, self.outcomes = np.zeros(n_rows, layout.row), np.zeros(n_rows, layout.achieved)
+        self.first, self.last = np.zeros(n_episodes, np.int64), np.zeros(n_episodes, np.int64)
+        self.newest, self.episode_goal = np.zeros(n_episodes, layout.observation), np.zeros(n_episodes, layout.goal)
+        self.row_goals = self.infos = None
+        self._start_of, self._size_of = np.array(self.starts), np.array(self.sizes)
+        # Views without fields, which NumPy copies ten times faster.
+        row, observation = (np.dtype((np.void, each.itemsize)) for each in (layout.row, layout.observation))
+        self._pair = np.dtype([("now", layout.row), ("after", layout.observation)], align=True)
+        parts: Any = {"names": ["now", "after"], "formats": [row, observation], "offsets": [0, row.itemsize]}
+        self._raw_pair = np.dtype(parts | {"itemsize": self._pair.itemsize})
+        self._raw_rows, self._raw_newest = self.rows.view(row), self.newest.view(observation)
+        size = np.dtype((np.void, self._pair.itemsize))
+        self._raw_pairs = np.ndarray(n_rows - 1, size, self.rows, 0, (row.itemsize,))
+        self._episode_of = self.rows["_episode"]
+        self._all_envs = list(range(self.n_envs))
+        self._now, self._after = _Step(layout, layout.row, self.n_envs), _Step(layout, layout.observation, self.n_envs)
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -121,259 +183,310 @@ class Storage(TransitionArrays):
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
         :param ended: numbers of the environments whose episode ended, for whatever reason.
         :param infos: stored for ``compute_reward`` if given.
-        :param lost: those of ``ended`` whose step is not stored; their episodes end before it.
+        :param lost: environments of ``ended`` whose step is not stored; their episodes end before it.
         """
-        stage = self._stage
-        stage.observe(obs)
-        observed = stage.observed()
-        if self._quick <= 0 or observed != self._before:
-            self._prepare(observed)
-        stage.write(action, reward, terminated)
-        before = self._row
-        self._row = after = before + 1
-        (rows, staged), (achieved, staged_achieved) = self._byte_views
-        rows[before] = staged
-        stage.observe(next_obs)
-        rows[after], achieved[after] = staged, staged_achieved
-        self._lag += 1
-        self._quick -= 1
-        self._before = stage.observed()
-        if self.row_goal is not None or self._before[1] != observed[1]:
-            self._store_goals()
-        if infos is not None:
-            self._store_infos(before, infos)
-        if ended:
-            self._end_episodes(ended, lost)
-
-    def _end_episodes(self, ended: Sequence[int], lost: Sequence[int]) -> None:
-        for env in ended:
-            self.rings[env].end_episode()
-        for env in lost:
-            self._take_back(env)
-        self._quick = 0
-
-    def _take_back(self, env: int) -> None:
-        """Remove the step just stored of an environment, and its episode if that was its only step."""
-        ring = self.rings[env]
-        ring.take_back_step()
-        self.last[ring.episode] = ring.row
-        if ring.row == self.first[ring.episode]:
-            ring.take_back_episode()
-
-    @property
-    def rings(self) -> list[Ring]:
-        """The rings, updated with all steps done."""
-        lag, self._lag = self._lag, 0
-        for ring in self._rings if lag else ():
-            slot = ring.next_slot
-            self.slot_row[slot : slot + lag] = np.arange(ring.row, ring.row + lag)
-            ring.advance(lag)
-            self.last[ring.episode] = ring.row
-        return self._rings
-
-    def _prepare(self, observed: list[bytes]) -> None:
-        """Begin episodes, make room, and count the following steps that need neither."""
-        part = self._stage.part_of_env
-        for env, ring in enumerate(self.rings):
-            if ring.running and part(observed, env) != part(self._before, env):
-                ring.end_episode()
-            if not ring.running:
-                self._begin(ring, env)
-            self._make_room(ring)
-            self._row[env], self._stage.episode[env] = ring.row, ring.episode
-        self._quick = min(self._room(ring) for ring in self._rings)
-
-    def _begin(self, ring: Ring, env: int) -> None:
-        ring.begin_episode()
-        self.first[ring.episode] = self.last[ring.episode] = ring.row
-        self._make_room(ring)  # the row may still hold the oldest episode
-        self.achieved[ring.row] = self._stage.achieved[env]
-        self.episode_goal[ring.episode] = self._stage.goal[env]
-        if self.row_goal is not None:
-            self.row_goal[ring.row] = self._stage.goal[env]
-
-    def _store_goals(self) -> None:
-        if self.row_goal is None:
+        now, after = self._now, self._after
+        now.observe(obs)
+        for env in now.differing(after):
+            self.running[env] = False
+        now.rows["_action"] = action.reshape(self.n_envs, -1)
+        now.rows["_reward"], now.rows["_terminated"] = reward, terminated
+        after.observe(next_obs)
+        if self.row_goals is None and now.goal.tobytes() != after.goal.tobytes():
             self.use_goal_per_row()
-        assert self.row_goal is not None
-        self.row_goal[self._row] = self._stage.goal
+        stored = [env for env in range(self.n_envs) if env not in lost] if lost else self._all_envs
+        positions = []
+        for env in stored:
+            if not self.running[env]:
+                self._begin(env, now.goal[env])
+                now.rows["_episode"][env] = self.episode[env]
+            position = self._take_position(env)
+            positions.append(position)
+            if position == self.starts[env]:
+                self._raw_rows[position + self.capacity] = now.raw[env]
+            if infos is not None:
+                self._store_info(position, infos[env])
+        at: Any = np.array(positions, dtype=np.int64)
+        envs: Any = stored if lost else slice(None)
+        if len(positions) == 1:  # indexing by a number is five times as fast as by an array
+            at, envs = positions[0], stored[0]
+        episodes = now.rows["_episode"][envs]
+        self._raw_rows[at], self.outcomes[at] = now.raw[envs], after.achieved[envs]
+        self._raw_newest[episodes] = after.raw[envs]
+        if self.row_goals is not None:
+            self.row_goals[at, 0], self.row_goals[at, 1] = now.goal[envs], after.goal[envs]
+        for env in ended:
+            self.running[env] = False
 
-    def _store_infos(self, rows: Indices, infos: list[dict[str, Any]]) -> None:
+    def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray, goals: NDArray) -> None:
+        """Store a whole episode of T steps, at most as many as fit.
+
+        :param block: number of the environment; ``n_envs``: the demonstrations.
+        :param rows: (T,) packed rows.
+        :param newest: the packed observation after the last step.
+        :param outcomes: (T, …) goals achieved after each step.
+        :param goals: (T + 1, …) desired goals.
+        """
+        self._begin(block, goals[0])
+        if self.row_goals is None and (goals != goals[0]).any():
+            self.use_goal_per_row()
+        episode = self.episode[block]
+        positions = np.array([self._take_position(block) for _ in range(len(rows))])
+        self.rows[positions], self.outcomes[positions] = rows, outcomes
+        self.rows["_episode"][positions] = episode
+        self.rows[self.starts[block] + self.sizes[block]] = self.rows[self.starts[block]]
+        self.newest[episode] = newest
+        if self.row_goals is not None:
+            self.row_goals[positions, 0], self.row_goals[positions, 1] = goals[:-1], goals[1:]
+        self.running[block] = False
+
+    def _begin(self, block: int, goal: NDArray) -> None:
+        """Begin an episode."""
+        if block == self.n_envs:
+            episode = self._first_demonstration + self.n_demonstrations
+            self.n_demonstrations += 1
+        elif self._free:
+            episode = self._free.pop()
+        else:
+            episode = self.episodes_used
+            self.episodes_used += 1
+        self.episode[block], self.running[block] = episode, True
+        self.first[episode] = block * SPAN + self.total[block]
+        self.episode_goal[episode] = goal
+
+    def _take_position(self, block: int) -> int:
+        """Return the position of the running episode's next transition, after evicting the oldest one from it."""
+        number, size = self.total[block], self.sizes[block]
+        position = self.starts[block] + number % size
+        self.total[block] = number + 1
+        self.last[self.episode[block]] = block * SPAN + number
+        if number >= size:
+            oldest = int(self._episode_of[position])
+            self.first[oldest] = first = block * SPAN + number - size + 1
+            if first > self.last[oldest]:
+                self._free.append(oldest)
+        return position
+
+    def use_goal_per_row(self) -> None:
+        """Change from one goal per episode to the goals before and after each transition."""
+        self.row_goals = np.zeros((len(self.rows), 2), self.layout.goal)
+        held = np.concatenate([self.positions(self.held(block)) for block in range(len(self.sizes))])
+        self.row_goals[held] = self.episode_goal[self._episode_of[held]][:, None]
+
+    def _store_info(self, position: int, info: dict[str, Any]) -> None:
         if self.infos is None:
             self.infos = np.empty(len(self.rows), dtype=object)
-        for row, info in zip(rows, infos, strict=True):
-            self.infos[row] = {key: value for key, value in info.items() if "terminal_observation" not in key}
-
-    def extend(self, env: int, rows: NDArray, achieved: NDArray, goals: NDArray) -> None:
-        """Store several steps of one environment at once, as a new episode that is left running.
-
-        :param env: number of the environment.
-        :param rows: (steps + 1,) packed rows.
-        :param achieved: (steps + 1, …) achieved goals.
-        :param goals: (steps + 1, …) desired goals.
-        """
-        ring = self.rings[env]
-        self._stage.achieved[env], self._stage.goal[env] = achieved[0], goals[0]
-        self._begin(ring, env)
-        if self.row_goal is None and (goals != self.episode_goal[ring.episode]).any():
-            self.use_goal_per_row()
-        at, steps = 0, len(rows) - 1
-        while at < steps:
-            self._make_room(ring)
-            count = min(steps - at, self._room(ring))
-            here, there = slice(ring.row, ring.row + count + 1), slice(at, at + count + 1)
-            self.rows[here] = rows[there]
-            self.achieved[here] = achieved[there]
-            self.rows["_episode"][here] = ring.episode
-            if self.row_goal is not None:
-                self.row_goal[here] = goals[there]
-            self.slot_row[ring.slots(ring.total, ring.total + count)] = ring.row + np.arange(count)
-            ring.advance(count)
-            self.last[ring.episode] = ring.row
-            at += count
-        self.resume()
-
-    def resume(self) -> None:
-        """Take the newest stored observations as those of the last step, so that running episodes continue."""
-        rows = np.array([ring.row for ring in self.rings]).clip(0)
-        self._stage.rows[...] = self.rows[rows]
-        self._stage.achieved[...] = self.achieved[rows]
-        self._stage.goal[...] = self.goals(rows, np.array([ring.episode for ring in self.rings]))
-        self._before, self._quick = self._stage.observed(), 0
-
-    def running_steps(self, ring: Ring) -> int:
-        """Return how many of the steps held belong to a ring's running episode."""
-        return int(self.last[ring.episode] - self.first[ring.episode]) if ring.running else 0
+        self.infos[position] = {key: value for key, value in info.items() if "terminal_observation" not in key}
 
     def truncate_running(self, terminated: bool = False) -> bool:
         """End every running episode; return whether there was one.
 
         :param terminated: store the last step as terminal; False: as a time-out.
         """
-        running = [ring for ring in self.rings if ring.running]
-        for ring in running:
-            if terminated and self.running_steps(ring):
-                self.rows["_terminated"][ring.row - 1] = True
-            ring.end_episode()
-        self._quick = 0
-        return bool(running)
+        found = [env for env in range(self.n_envs) if self.running[env]]
+        for env in found:
+            position = self.starts[env] + (self.total[env] - 1) % self.capacity
+            self.rows["_terminated"][position] |= terminated
+            self.running[env] = False
+        return bool(found)
 
-    # ----------------------------------------------------------------------------------------- making room
+    def clear(self) -> None:
+        """Remove all transitions but the demonstrations."""
+        self.total[: self.n_envs] = [0] * self.n_envs
+        self.running = [False] * len(self.sizes)
+        self._free, self.episodes_used = [], 0
+        self.saves.clear()
 
-    def _make_room(self, ring: Ring) -> None:
-        """Free a row and a slot for one more step."""
-        if ring.rows_left == 0:
-            self._move_to_front(ring)
-        while ring.has_older and (ring.count >= ring.capacity or self._rows_ahead(ring) == 0):
-            if ring.count >= NEARLY_FULL * ring.capacity or not self._move_older(ring):
-                self._drop_oldest(ring)
-        if ring.count >= ring.capacity:
-            # One episode fills the whole ring: its older half is evicted, as if it had begun later.
-            self.first[ring.episode] += ring.drop_half()
+    def resume(self) -> None:
+        """Restore what follows from the transitions after they were loaded; running episodes continue.
 
-    def _rows_ahead(self, ring: Ring) -> int:
-        """Return the number of free rows up to the oldest episode if that lies ahead, else up to the last row."""
-        oldest = self.first[ring.oldest_episode]
-        is_ahead = ring.has_older and oldest >= self.first[ring.episode]
-        return max(0, int(oldest) - ring.row - 1) if is_ahead else ring.rows_left
-
-    def _room(self, ring: Ring) -> int:
-        """Return how many steps the running episode can take without a ring update."""
-        slots = ring.base_slot + ring.capacity - ring.next_slot
-        return min(ring.capacity - ring.count, self._rows_ahead(ring), ring.rows_left, slots)
-
-    def _drop_oldest(self, ring: Ring) -> None:
-        oldest = ring.oldest_episode
-        ring.drop_oldest(int(self.last[oldest] - self.first[oldest]))
-
-    def _move_to_front(self, ring: Ring) -> None:
-        """Move a running episode that reached the last row to the first rows."""
-        first, last = int(self.first[ring.episode]), int(self.last[ring.episode])
-        front, length = ring.base_row, last - first
-        while ring.has_older and self.first[ring.oldest_episode] <= front + length:
-            self._drop_oldest(ring)
-        self.copy_rows(first, front, length + 1)
-        self.first[ring.episode], self.last[ring.episode] = front, front + length
-        ring.move_to_front(length)
-        self.slot_row[ring.newest(length)] = front + np.arange(length)
-
-    def _move_older(self, ring: Ring) -> bool:
-        """Move the episodes ahead of the running one towards the last row; return False where no row is left there.
-
-        Shorter episodes than in the previous lap need more final rows than those episodes free.
+        :raises ValueError: the transitions and the episodes contradict each other.
         """
-        older = ring.episodes(ring.dropped, ring.begun - 1)
-        older = older[self.first[older] >= self.first[ring.episode]]
-        if not len(older):
-            return False
-        first, last = int(self.first[older[0]]), int(self.last[older[-1]])
-        by = min(ring.base_row + ring.n_rows - 1 - last, max(ring.rows_used // GROWTH, 64))
-        if by < 1:
-            return False
-        self.copy_rows(first, first + by, last - first + 1)
-        steps = int((self.last[older] - self.first[older]).sum())
-        self.first[older] += by
-        self.last[older] += by
-        oldest = ring.total - ring.count
-        self.slot_row[ring.slots(oldest, oldest + steps)] += by
-        ring.use_rows_up_to(last + by)
-        self.saves.clear()  # they contain the previous positions of these rows
-        return True
+        used = np.zeros(len(self.first), dtype=bool)
+        for block, (start, size) in enumerate(zip(self.starts, self.sizes, strict=True)):
+            held = self.held(block)
+            if not len(held):
+                if self.running[block]:
+                    raise ValueError("an episode without transitions is running")
+                continue
+            self._raw_rows[start + size] = self._raw_rows[start]
+            episodes = self._episode_of[self.positions(held)]
+            if episodes.min() < 0 or episodes.max() >= len(self.first):
+                raise ValueError("an episode is out of range")
+            first, last = self.first[episodes], self.last[episodes]
+            if (first > held).any() or (held > last).any() or last.max() > held[-1] or used[episodes].any():
+                raise ValueError("transitions and episodes contradict each other")
+            used[episodes] = True
+            self.first[episodes] = np.maximum(first, held[0])
+            self.episode[block] = int(episodes[-1])
+            if self.running[block] and block < self.n_envs:
+                self._after.raw[block] = self._raw_newest[episodes[-1]]
+                self._after.goal[block] = self.goals(self.positions(held[-1:]), episodes[-1:], after=True)[0]
+                self._now.rows["_episode"][block] = episodes[-1]
+        used, demonstrations = np.split(used, [self._first_demonstration])
+        self.n_demonstrations = int(demonstrations.sum())
+        self.episodes_used = int(np.flatnonzero(used).max(initial=-1)) + 1
+        self._free = np.flatnonzero(~used[: self.episodes_used]).tolist()
 
-    # ----------------------------------------------------------------------------------------------- drawing
+    # ----------------------------------------------------------------------------------------------- reading
 
     @property
     def count(self) -> int:
-        """Transitions held, over all environments."""
-        rings = self.rings
-        return rings[0].count if len(rings) == 1 else sum(ring.count for ring in rings)
+        """Transitions held, over all environments, without the demonstrations."""
+        return sum(min(total, self.capacity) for total in self.total[: self.n_envs])
 
     @property
-    def n_drawable(self) -> int:
-        """Transitions that can be drawn, over all environments."""
-        running = 0 if self.sample_running else sum(self.running_steps(ring) for ring in self.rings)
-        return self.count - running
+    def n_episodes(self) -> int:
+        """Episodes held, running ones included, without the demonstrations."""
+        return self.episodes_used - len(self._free)
 
-    def drawable(self, ring: Ring) -> tuple[int, int]:
-        """Return the range of numbers of a ring's transitions that can be drawn."""
-        return ring.total - ring.count, ring.total - (0 if self.sample_running else self.running_steps(ring))
+    @property
+    def has_demonstrations(self) -> bool:
+        """Whether there are demonstrations."""
+        return len(self.sizes) > self.n_envs
 
-    def draw(self, count: int, rng: np.random.Generator) -> Indices:
-        """Return (count,) slots, uniformly over the transitions that can be drawn."""
-        rings = self.rings
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the transitions and episodes held, and so the memory in use."""
+        held = sum(map(min, self.total, self.sizes))
+        row_goal = 0 if self.row_goals is None else 2 * self.layout.goal.itemsize
+        episodes = self.episodes_used + self.n_demonstrations
+        return held * (self.layout.transition_bytes + row_goal) + episodes * self.layout.episode_bytes
+
+    def held(self, block: int, since: int = 0) -> Ids:
+        """Return the ids of a block's transitions, the oldest first.
+
+        :param since: leave out transitions with a smaller number.
+        """
+        oldest = max(self.total[block] - self.sizes[block], since)
+        return block * SPAN + np.arange(oldest, self.total[block])
+
+    def sample(self, count: int, rng: np.random.Generator) -> Ids:
+        """Return the ids of transitions, uniformly over all environments; the storage must not be empty."""
         if self.n_envs == 1:
-            start, stop = self.drawable(rings[0])
-            held, start = stop - start, start % self.capacity
-            slots = (rng.random(count) * held).astype(np.int64)  # three times as fast as rng.integers
-            if start:
-                slots += start
-            if start + held > self.capacity:
-                slots[slots >= self.capacity] -= self.capacity
-            return slots
-        starts, stops = np.array([self.drawable(ring) for ring in rings]).T
-        ends = np.cumsum(stops - starts)
+            held = min(self.total[0], self.capacity)
+            return self.total[0] - held + (rng.random(count) * held).astype(np.int64)  # 3 times rng.integers' speed
+        total = np.array(self.total[: self.n_envs])
+        ends = np.cumsum(np.minimum(total, self.capacity))
         number = (rng.random(count) * ends[-1]).astype(np.int64)
         env = np.searchsorted(ends, number, side="right")
-        offset = stops - ends  # of its oldest transition, minus those of the environments before it
-        return env * self.capacity + (offset[env] + number) % self.capacity
+        return number + (np.arange(self.n_envs) * SPAN + total - ends)[env]
 
-    def draw_fixed(self, count: int, rng: np.random.Generator) -> Indices:
-        """Return (count,) rows, uniformly over the transitions of the fixed episodes."""
-        return self.fixed_rows.take((rng.random(count) * len(self.fixed_rows)).astype(np.int64))
+    def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
+        """Return the ids of transitions, uniformly over the demonstrations."""
+        return self.n_envs * SPAN + (rng.random(count) * self.sizes[self.n_envs]).astype(np.int64)
 
-    def draw_rows(self, count: int, rng: np.random.Generator) -> Indices:
-        """Return (count,) rows of transitions as :meth:`draw` draws them; of fixed ones while there are no others."""
-        return self.rows_of(self.draw(count, rng)) if self.n_drawable else self.draw_fixed(count, rng)
+    def positions(self, ids: Ids) -> Positions:
+        """Return the positions of transitions in the arrays."""
+        if len(self.sizes) == 1:
+            return ids % self.capacity
+        block, number = ids >> SPAN_BITS, ids & (SPAN - 1)
+        return self._start_of.take(block) + number % self._size_of.take(block)
 
-    def ids_of(self, slots: Indices) -> Indices:
-        """Return ids of the transitions in those slots, which no later transition has."""
-        env, slot = np.divmod(slots, self.capacity)
-        newest = np.array([ring.total for ring in self.rings])[env] - 1
-        return (newest - (newest - slot) % self.capacity) * self.n_envs + env
+    def ids_at(self, positions: Positions) -> Ids:
+        """Return the ids of the environments' transitions at these positions."""
+        env, offset = np.divmod(positions, self.capacity + 1)
+        newest = np.array(self.total[: self.n_envs])[env] - 1
+        return env * SPAN + newest - (newest - offset) % self.capacity
 
-    def slots_of(self, ids: Indices) -> tuple[Indices, NDArray[np.bool_]]:
-        """Return the slots of the transitions with those ids, and whether each is still held."""
-        number, env = np.divmod(ids, self.n_envs)
-        total, count = np.array([(ring.total, ring.count) for ring in self.rings]).T
-        held = (number >= total[env] - count[env]) & (number < total[env])
-        return env * self.capacity + number % self.capacity, held
+    def is_held(self, ids: Ids) -> NDArray[np.bool_]:
+        """Return whether transitions of the environments are still held; False for a negative id."""
+        env, number = ids >> SPAN_BITS, ids & (SPAN - 1)
+        total = np.array(self.total[: self.n_envs])[env]
+        return (ids >= 0) & (number >= total - self.capacity) & (number < total)
+
+    def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
+        """Return (n,) packed rows of transitions, and the observations that follow them.
+
+        :param ids: (n,) of the transitions.
+        :param positions: (n,) of the transitions.
+        """
+        pairs = self._raw_pairs[positions].view(self._pair)
+        episodes = pairs["now"]["_episode"]
+        at_end = np.flatnonzero(ids == self.last.take(episodes))
+        pairs.view(self._raw_pair)["after"][at_end] = self._raw_newest[episodes[at_end]]
+        return pairs["now"], pairs["after"]
+
+    def achieved_goals(self, positions: Positions) -> NDArray:
+        """Return the goals achieved after transitions, with the type and shape of desired goals."""
+        found = self.outcomes.take(positions, axis=0)
+        if self.layout.achieved == self.layout.goal:
+            return found
+        return found.astype(self.layout.goal.base).reshape(len(positions), *self.layout.goal.shape)
+
+    def goals(self, positions: Positions, episodes: NDArray, after: bool = False) -> NDArray:
+        """Return the desired goals before transitions, or after them; the episodes are those of the transitions."""
+        if self.row_goals is None:
+            return self.episode_goal.take(episodes, axis=0)
+        return self.row_goals[positions, int(after)]
+
+    # ---------------------------------------------------------------------------------------------- pickling
+
+    def used(self) -> Iterator[tuple[str, slice]]:
+        """Return the name of each array, with each range of it that is in use."""
+        for name in ROW_ARRAYS:
+            if getattr(self, name) is not None:
+                for start, size, total in zip(self.starts, self.sizes, self.total, strict=True):
+                    yield name, slice(start, start + min(size, total))
+        for name in EPISODE_ARRAYS:
+            yield name, slice(0, self.episodes_used)
+            yield name, slice(self._first_demonstration, self._first_demonstration + self.n_demonstrations)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep only the parts of the arrays that are in use."""
+        kept = ["capacity", "n_envs", "layout", "sizes", "saves", "total", "episode", "running"]
+        kept += ["episodes_used", "n_demonstrations"]
+        parts = [(name, part, getattr(self, name)[part]) for name, part in self.used()]
+        return {name: getattr(self, name) for name in kept} | {"parts": parts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a value of :meth:`__getstate__`."""
+        parts = state.pop("parts")
+        self.__dict__.update(state)
+        self._allocate()
+        for name, part, values in parts:
+            if getattr(self, name) is None:
+                empty = np.zeros((len(self.rows), 2), self.layout.goal) if name == "row_goals" else None
+                setattr(self, name, np.empty(len(self.rows), dtype=object) if empty is None else empty)
+            getattr(self, name)[part] = values
+        self.resume()
+
+
+class _Step:
+    """Packed observations of all environments at one time, written before they are stored.
+
+    :param dtype: of the packed rows; its first fields are those of an observation.
+    """
+
+    def __init__(self, layout: Layout, dtype: np.dtype, n_envs: int) -> None:
+        self.rows = np.zeros(n_envs, dtype)
+        self.raw = self.rows.view(np.dtype((np.void, dtype.itemsize)))
+        self.achieved, self.goal = np.zeros(n_envs, layout.achieved), np.zeros(n_envs, layout.goal)
+        self._fields = [(key, self.rows[key]) for key in layout.observation.names or ()]
+        self._fields += [(ACHIEVED, self.achieved), (GOAL, self.goal)]
+        fields: Any = layout.observation.fields
+        end = max(offset + field.itemsize for field, offset in fields.values())  # without padding
+        self._observed = self.rows.view(np.uint8).reshape(n_envs, -1)[:, :end]
+
+    def observe(self, obs: Batch) -> None:
+        """Write (n_envs, …) observations by key."""
+        for key, view in self._fields:
+            value = np.asarray(obs[key])
+            view[...] = value if value.shape == view.shape else value.reshape(view.shape)
+
+    def differing(self, other: "_Step") -> list[int]:
+        """Return the environments whose observations differ."""
+        if self._observed.tobytes() == other._observed.tobytes() and self.goal.tobytes() == other.goal.tobytes():
+            return []
+        pairs = [(self._observed, other._observed), (self.goal, other.goal)]
+        return [env for env in range(len(self.rows)) if any(a[env].tobytes() != b[env].tobytes() for a, b in pairs)]
+
+
+def _shape(space: spaces.Space) -> tuple[int, ...]:
+    if isinstance(space, spaces.Discrete):
+        return (1,)
+    if isinstance(space, spaces.MultiDiscrete):
+        return (len(space.nvec),)
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return tuple(space.shape)
+    raise NotImplementedError(f"{space} observation space is not supported")

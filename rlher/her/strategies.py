@@ -1,147 +1,165 @@
-"""Goal selection strategies: one function on index arrays each, with its name in :mod:`rlher.her.choices`.
+"""Goal selection strategies: which goal replaces the desired one of a virtual transition.
 
-A goal is a row of the storage (:mod:`rlher.her.storage`): the goal of a virtual transition is the goal achieved at
-that row. An episode of T steps owns the rows ``first … first + T``; the transition from row ``i`` ends at row
-``i + 1``, so its own outcome is the goal of row ``i + 1``. Every offset is drawn by flooring, never by rounding:
-rounding gives the two end points half their weight (a bug of mrl and tianshou).
+A strategy is a function from a :class:`GoalRequest` to ids of transitions (:mod:`rlher.her.storage`): the new goal is
+the one achieved after that transition. The transitions of an episode have consecutive ids, so ``request.transition``
+itself stands for the goal that the transition achieved, and ``request.last`` for the last goal of its episode. Offsets
+are drawn by flooring, never by rounding: rounding gives the two end points half their weight (a bug of mrl and
+tianshou).
 
-To add a strategy, write a function from :class:`Draw` to rows here, and add its name to
-:class:`~rlher.her.choices.GoalSelectionStrategy`.
+To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_strategy=…)``::
+
+    def next_outcome(request):
+        return np.minimum(request.transition + 1, request.last)
+
+To give it a name, add it here and to :class:`~rlher.her.choices.GoalSelectionStrategy`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.choices import KEY_TO_GOAL_STRATEGY, ORIGINAL, GoalSelectionStrategy
+from rlher.her.choices import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL, GoalSelectionStrategy
 
-Rows = NDArray[np.integer[Any]]
+Ids = NDArray[np.int64]
 
 KEEP = -1
-"""In place of a row: keep the goal that the transition was collected with."""
+"""In place of an id: keep the goal that the transition was collected with."""
 
 DESIRED = -2
-"""``DESIRED - row`` in place of a row: the goal desired at that row, not the one achieved there."""
+"""``DESIRED - id`` in place of an id: the goal desired in that transition, not the one achieved after it."""
 
 
 @dataclass(slots=True)
-class Draw:
-    """Input of a strategy.
+class GoalRequest:
+    """Input of a strategy: n transitions that need a new goal.
 
-    :param row: (n,) row of each transition's observation.
-    :param episode: (n,) index of its episode.
-    :param firsts: first row of each episode, by index.
-    :param lasts: newest row of each episode, by index: the final one, or the latest so far while it runs.
+    :param transition: (n,) ids of the transitions.
+    :param first: (n,) id of the first transition of each one's episode.
+    :param last: (n,) id of the last transition of the episode, or of the latest so far while it runs.
     :param rng: the buffer's generator.
-    :param any_row: draws that many rows, uniformly over the outcomes of all stored transitions.
+    :param any_transition: returns as many ids as it is given, uniformly over all stored transitions.
     :param gamma: discount of the geometric strategy, in [0, 1].
     :param weights: weight of each strategy in a mix, and of ``"original"`` for the goal as collected.
     """
 
-    row: Rows
-    episode: NDArray
-    firsts: Rows
-    lasts: Rows
+    transition: Ids
+    first: Ids
+    last: Ids
     rng: np.random.Generator
-    any_row: Callable[[int], Rows]
+    any_transition: Callable[[int], Ids]
     gamma: float = 0.95
     weights: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def first(self) -> Rows:
-        """(n,) first row of each transition's episode."""
-        return self.firsts.take(self.episode)
-
-    @property
-    def last(self) -> Rows:
-        """(n,) newest row of each transition's episode; always after the transition's own row."""
-        return self.lasts.take(self.episode)
+    def __len__(self) -> int:
+        return len(self.transition)
 
 
-def future(draw: Draw) -> Rows:
-    """Draw uniformly from the episode's outcomes from this transition on, its own outcome included.
+Strategy = Callable[[GoalRequest], Ids]
+
+
+def future(request: GoalRequest) -> Ids:
+    """Sample uniformly from the episode's outcomes from this transition on, its own outcome included.
 
     Inclusive as in SB3, so that one-step episodes are relabelled too (stable-baselines #578) and the last achieved
     state is reachable (stable-baselines #666).
     """
-    last = draw.last
-    return last - (draw.rng.random(len(last)) * (last - draw.row)).astype(np.int64)
+    left = request.last - request.transition + 1
+    return request.last - (request.rng.random(len(request)) * left).astype(np.int64)
 
 
-def final(draw: Draw) -> Rows:
+def final(request: GoalRequest) -> Ids:
     """Return the episode's last outcome."""
-    return draw.last
+    return request.last
 
 
-def episode(draw: Draw) -> Rows:
-    """Draw uniformly from all outcomes of the episode, before or after this transition."""
-    last = draw.last
-    return last - (draw.rng.random(len(last)) * (last - draw.first)).astype(np.int64)
+def episode(request: GoalRequest) -> Ids:
+    """Sample uniformly from all outcomes of the episode, before or after this transition."""
+    length = request.last - request.first + 1
+    return request.last - (request.rng.random(len(request)) * length).astype(np.int64)
 
 
-def random(draw: Draw) -> Rows:
-    """Draw uniformly from the outcomes of all stored transitions."""
-    return draw.any_row(len(draw.row))
+def random(request: GoalRequest) -> Ids:
+    """Sample uniformly from the outcomes of all stored transitions."""
+    return request.any_transition(len(request))
 
 
-def geometric(draw: Draw) -> Rows:
-    """Draw from the discounted future: offset k ≥ 1 with probability ∝ γ^(k-1), truncated at the episode's end.
+def geometric(request: GoalRequest) -> Ids:
+    """Sample from the discounted future: offset k ≥ 0 with probability ∝ γ^k, truncated at the episode's end.
 
     That is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench assigns the
     probability beyond the end to the last state; here the truncated distribution is normalised again, so that no
     single state is favoured.
     """
-    left = draw.last - draw.row
-    if draw.gamma == 0:  # the limit: the transition's own outcome
-        return draw.row + 1
-    if draw.gamma == 1:  # the limit: every later outcome alike
-        return future(draw)
-    reached = 1.0 - draw.rng.random(len(left)) * (1.0 - draw.gamma**left)
-    offset = np.ceil(np.log(reached) / np.log(draw.gamma)).astype(np.int64)
-    return draw.row + np.clip(offset, 1, left)
+    left = request.last - request.transition + 1
+    if request.gamma == 0:  # the limit: the transition's own outcome
+        return request.transition
+    if request.gamma == 1:  # the limit: every later outcome alike
+        return future(request)
+    reached = 1.0 - request.rng.random(len(left)) * (1.0 - request.gamma**left)
+    offset = np.ceil(np.log(reached) / np.log(request.gamma)).astype(np.int64)
+    return request.transition + np.clip(offset, 1, left) - 1
 
 
-def desired(draw: Draw) -> Rows:
-    """Draw uniformly from the desired goals of all stored transitions, mrl's "actual" goals.
+def desired(request: GoalRequest) -> Ids:
+    """Sample uniformly from the desired goals of all stored transitions, mrl's "actual" goals.
 
-    The other strategies only draw goals that were achieved, which in some tasks lie elsewhere than the desired ones. In
-    a mix with ``future`` these goals teach what does not reach them. Alone they are hardly ever reached.
+    The other strategies only sample goals that were achieved, which in some tasks lie elsewhere than the desired ones.
+    In a mix with ``future`` these goals teach what does not reach them. Alone they are hardly ever reached.
     """
-    return DESIRED - (draw.any_row(len(draw.row)) - 1)
+    return DESIRED - request.any_transition(len(request))
 
 
-def mix(draw: Draw) -> Rows:
-    """Draw a strategy for each transition by weight, then a goal by that strategy.
+def mix(request: GoalRequest) -> Ids:
+    """Sample a strategy for each transition by weight, then a goal by that strategy.
 
     mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
     """
-    names = [name for name, weight in draw.weights.items() if weight > 0]
-    share = np.cumsum([draw.weights[name] for name in names])
-    chosen = np.searchsorted(share / share[-1], draw.rng.random(len(draw.row)), side="right")
-    rows = np.full(len(draw.row), KEEP, dtype=np.int64)
+    names = [name for name, weight in request.weights.items() if weight > 0]
+    share = np.cumsum([request.weights[name] for name in names])
+    chosen = np.searchsorted(share / share[-1], request.rng.random(len(request)), side="right")
+    goals = np.full(len(request), KEEP, dtype=np.int64)
     for number, name in enumerate(names):
         where = np.flatnonzero(chosen == number)
         if name != ORIGINAL and where.size:
-            part = replace(draw, row=draw.row[where], episode=draw.episode[where])
-            rows[where] = STRATEGIES[GoalSelectionStrategy(name)](part)
-    return rows
+            first, last = request.first[where], request.last[where]
+            part = replace(request, transition=request.transition[where], first=first, last=last)
+            goals[where] = STRATEGIES[GoalSelectionStrategy(name)](part)
+    return goals
 
 
-STRATEGIES: dict[GoalSelectionStrategy, Callable[[Draw], Rows]] = {
+STRATEGIES: dict[GoalSelectionStrategy, Strategy] = {
     strategy: globals()[strategy.value] for strategy in GoalSelectionStrategy
 }
 
 
-def strategy_of(name: str | Enum) -> GoalSelectionStrategy:
-    """Return the strategy of that name, or of that member of SB3's own enumeration.
+def strategy_of(name: str | Enum | Strategy) -> Strategy:
+    """Return the strategy of that name, or of that member of SB3's own enumeration; a function is returned as it is.
 
     :raises ValueError: no such strategy.
     """
+    if callable(name):
+        return name
     key = (name.name if isinstance(name, Enum) else str(name)).lower()
     if key not in KEY_TO_GOAL_STRATEGY:
         raise ValueError(f"goal_selection_strategy={name!r} is unknown; use {', '.join(KEY_TO_GOAL_STRATEGY)}.")
-    return KEY_TO_GOAL_STRATEGY[key]
+    return STRATEGIES[KEY_TO_GOAL_STRATEGY[key]]
+
+
+def mix_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the weights of a mix as floats, the default ones for None.
+
+    :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
+    """
+    weights = DEFAULT_MIX if weights is None else weights
+    known = [*(key for key in KEY_TO_GOAL_STRATEGY if key != GoalSelectionStrategy.MIX.value), ORIGINAL]
+    for name, weight in weights.items():
+        if name not in known:
+            raise ValueError(f"goal_mix has the unknown strategy {name!r}; use {', '.join(known)}.")
+        if not 0 <= weight < np.inf:
+            raise ValueError(f"goal_mix has the weight {weight} for {name!r}; use a finite number of at least 0.")
+    if not any(weights.values()):
+        raise ValueError("goal_mix has no weight above 0; give one strategy a weight.")
+    return {name: float(weight) for name, weight in weights.items()}

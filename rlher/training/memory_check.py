@@ -10,8 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlher.config.training import TrainConfig
 from rlher.core import machine
 from rlher.core.errors import UserError
-from rlher.her.layout import Layout
-from rlher.her.storage import Storage
+from rlher.her.storage import Layout, Storage
 
 RESERVED_BYTES = 2**28
 """Memory left for the rest of a run: networks, optimisers, an evaluation."""
@@ -65,10 +64,10 @@ def available_memory() -> int:
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
     """Return the bytes of a transition, including its share of what is stored once per episode."""
-    row = layout.row_bytes
-    episode = row + layout.goals(1).nbytes + 16  # the last row, the desired goal, the first and the last index
     steps = config.env.episode_steps or 1
-    return row + 8 + -(-episode // steps) + (PRIORITY_BYTES if config.her.priority != "uniform" else 0)
+    goals = 2 * layout.goal.itemsize if config.env.relay.enabled else 0
+    priority = PRIORITY_BYTES if config.her.priority != "uniform" else 0
+    return layout.transition_bytes + goals + -(-layout.episode_bytes // steps) + priority
 
 
 def _can_reserve(capacity: int, n_envs: int, observation_space: spaces.Dict, action_space: spaces.Space) -> bool:

@@ -149,9 +149,8 @@ def test_no_action_is_held_beyond_the_end_of_its_episode():
     model = ours("ddpg", options=Options(random_action=1.0, random_action_hold=100), learning_starts=0)
     actions = model.replay_buffer.storage.rows["_action"][:, 0]
     storage = model.replay_buffer.storage
-    (ring,) = storage.rings
-    episodes = ring.episodes(0, ring.finished)
-    held = [actions[storage.first[each] : storage.last[each]] for each in episodes]
+    episodes = range(storage.n_episodes - storage.running[0])
+    held = [actions[storage.first[each] : storage.last[each] + 1] for each in episodes]
     assert len(held) > 5
     assert all(len(np.unique(each)) == 1 for each in held)
     assert len({each[0] for each in held}) == len(held)

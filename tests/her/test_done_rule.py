@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rlher.her.done_rule import DoneRule
-from rlher.her.goal_independent import goal_independent_part
-from rlher.her.reward import RewardFunction
+from rlher.her.rewards import RewardFunction, goal_independent_part
 from tests.support.her_play import SPACE, Player, make_buffer, sparse
 
 MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtual
@@ -50,7 +49,9 @@ def test_done_follows_the_new_goal_where_episodes_end_on_success(known):
 
 
 def test_sb3_semantics_keep_done_and_drop_the_penalty():
-    buffer = make_buffer(goal_selection_strategy="episode", relabel="sb3", **MANY)
+    buffer = make_buffer(
+        goal_selection_strategy="episode", relabel_done="keep", keep_goal_independent_reward=False, **MANY
+    )
     player = play_success_and_crash(buffer)
     ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[5] in (0.0, -6.0)]
     _, after, goal, reward, done = virtual(buffer.sample(2000))
@@ -74,7 +75,7 @@ def test_done_stays_where_success_does_not_end_episodes():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.sampler.done_rule.in_force == "keep"
+    assert buffer.sampler.done_rule.resolved_mode == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -104,7 +105,7 @@ def test_dense_reward_without_a_threshold_keeps_done():
         player.play([step % 5 == 4], terminated=[step % 5 == 4])
     ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[2] == 4]
     _, after, _, _, done = virtual(buffer.sample(500))
-    assert buffer.sampler.done_rule.in_force == "keep"
+    assert buffer.sampler.done_rule.resolved_mode == "keep"
     assert (done == np.isin(after, ended)).all()
 
 
@@ -186,9 +187,9 @@ def test_reset_forgets_whether_episodes_end_on_success():
     buffer = make_buffer(**MANY)
     play_success_and_crash(buffer)
     buffer.sample(10)
-    assert buffer.sampler.done_rule.in_force == "success"
+    assert buffer.sampler.done_rule.resolved_mode == "success"
     buffer.reset()
-    assert buffer.sampler.done_rule.in_force == "keep"
+    assert buffer.sampler.done_rule.resolved_mode == "keep"
     player = Player(buffer)
     for step in range(50):
         player.goal = player.counter + 1.0  # reached in every step, and no episode ends of it
@@ -206,18 +207,18 @@ def test_sparse_and_dense_rewards_are_distinguished():
     assert sparse_rule.sparse.needs_exact
     observe(sparse_rule, [-1.0, -1.0], [0.0, 0.0], [False, False])
     assert not sparse_rule.sparse.needs_exact
-    assert sparse_rule.in_force == "keep", "no episode has ended on success yet"
+    assert sparse_rule.resolved_mode == "keep", "no episode has ended on success yet"
     observe(sparse_rule, [-1.0, 0.0], None, [False, True])
-    assert sparse_rule.in_force == "success"
+    assert sparse_rule.resolved_mode == "success"
     observe(sparse_rule, [0.0, 0.0], None, [False, False])
-    assert sparse_rule.in_force == "keep", "most successes did not end an episode"
+    assert sparse_rule.resolved_mode == "keep", "most successes did not end an episode"
     for reward in (-0.3, -0.2, -0.1):
         observe(dense_rule, [reward], [0.0] if dense_rule.sparse.needs_exact else None, [False])
     observe(dense_rule, [0.0], None, [True])
-    assert dense_rule.in_force == "keep"
+    assert dense_rule.resolved_mode == "keep"
     assert not dense_rule.success(np.array([0.0])).any()
     observe(open_rule, [0.0], [0.0], [True])
-    assert open_rule.in_force == "keep", "one value alone may be failure or success"
+    assert open_rule.resolved_mode == "keep", "one value alone may be failure or success"
 
 
 def test_success_of_mazes_pays_one():

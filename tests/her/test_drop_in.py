@@ -18,7 +18,6 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy 
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
 from rlher.her import KEY_TO_GOAL_STRATEGY, HerReplayBuffer
-from rlher.her.prioritization import make_priority
 from rlher.her.samples import to_device
 
 
@@ -50,7 +49,7 @@ def test_every_algorithm_trains(algo, n_envs):
     buffer = make_model(algo, env, copy_info_dict=n_envs == 2).replay_buffer
     assert isinstance(buffer, SB3Buffer)
     assert buffer.n_transitions >= 140
-    assert buffer.sampler.done_rule.in_force == "success"
+    assert buffer.sampler.done_rule.resolved_mode == "success"
 
 
 @pytest.mark.parametrize("strategy", [*KEY_TO_GOAL_STRATEGY, *SB3Strategy])
@@ -65,7 +64,7 @@ def test_discrete_and_image_goals(space):
     model = make_model(DQN, make_vec_env(bits(continuous=False, **space), 2), size=300)
     batch = model.replay_buffer.sample(10)
     wanted = np.dtype(np.uint8 if "image_obs_space" in space else np.int64)
-    assert model.replay_buffer.storage.achieved.dtype == wanted
+    assert model.replay_buffer.storage.outcomes.dtype == wanted
     for key, part in model.observation_space.spaces.items():
         shape = part.shape or (1,)
         assert batch.observations[key].shape == batch.next_observations[key].shape == (10, *shape)
@@ -211,7 +210,7 @@ def test_rewards_are_computed_on_raw_goals_under_normalisation(clip):
     inner.step_wait = recorded
     model = make_model(SAC, env, steps=200)
     storage = model.replay_buffer.storage
-    finals = storage.achieved[storage.last[: len(ends)], 0]
+    finals = storage.outcomes[storage.positions(storage.last[: len(ends)]), 0]
     assert np.allclose(finals, ends, atol=1e-3), "final observations are stored raw"
     raw = model.replay_buffer.sample(300)
     gap = (raw.next_observations["achieved_goal"] - raw.next_observations["desired_goal"]).abs()
@@ -222,13 +221,19 @@ def test_rewards_are_computed_on_raw_goals_under_normalisation(clip):
     assert set(np.unique(normalised.rewards)) <= {-1.0, 0.0}
 
 
+SB3_RELABELLING = {"relabel_done": "keep", "keep_goal_independent_reward": False}
+
+
 def filled_twice(strategy, steps=399, lengths=(6, 6), size=400, **options):
-    """Our buffer with SB3's semantics and SB3's own, after the same steps of two environments."""
+    """Our buffer with SB3's done and reward, and SB3's own, after the same steps of two environments."""
     env = DummyVecEnv([bits(20, continuous=True, max_steps=length) for length in lengths])
     env.seed(0)
     args = (size * 2, env.observation_space, env.action_space)
     kwargs = {"env": env, "device": "cpu", "n_envs": 2, "n_sampled_goal": 4, "goal_selection_strategy": strategy}
-    buffers = HerReplayBuffer(*args, relabel="sb3", seed=0, **kwargs | options), SB3Buffer(*args, **kwargs | options)
+    buffers = (
+        HerReplayBuffer(*args, **SB3_RELABELLING, seed=0, **kwargs | options),
+        SB3Buffer(*args, **kwargs | options),
+    )
     obs = env.reset()
     rng = np.random.default_rng(0)
     for _ in range(steps):
@@ -268,39 +273,18 @@ RUNNING = {"steps": 70, "lengths": (31, 43)}
 
 
 @pytest.mark.parametrize("handled", [True, False])
-@pytest.mark.parametrize("played", [{}, RUNNING, {"steps": 150, "size": 60} | {"lengths": (7, 13)}])
 @pytest.mark.parametrize("strategy", ["future", "final", "episode"])
-def test_sb3_semantics_draw_the_same_distribution(strategy, played, handled):
-    """Also while episodes run, of which SB3 draws nothing, and after the oldest ones are evicted."""
-    assert_same_distribution(filled_twice(strategy, handle_timeout_termination=handled, **played))
+def test_sb3_relabelling_gives_the_same_distribution(strategy, handled):
+    assert_same_distribution(filled_twice(strategy, steps=396, handle_timeout_termination=handled))
 
 
 @pytest.mark.parametrize("handled", [True, False])
-def test_sb3_semantics_truncate_alike(handled):
+def test_truncated_episodes_give_the_same_distribution(handled):
     buffers = filled_twice("future", handle_timeout_termination=handled, **RUNNING)
     for buffer in buffers:
         with pytest.warns(UserWarning, match="truncate_last_trajectory"):
             buffer.truncate_last_trajectory()
     assert_same_distribution(buffers)
-
-
-def test_sb3_semantics_need_a_finished_episode():
-    ours, theirs = filled_twice("future", steps=5, lengths=(31, 43))
-    for buffer in (ours, theirs):
-        with pytest.raises(RuntimeError, match="learning_starts"):
-            buffer.sample(4)
-    assert ours.n_transitions == 10
-
-
-@pytest.mark.parametrize("priority", ["energy", "td_error"])
-def test_sb3_semantics_with_priorities_draw_from_finished_episodes(priority):
-    ours, _ = filled_twice("future", **RUNNING)
-    ours.priority = make_priority(priority, ours.storage)
-    slots, _ = ours.priority.draw(2000, np.random.default_rng(0))
-    episodes = ours.storage.rows["_episode"][ours.storage.rows_of(slots)]
-    running = {ring.episode for ring in ours.storage.rings}
-    assert not running & set(episodes.tolist())
-    assert len(set(slots.tolist())) == 62 + 43
 
 
 def test_samples_are_possible_from_the_first_step_on():
@@ -324,7 +308,7 @@ def test_seeded_runs_repeat():
 
 def test_compute_reward_of_a_wrapper_is_used() -> None:
     """A user's wrapper may change goals and their reward."""
-    from rlher.her.reward import RewardFunction
+    from rlher.her.rewards import RewardFunction
 
     class Doubled(gym.Wrapper):
         def compute_reward(self, achieved, desired, info):

@@ -65,11 +65,11 @@ def test_rewards_follow_a_goal_that_moves_within_an_episode():
         steps=450,
     )
     storage = buffer.storage
-    assert storage.row_goal is not None, "the goal moved"
+    assert storage.row_goals is not None, "the goal moved"
     batch = buffer.sample(3000)
     assert set(np.unique(batch.rewards)) == {0.0, 1.0}
     gap = (batch.next_observations["achieved_goal"] - batch.next_observations["desired_goal"]).norm(dim=1)
     clear = (gap - 0.45).abs() > 1e-5
     assert ((gap <= 0.45) == (batch.rewards[:, 0] == 1))[clear].all()
-    assert buffer.sampler.done_rule.in_force == "keep"
+    assert buffer.sampler.done_rule.resolved_mode == "keep"
     assert not batch.dones.any()

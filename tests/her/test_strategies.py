@@ -12,35 +12,35 @@ from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
 from rlher.her.strategies import (
+    DESIRED,
     KEEP,
     KEY_TO_GOAL_STRATEGY,
     STRATEGIES,
-    Draw,
+    GoalRequest,
     GoalSelectionStrategy,
+    mix_weights,
     strategy_of,
 )
-from rlher.her.validation import validate_mix
 from tests.support.her_play import Player, make_buffer
 
-RANGES = {  # offsets from the first row of an episode of T steps, for the transition from row t
-    "future": lambda t, T: range(t + 1, T + 1),
-    "final": lambda t, T: [T],
-    "episode": lambda t, T: range(1, T + 1),
-    "geometric": lambda t, T: range(t + 1, T + 1),
+RANGES = {  # transitions of an episode of T steps whose outcome may be the goal of transition t
+    "future": lambda t, T: range(t, T),
+    "final": lambda t, T: [T - 1],
+    "episode": lambda t, T: range(T),
+    "geometric": lambda t, T: range(t, T),
 }
 
 
-def draw_many(name, t, T, count=20_000, first=100, **options):
-    draw = Draw(
-        row=np.full(count, first + t),
-        episode=np.ones(count, dtype=np.int32),
-        firsts=np.array([0, first]),
-        lasts=np.array([50, first + T]),
+def sample_many(name, t, T, count=20_000, first=100, **options):
+    request = GoalRequest(
+        transition=np.full(count, first + t),
+        first=np.full(count, first),
+        last=np.full(count, first + T - 1),
         rng=np.random.default_rng(0),
-        any_row=lambda n: np.full(n, 7),
+        any_transition=lambda n: np.full(n, 7),
         **options,
     )
-    return STRATEGIES[strategy_of(name)](draw) - first
+    return strategy_of(name)(request) - first
 
 
 @settings(max_examples=60, deadline=None)
@@ -49,7 +49,7 @@ def test_goals_come_from_the_allowed_rows_and_reach_all_of_them(name, T, data):
     """tianshou #811 (rows of another episode), SB2 #666 (the last state unreachable), SB2 #578 (one-step
     episodes)."""
     t = data.draw(st.integers(0, T - 1))
-    assert set(draw_many(name, t, T)) == set(RANGES[name](t, T))
+    assert set(sample_many(name, t, T)) == set(RANGES[name](t, T))
 
 
 @settings(max_examples=40, deadline=None)
@@ -83,7 +83,9 @@ def test_batches_hold_goals_of_their_own_episodes(name, capacity, n_envs, length
         for (env, episode, t), wanted in zip(map(achieved.get, after), map(achieved.get, goal), strict=True):
             newest = max(entry[2] for entry in player.log if entry[:2] == (env, episode))
             assert wanted[:2] == (env, episode)
-            assert wanted[2] + 1 in RANGES[name](t, newest + 1)
+            oldest = min(entry[2] for entry in player.log[-capacity * n_envs :] if entry[:2] == (env, episode))
+            assert wanted[2] >= oldest
+            assert wanted[2] in RANGES[name](t, newest + 1)
 
 
 @pytest.mark.parametrize("name", ["future", "episode"])
@@ -91,22 +93,22 @@ def test_batches_hold_goals_of_their_own_episodes(name, capacity, n_envs, length
 def test_offsets_are_uniform(name, t, T):
     """Rounding instead of flooring gives end points half weight (mrl, tianshou): p-value 0 here."""
     allowed = list(RANGES[name](t, T))
-    offsets = draw_many(name, t, T, count=50_000)
+    offsets = sample_many(name, t, T, count=50_000)
     assert chisquare([np.sum(offsets == k) for k in allowed]).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("t", "T", "gamma"), [(0, 10, 0.8), (5, 60, 0.95), (8, 10, 0.5)])
 def test_geometric_offsets_are_discounted(t, T, gamma):
-    offsets = draw_many("geometric", t, T, count=50_000, gamma=gamma)
+    offsets = sample_many("geometric", t, T, count=50_000, gamma=gamma)
     weight = gamma ** np.arange(T - t)
-    seen = [np.sum(offsets == k) for k in range(t + 1, T + 1)]
+    seen = [np.sum(offsets == k) for k in range(t, T)]
     assert chisquare(seen, weight / weight.sum() * 50_000).pvalue > 1e-4
 
 
 def test_mix_follows_its_weights():
     weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
-    rows = draw_many("mix", 48, 50, count=50_000, weights=weights) + 100
-    counts = [np.sum(rows == 149), np.sum(rows == 150), np.sum(rows == 7), np.sum(rows == KEEP)]
+    ids = sample_many("mix", 48, 50, count=50_000, weights=weights) + 100
+    counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == KEEP)]
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
 
 
@@ -147,15 +149,35 @@ def test_a_mix_of_achieved_and_desired_goals():
 def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
     assert set(KEY_TO_GOAL_STRATEGY.values()) == set(GoalSelectionStrategy) == set(STRATEGIES)
     for member in SB3Strategy:
-        assert strategy_of(member) is GoalSelectionStrategy[member.name]
-    assert strategy_of("FUTURE") is GoalSelectionStrategy.FUTURE
+        assert strategy_of(member) is STRATEGIES[GoalSelectionStrategy[member.name]]
+    assert strategy_of("FUTURE") is STRATEGIES[GoalSelectionStrategy.FUTURE]
     assert "random" in KEY_TO_GOAL_STRATEGY
+
+
+def test_a_function_can_be_a_strategy():
+    """It may keep goals, and choose achieved and desired goals."""
+
+    def of_three_kinds(request):
+        kinds = np.arange(len(request)) % 3
+        return np.choose(kinds, [np.full(len(request), KEEP), request.last, DESIRED - request.first])
+
+    buffer = make_buffer(500, goal_selection_strategy=of_three_kinds, n_sampled_goal=10**6)
+    player = Player(buffer)
+    for step in range(200):
+        player.play([step % 20 == 19])
+    batch = buffer.sample(301)
+    goals = batch.observations["desired_goal"][1:, 0].numpy()
+    own = -1 - batch.observations["observation"][1:, 1].numpy()
+    finals = {entry[1]: entry[4]["achieved_goal"][0] for entry in player.log}
+    assert (goals[0::3] == own[0::3]).all()
+    assert (goals[2::3] == own[2::3]).all()
+    assert goals[1::3].tolist() == [finals[-1 - episode] for episode in own[1::3]]
 
 
 @pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
 def test_invalid_mixes_are_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
-        validate_mix(weights)
+        mix_weights(weights)
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones():

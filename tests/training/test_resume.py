@@ -41,7 +41,7 @@ DEMOS = "demos/bits-v0"
 CASES = {
     "dqn": ("algo=dqn",),
     "dqn, td_error, wrapped": ("algo=dqn", "her.priority=td_error", "algo.buffer_size=70"),
-    "qrdqn, energy, wrapped": ("algo=qrdqn", "her.priority=energy", "her.static_distance=1.5", "algo.buffer_size=70"),
+    "qrdqn, energy, wrapped": ("algo=qrdqn", "her.priority=energy", "algo.buffer_size=70"),
     "sac, 4 envs": (
         "algo=sac",
         "n_envs=4",

@@ -18,7 +18,7 @@ from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.demonstrations.reading import read_dataset
 from rlher.envs.catalog import yaml_names
 from rlher.envs.make import make_env
-from rlher.her.trajectory import Trajectory
+from rlher.her.demonstrations import Trajectory
 from rlher.training.setup import TrainingSetup
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations

@@ -1,24 +1,24 @@
-"""Goals of slots: each virtual goal uses one, rewards follow the goal of the transition, shares are kept."""
+"""Goals of several parts: each virtual goal uses one, rewards follow the goal of the transition, shares are kept."""
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from rlher.her import HerReplayBuffer
-from rlher.her.goal_slots import keep_one_slot
+from rlher.her.sampler import keep_one_part
 
 SIZE, LENGTH = 2, 10
 
 
 def reward(achieved, desired, info):
-    """Return the reward for the slot in use: the second if it is not zero, else the first."""
+    """Return the reward for the part in use: the second if it is not zero, else the first."""
     second = (desired[..., SIZE:] != 0).any(axis=-1)
     gaps = [np.abs(achieved[..., part] - desired[..., part]).max(axis=-1) for part in (slice(SIZE), slice(SIZE, None))]
     return np.where(np.where(second, gaps[1], gaps[0]) < 1e-6, 0.0, -1.0)
 
 
 def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
-    """Fill a buffer with episodes whose goal changes its slot from step to step; the penalty is part of each reward."""
+    """Fill a buffer with episodes whose goal changes its part from step to step; the penalty is part of each reward."""
     goal = spaces.Box(-np.inf, np.inf, (2 * SIZE,), np.float32)
     space = spaces.Dict(observation=spaces.Box(-1, 1, (3,), np.float32), achieved_goal=goal, desired_goal=goal)
     buffer = HerReplayBuffer(
@@ -28,7 +28,7 @@ def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
         device="cpu",
         seed=0,
         compute_reward=reward,
-        **({"goal_slot_shares": (0.7, 0.3)} | keys),
+        **({"goal_part_shares": (0.7, 0.3)} | keys),
     )
     rng = np.random.default_rng(0)
 
@@ -52,16 +52,16 @@ def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
     return buffer
 
 
-def test_each_goal_uses_one_slot_in_its_share():
+def test_each_goal_uses_one_part_in_its_share():
     goals = np.random.default_rng(0).normal(size=(20_000, 6))
-    kept = keep_one_slot(goals, (1, 1, 2), np.random.default_rng(1)).reshape(-1, 3, 2)
+    kept = keep_one_part(goals, (1, 1, 2), np.random.default_rng(1)).reshape(-1, 3, 2)
     used = (kept != 0).any(axis=2)
     assert (used.sum(axis=1) == 1).all()
     np.testing.assert_allclose(used.mean(axis=0), [0.25, 0.25, 0.5], atol=0.02)
     assert np.array_equal(kept[used], goals.reshape(-1, 3, 2)[used])
 
 
-def test_desired_goals_of_other_transitions_keep_their_slot():
+def test_desired_goals_of_other_transitions_keep_their_part():
     batch = make_buffer(goal_selection_strategy="desired").sample(4000)
     used = (batch.observations["desired_goal"].numpy().reshape(-1, 2, SIZE) != 0).any(axis=2)
     assert (used.sum(axis=1) == 1).all()
@@ -98,11 +98,13 @@ def test_a_saved_buffer_keeps_that_part(tmp_path, n_sampled_goal: int):
     assert np.array_equal(one.rewards, two.rewards)
 
 
-def test_energy_is_that_of_the_first_slot(tmp_path):
+def test_energy_is_that_of_the_first_part(tmp_path):
     buffer = make_buffer(priority="energy")
     buffer.sample(1)
-    achieved = buffer.storage.achieved[: 60 * (LENGTH + 1)].reshape(60, LENGTH + 1, 2 * SIZE).astype(np.float64)
-    expected = (np.diff(achieved[:, :, :SIZE], axis=1) ** 2).sum(axis=(1, 2))
+    storage = buffer.storage
+    first = storage.rows["achieved_goal"][: 60 * LENGTH : LENGTH, None]
+    achieved = np.concatenate((first, storage.outcomes[: 60 * LENGTH].reshape(60, LENGTH, -1)), axis=1)
+    expected = (np.diff(achieved[:, :, :SIZE].astype(np.float64), axis=1) ** 2).sum(axis=(1, 2))
     np.testing.assert_allclose(buffer.priority.energy[:60], expected)
     buffer.save(tmp_path)
     loaded = make_buffer(priority="energy")
@@ -115,12 +117,12 @@ def test_energy_is_that_of_the_first_slot(tmp_path):
     [
         {"n_steps": 3},
         {"goal_selection_strategy": "mix"},
-        {"goal_slot_shares": (1.0,)},
-        {"goal_slot_shares": (0.0, 0.0)},
-        {"goal_slot_shares": (1.0, -0.5)},
-        {"goal_slot_shares": (1.0, 1.0, 1.0)},
+        {"goal_part_shares": (1.0,)},
+        {"goal_part_shares": (0.0, 0.0)},
+        {"goal_part_shares": (1.0, -0.5)},
+        {"goal_part_shares": (1.0, 1.0, 1.0)},
     ],
 )
-def test_what_slots_cannot_do_is_refused(keys: dict):
-    with pytest.raises(ValueError, match="goal_slot_shares"):
+def test_what_parts_cannot_do_is_refused(keys: dict):
+    with pytest.raises(ValueError, match="goal_part_shares"):
         make_buffer(**keys)

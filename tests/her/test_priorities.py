@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 
 from rlher.her import HerReplayBuffer
 from rlher.her.choices import PRIORITIES
-from rlher.her.sum_tree import SumTree
+from rlher.her.priorities import SumTree
+from rlher.her.storage import SPAN
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
@@ -67,11 +68,11 @@ def test_td_errors_set_how_often_a_transition_is_drawn():
     player = Player(buffer)
     for step in range(70):
         player.play([step % 10 == 9])
-    slots = np.concatenate([ring.newest(ring.count) for ring in buffer.storage.rings])
-    errors = np.arange(1.0, len(slots) + 1)
-    buffer.update_priorities(buffer.storage.ids_of(slots), th.as_tensor(-errors).reshape(-1, 1))
+    ids = buffer.storage.held(0)
+    errors = np.arange(1.0, len(ids) + 1)
+    buffer.update_priorities(ids, th.as_tensor(-errors).reshape(-1, 1))
     counts = drawn_after(buffer)
-    seen = [counts.get(entry[4]["achieved_goal"][0], 0) for entry in player.log[-len(slots) :]]
+    seen = [counts.get(entry[4]["achieved_goal"][0], 0) for entry in player.log[-len(ids) :]]
     assert chisquare(seen, errors / errors.sum() * 20_000).pvalue > 1e-4
 
 
@@ -80,8 +81,8 @@ def test_weights_undo_the_bias_and_beta_rises_to_one():
     player = Player(buffer)
     for step in range(90):
         player.play([step % 10 == 9])
-    slots = np.arange(90)
-    buffer.update_priorities(slots, 1.0 + slots)
+    ids = np.arange(90)
+    buffer.update_priorities(ids, 1.0 + ids)
     for beta in (0.5, 0.625, 0.75, 0.875, 1.0, 1.0):
         batch = buffer.sample(64)
         priority = buffer.priority.tree.leaves[batch.indices]
@@ -107,7 +108,7 @@ def test_new_transitions_have_the_greatest_priority_and_evicted_ones_none():
 
 @pytest.mark.parametrize("n_envs", [1, 2])
 def test_errors_of_evicted_transitions_are_dropped(n_envs):
-    """Their slots belong to later transitions, which keep the priority of new ones."""
+    """Their positions belong to later transitions, which keep the priority of new ones."""
     buffer = make_buffer(20 * n_envs, n_envs, priority="td_error")
     player = Player(buffer, n_envs)
     for step in range(18):
@@ -166,8 +167,8 @@ def test_the_floor_of_energy_is_that_of_all_environments():
             buffer.add(now, after, np.zeros((2, 1)), -np.ones(2), ends, [{"TimeLimit.truncated": True}] * 2)
             if step % 20 == 0:
                 buffer.sample(4)
-        slots, _ = buffer.priority.draw(20_000, np.random.default_rng(1))
-        shares.append((slots // buffer.storage.capacity == still_env).mean())
+        ids, _ = buffer.priority.sample(20_000, np.random.default_rng(1))
+        shares.append((ids // SPAN == still_env).mean())
     assert shares == pytest.approx([0.05 / 1.05] * 2, abs=0.01)
 
 

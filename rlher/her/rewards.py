@@ -1,0 +1,214 @@
+"""Rewards of transitions under new goals: ``compute_reward``, and the part of a reward that it does not explain.
+
+SB3 computes the reward of a virtual transition from the goals alone, so that parking's crash penalty is lost
+(openai/baselines #720, HighwayEnv #473). Here the difference is computed once per transition and kept.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlher.her.done_rule import DoneRule
+from rlher.her.storage import Ids, Storage
+
+Floats = NDArray[np.floating[Any]]
+
+CHECKED = 4
+"""Rows of the first batch that are also computed one by one, to check that the function is vectorised."""
+
+ROUNDING = 1e-5
+"""Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
+
+CHUNK = 16_384
+"""Transitions in one call of ``compute_reward`` when goal-independent rewards are computed."""
+
+
+class RewardFunction:
+    """Calls ``compute_reward(achieved_goal, desired_goal, info)`` on batches, or row by row where necessary.
+
+    A function not written for batches raises, returns the wrong shape (stable-baselines3 #854, #1337), or returns
+    wrong rewards. The first call compares some rows with single calls. After any difference, or a wrong shape in a
+    later call, every call loops over the rows, after one warning.
+
+    :param call: the function, vectorised or not.
+    :param of_env: whether it was taken from an environment, and so is not pickled.
+    :param remote: whether it runs in another process, which must not be in the middle of a step.
+    """
+
+    def __init__(self, call: Callable[..., Any], of_env: bool = False, remote: bool = False) -> None:
+        self.call, self.of_env, self.remote = call, of_env, remote
+        self._vectorised: bool | None = None
+
+    @classmethod
+    def of(cls, env: Any) -> "RewardFunction":
+        """Return the function of a vectorised environment's first environment.
+
+        In this process it is called directly; in another process through ``env_method``, one message per batch.
+
+        :param env: an SB3 ``VecEnv``. One with processes may have an environment in this process as ``reward_env``.
+        :raises AttributeError: the environment has no ``compute_reward``.
+        """
+        inner = env
+        while hasattr(inner, "venv"):
+            inner = inner.venv
+        local = inner.envs[0] if hasattr(inner, "envs") else getattr(inner, "reward_env", None)
+        if local is not None:
+            return cls(local.get_wrapper_attr("compute_reward"), of_env=True)
+
+        def remote(achieved: Any, desired: Any, info: Any) -> Any:
+            return env.env_method("compute_reward", achieved, desired, info, indices=[0])[0]
+
+        return cls(remote, of_env=True, remote=True)
+
+    def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Floats:
+        """Return the (n,) rewards of n pairs of goals.
+
+        :param achieved: (n, …) achieved goals, raw (not normalised).
+        :param desired: (n, …) desired goals, raw.
+        :param infos: n info dictionaries, of which the function gets a copy; None: empty ones.
+        """
+        count = len(achieved)
+        if count == 0:
+            return np.zeros(0)
+        infos = [{}] * count if infos is None else _copies(infos)
+        if self._vectorised is None:
+            self._vectorised = self._check(achieved, desired, infos)
+        if self._vectorised:
+            rewards = np.asarray(self.call(achieved, desired, infos))
+            if rewards.size == count:
+                return rewards.reshape(count)
+            self._vectorised = False
+            _warn_not_vectorised(f"it returned the shape {rewards.shape} for {count} rows")
+        return self._loop(achieved, desired, infos)
+
+    def _loop(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> Floats:
+        each = [self.call(a, d, i) for a, d, i in zip(achieved, desired, infos, strict=True)]
+        return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in each])
+
+    def _check(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
+        """Return whether the function can be called on batches; warn if it cannot."""
+        count = max(2, min(len(achieved), CHECKED))
+        while count in achieved.shape[1:]:  # a reduction over the wrong axis must return another shape
+            count += 1
+        rows = [row % len(achieved) for row in range(count)]
+        some, some_infos = (achieved[rows], desired[rows]), [infos[row] for row in rows]
+        try:
+            together = np.asarray(self.call(*some, _copies(some_infos)), dtype=np.float64).reshape(count)
+        except Exception as error:
+            reason = f"it raised {type(error).__name__}: {error}"
+        else:
+            try:
+                single = self._loop(*some, _copies(some_infos))
+            except Exception:
+                return True  # takes batches only
+            if np.allclose(together, single, rtol=1e-4, atol=1e-6, equal_nan=True):
+                return True
+            reason = "its rewards differ from those of single calls"
+        _warn_not_vectorised(reason)
+        return False
+
+
+def _copies(infos: Sequence[dict]) -> list[dict]:
+    return [deepcopy(info) for info in infos]
+
+
+def _warn_not_vectorised(reason: str) -> None:
+    warnings.warn(
+        f"compute_reward is not vectorised ({reason}) and is called row by row, which is slow; "
+        "reduce over the last axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
+        stacklevel=3,
+    )
+
+
+def goal_independent_part(stored: Floats, explained: Floats, sparse_values: Sequence[float] = ()) -> Floats:
+    """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
+
+    A stored reward that equals one of a sparse reward's two values has no goal-independent part. If ``compute_reward``
+    returns the other value, it was given a different goal (rounded to float32, or moved in the same step).
+
+    :param stored: (n,) rewards from the environment's ``step``.
+    :param explained: (n,) ``compute_reward`` of the same transitions and their original goals.
+    :param sparse_values: the two values of a sparse ``compute_reward``; empty: it is not known to be sparse.
+    """
+    tolerance = ROUNDING * np.maximum(1.0, np.abs(stored))
+    part = np.asarray(stored, dtype=np.float64) - explained
+    is_zero = np.abs(part) <= tolerance
+    for value in sparse_values:
+        is_zero |= np.abs(stored - value) <= tolerance
+    return np.where(is_zero, 0.0, part)
+
+
+class GoalIndependentReward:
+    """Computes the goal-independent part of each transition's reward once, and shows each to the done rule.
+
+    :param keep: whether virtual rewards contain that part.
+    :param done_rule: observes each transition with its original goal.
+    :param compute: ``compute_reward`` for achieved goals, desired goals and infos.
+    """
+
+    def __init__(self, keep: bool, done_rule: DoneRule, compute: Callable[[NDArray, NDArray, Any], Floats]) -> None:
+        self.keep, self.done_rule, self.compute = keep, done_rule, compute
+        # Whether anything depends on the rewards under the original goals.
+        self.is_needed = keep or done_rule.mode in ("auto", "success")
+        self.reset()
+
+    def reset(self) -> None:
+        """Discard everything observed."""
+        self.computed: list[int] = []  # per block of the storage: number of transitions processed
+        self.is_zero = True  # whether compute_reward explained all rewards so far
+        self.done_rule.reset()
+
+    def update(self, storage: Storage) -> None:
+        """Process the transitions added since the last call, in batches.
+
+        Afterwards a sample calls ``compute_reward`` for its new goals only.
+        """
+        if not self.is_needed or self.computed == storage.total:
+            return
+        computed = self.computed or [0] * len(storage.total)
+        self.computed = storage.total.copy()
+        new = [storage.held(block, since) for block, since in reversed([*enumerate(computed)])]  # demonstrations first
+        ids = np.concatenate(new)
+        for start in range(0, len(ids), CHUNK):
+            self._process(storage, ids[start : start + CHUNK])
+
+    def _process(self, storage: Storage, ids: Ids) -> None:
+        positions = storage.positions(ids)
+        rows, achieved = storage.rows.take(positions), storage.outcomes.take(positions, axis=0)
+        # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
+        desired = storage.goals(positions, rows["_episode"], after=True)
+        infos = None if storage.infos is None else storage.infos[positions]
+        explained = self.compute(achieved, desired, infos)
+        sparse = self.done_rule.sparse
+        if sparse.is_open:
+            exact = None
+            if sparse.needs_exact:
+                exact = self.compute(achieved, storage.achieved_goals(positions), infos)
+            sparse.observe(explained, exact)
+        part = goal_independent_part(rows["_reward"], explained, sparse.values)
+        storage.rows["_goal_independent"][positions] = part
+        self.is_zero = self.is_zero and not part.any()
+        if self.done_rule.needs_observations:
+            self.done_rule.observe(explained, rows["_terminated"])
+
+    def state(self) -> dict[str, Any]:
+        """Return everything observed, as JSON values."""
+        return {"computed": self.computed, "is_zero": self.is_zero} | self.done_rule.state()
+
+    def restore(self, state: dict[str, Any], totals: Sequence[int]) -> None:
+        """Restore a value of :meth:`state`.
+
+        :param totals: per block of the storage, transitions ever added.
+        :raises ValueError: it does not fit these numbers, or a value has the wrong type.
+        """
+        computed = list(state["computed"])
+        if computed:  # demonstrations that were not saved are processed again
+            computed += [0] * (len(totals) - len(computed))
+            if not all(type(done) is int and 0 <= done <= total for done, total in zip(computed, totals, strict=True)):
+                raise ValueError("the numbers of processed transitions do not fit the storage")
+        self.computed, self.is_zero = computed, bool(state["is_zero"])
+        self.done_rule.restore(state)

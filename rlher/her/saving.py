@@ -1,0 +1,233 @@
+"""The storage on disk: plain arrays without pickle; a save writes only what is new.
+
+A folder holds ``buffer.json`` and numbered parts, one per save. A part holds the transitions added since the part
+before it, and the episodes they belong to. Transitions are loaded to the same positions, so the same samples and the
+same evictions follow, bit for bit. Priorities, which change all the time, are written whole. Files are written under
+another name and renamed, the manifest last: a save that is interrupted leaves the previous one intact.
+"""
+
+import contextlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlher.core.safe_read import stored_arrays
+from rlher.her.storage import EPISODE_ARRAYS, SPAN, Ids, Storage
+
+VERSION = 4
+MANIFEST = "buffer.json"
+
+Spans = list[list[int]]
+"""For each block of the storage, a range of the numbers of its transitions."""
+
+
+class UnsuitableFolder(ValueError):
+    """A folder contains no replay buffer, or one of another version, other spaces or another size."""
+
+
+def save(
+    storage: Storage,
+    folder: str | os.PathLike,
+    computed: Sequence[int] | None,
+    extra: dict[str, Any],
+    priorities: dict[str, NDArray],
+) -> int:
+    """Bring a folder up to date with the storage.
+
+    :param storage: what to save, without infos, which may be any objects.
+    :param folder: created if missing; parts of another buffer in it, or of another state, are replaced.
+    :param computed: per block, number of the oldest transitions that will not change any more; None: all.
+    :param extra: JSON values to save with it.
+    :param priorities: arrays to save with it, written whole each time.
+    :return: bytes written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = _read_manifest(folder) or {}
+    if manifest.get("mark") not in storage.saves:  # it holds no earlier state of this storage
+        manifest = {"saves": 0, "parts": [], "final": [0] * len(storage.sizes)}
+    mark = uuid.uuid4().hex
+    name = f"{mark[:8]}-{manifest['saves'] + 1:06d}.npz"
+    oldest = [max(total - size, 0) for total, size in zip(storage.total, storage.sizes, strict=True)]
+    spans = [[max(pair), total] for *pair, total in zip(oldest, manifest["final"], storage.total, strict=True)]
+    parts, written = manifest["parts"], 0
+    if any(stop > start for start, stop in spans):
+        written += _write(folder / f"part-{name}", _pack(storage, _ids(spans)))
+        parts.append({"file": f"part-{name}", "spans": spans})
+    if priorities:
+        written += _write(folder / f"priorities-{name}", priorities)
+    # The last step of a running episode may still become terminal.
+    final = [total - running for total, running in zip(storage.total, storage.running, strict=True)]
+    manifest = {
+        "version": VERSION,
+        "mark": mark,
+        "saves": manifest["saves"] + 1,
+        "sizes": storage.sizes,
+        "n_envs": storage.n_envs,
+        "total": storage.total,
+        "running": storage.running,
+        "final": final if computed is None else [min(pair) for pair in zip(final, computed, strict=True)],
+        "goal_per_row": storage.row_goals is not None,
+        "parts": [part for part in parts if any(s[1] > o for s, o in zip(part["spans"], oldest, strict=True))],
+        "priorities": f"priorities-{name}" if priorities else None,
+        "extra": extra,
+    }
+    written += _write_manifest(folder, manifest)
+    storage.saves.append(mark)
+    used = {part["file"] for part in manifest["parts"]} | {manifest["priorities"]}
+    for file in folder.glob("*.npz"):
+        if file.name.startswith(("part-", "priorities-")) and file.name not in used:
+            file.unlink()
+    return written
+
+
+def demonstration_steps(folder: str | os.PathLike) -> int:
+    """Return the number of transitions of the demonstrations in a folder.
+
+    :raises UnsuitableFolder: it holds no buffer of this version.
+    :raises Exception: it is damaged, see :func:`as_value_error`.
+    """
+    manifest = _validated(Path(folder))
+    return sum(manifest["sizes"][manifest["n_envs"] :])
+
+
+def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Fill an empty storage from a folder; a later save there writes only what is new.
+
+    :return: the ``extra`` and the ``priorities`` it was saved with.
+    :raises UnsuitableFolder: the folder holds no buffer, or one of other spaces, another capacity or another number of
+        environments.
+    :raises Exception: a file is damaged; see :func:`as_value_error`.
+    """
+    folder = Path(folder)
+    manifest = _validated(folder)
+    sizes = manifest["sizes"]
+    if (manifest["n_envs"], sizes) != (storage.n_envs, storage.sizes[: len(sizes)]):
+        capacity = sum(sizes[: manifest["n_envs"]])
+        raise UnsuitableFolder(
+            f"the replay buffer in {folder} has buffer_size={capacity} and n_envs={manifest['n_envs']}; use the same."
+        )
+    blocks = slice(len(sizes))
+    storage.total[blocks], storage.running[blocks] = manifest["total"], manifest["running"]
+    if manifest["goal_per_row"] and storage.row_goals is None:
+        storage.use_goal_per_row()
+    for part in manifest["parts"]:
+        with stored_arrays(folder / part["file"]) as arrays:
+            _unpack(storage, _ids(part["spans"]), arrays)
+    storage.resume()
+    storage.saves.append(manifest["mark"])
+    if manifest["priorities"] is None:
+        return manifest["extra"], {}
+    with stored_arrays(folder / manifest["priorities"]) as arrays:
+        return manifest["extra"], dict(arrays)
+
+
+@contextlib.contextmanager
+def as_value_error(folder: str | os.PathLike) -> Iterator[None]:
+    """Raise ValueError("<folder> is damaged…") for every exception that reading a damaged folder raises."""
+    try:
+        yield
+    except UnsuitableFolder:
+        raise
+    except Exception as error:  # of JSON, NumPy, zip and our own arithmetic on what they return
+        raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _ids(spans: Spans) -> Ids:
+    """Return the ids of all transitions of the spans."""
+    return np.concatenate([block * SPAN + np.arange(start, stop) for block, (start, stop) in enumerate(spans)])
+
+
+def _pack(storage: Storage, ids: Ids) -> dict[str, NDArray]:
+    """Return transitions and their episodes as arrays."""
+    positions = storage.positions(ids)
+    arrays = {"rows": storage.rows.take(positions), "outcomes": storage.outcomes.take(positions, axis=0)}
+    if storage.row_goals is not None:
+        arrays["row_goals"] = storage.row_goals.take(positions, axis=0)
+    episodes = np.unique(arrays["rows"]["_episode"])
+    return arrays | {"episodes": episodes} | {name: getattr(storage, name)[episodes] for name in EPISODE_ARRAYS}
+
+
+def _unpack(storage: Storage, ids: Ids, arrays: Any) -> None:
+    """Write the transitions and episodes of a part to the storage.
+
+    :raises UnsuitableFolder: their types or shapes are those of other spaces.
+    :raises ValueError: the part is inconsistent.
+    """
+    positions, episodes = storage.positions(ids), arrays["episodes"]
+    if episodes.min() < 0 or episodes.max() >= len(storage.first):
+        raise ValueError("an episode is out of range")
+    of_rows = ["rows", "outcomes"] + ["row_goals"] * ("row_goals" in arrays)
+    for name, at in [(name, positions) for name in of_rows] + [(name, episodes) for name in EPISODE_ARRAYS]:
+        values, into = arrays[name], getattr(storage, name)
+        if values.dtype != into.dtype or values.shape[1:] != into.shape[1:]:
+            raise UnsuitableFolder(
+                "the replay buffer was saved with other observation or action spaces; use those of its environment."
+            )
+        if len(values) != len(at):
+            raise ValueError(f"its {name} have another number")
+        into[at] = values
+    if storage.row_goals is not None and "row_goals" not in of_rows:  # no goal had moved at that time
+        storage.row_goals[positions] = storage.episode_goal[storage.rows["_episode"][positions]][:, None]
+
+
+def _write(path: Path, arrays: dict[str, NDArray]) -> int:
+    new = path.with_name(path.stem + ".new" + path.suffix)
+    new.unlink(missing_ok=True)  # it may be a link
+    np.savez(new, **arrays)  # type: ignore[arg-type]
+    os.replace(new, path)
+    return path.stat().st_size
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> int:
+    text = json.dumps(manifest, indent=1)
+    new = folder / "buffer.new.json"
+    new.unlink(missing_ok=True)
+    new.write_text(text)
+    os.replace(new, folder / MANIFEST)
+    return len(text)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return a folder's manifest; None where there is none.
+
+    :raises ValueError: it is not JSON.
+    """
+    try:
+        found = json.loads((folder / MANIFEST).read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"{folder / MANIFEST} is damaged: {error}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _validated(folder: Path) -> dict[str, Any]:
+    """Return a folder's manifest after checking its numbers and names.
+
+    :raises UnsuitableFolder: there is none, or it has another version.
+    :raises Exception: it is damaged.
+    """
+    manifest = _read_manifest(folder)
+    if manifest is None or manifest.get("version") != VERSION:
+        raise UnsuitableFolder(f"{folder} holds no replay buffer that this version can read; check the path.")
+    sizes, totals, finals, running = (manifest[name] for name in ("sizes", "total", "final", "running"))
+    counters = all(
+        type(total) is type(final) is int and 0 <= final <= total < SPAN and type(runs) is bool and size > 0
+        for size, total, final, runs in zip(sizes, totals, finals, running, strict=True)
+    )
+    for part in manifest["parts"]:
+        for (start, stop), total, size in zip(part["spans"], totals, sizes, strict=True):
+            counters &= 0 <= start <= stop <= min(total, start + size)
+    names = [part["file"] for part in manifest["parts"]] + [manifest["priorities"] or "none"]
+    without_folder = all(Path(name).name == name for name in names)
+    if not (counters and without_folder and re.fullmatch(r"[0-9a-f]+", manifest["mark"])):
+        raise ValueError("its counters are inconsistent")
+    return manifest
