@@ -104,7 +104,7 @@ class EvaluatedModelFiles:
 
     def _record(self, path: Path, model: bytes) -> None:
         """Record a clip in a new environment; if it cannot be rendered, warn and record no more clips."""
-        from rlher.evaluation.video.recorder import record_video  # few runs record clips
+        from rlher.evaluation.video import record_video  # few runs record clips
 
         config = self._run.config
         try:

@@ -6,7 +6,7 @@ import pytest
 
 from rlher.analysis.grouping import Group
 from rlher.analysis.loading import read_runs
-from rlher.evaluation.video.writer import open_video
+from rlher.evaluation.video import open_video
 from tests.conftest import Make
 
 STUDY = Path(__file__).parents[2] / "logs" / "benchmark" / "optimize-bits15"

@@ -10,7 +10,7 @@ import pytest
 
 from rlher.cli import flags
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.evaluation.video import captions, tiling
+from rlher.evaluation import captions, video
 from tests.support.video import is_blank, read_frames, text_pixels
 
 
@@ -21,21 +21,22 @@ def test_enjoy_records_a_video_without_a_display(rlher, run: Path) -> None:
     frames = read_frames(run / "enjoy.mp4")
     assert len(frames) == max(lengths) + 1 + 6, "both side by side, and the last frame for 1.5 s at 4 frames per second"
     assert not any(map(is_blank, frames))
-    assert frames[0].shape == (2 * (64 + captions.HEIGHT) + tiling.GAP, 200, 3) or frames[0].shape[1] > 300
-    strips = [frame[64 : 64 + captions.HEIGHT, :190] for frame in frames]
+    assert frames[0].shape == (160 + captions.HEIGHT, 2 * video.TILE_WIDTH + video.GAP, 3)
+    strips = [frame[160 : 160 + captions.HEIGHT, :470] for frame in frames]
     assert all(text_pixels(strip).sum() > 20 for strip in strips), "a caption is missing"
     assert (text_pixels(strips[0]) != text_pixels(strips[1])).sum() > 10, "the caption counts the steps"
 
 
 def test_captions_can_be_left_out(rlher, run: Path) -> None:
     assert rlher("enjoy", str(run), "--grid", "1x1", "--episodes", "1", "--no-captions", "--video", "a.gif").code == 0
-    assert read_frames(Path("a.gif"))[0].shape == (64, 6 * 32, 3)
+    assert read_frames(Path("a.gif"))[0].shape == (160, video.TILE_WIDTH, 3)
 
 
 def test_a_grid_sets_the_number_of_episodes(rlher, run: Path) -> None:
     done = rlher("enjoy", str(run), "--grid", "2x2", "--video", "a.gif")
     assert done.out.count("episode") == 4
-    assert read_frames(Path("a.gif"))[0].shape == (2 * (64 + captions.HEIGHT) + tiling.GAP, 2 * 200 + tiling.GAP, 3)
+    shape = 2 * (160 + captions.HEIGHT) + video.GAP, 2 * video.TILE_WIDTH + video.GAP, 3
+    assert read_frames(Path("a.gif"))[0].shape == shape
 
 
 def test_a_display_without_a_window_mode_gets_a_video(rlher, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

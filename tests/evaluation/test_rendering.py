@@ -14,7 +14,7 @@ from rlher.config.environment import CameraConfig, EnvConfig
 from rlher.envs.make import make_env
 from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer, configure_offscreen, has_display
 from rlher.evaluation.rollout import play_episodes
-from rlher.evaluation.video.recorder import VideoOptions, record_video
+from rlher.evaluation.video import VideoOptions, record_video
 from tests.conftest import TINY
 from tests.envs.test_env_yaml import load
 from tests.support.tiers import slow_except

@@ -15,39 +15,26 @@ import torch as th
 from rlher.config.environment import EnvConfig
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.evaluation import captions, video
 from rlher.evaluation.rollout import play_episodes
-from rlher.evaluation.video import tiling
-from rlher.evaluation.video.recorder import VideoOptions, record_video
-from rlher.evaluation.video.tiling import EpisodeFrames, Grid
+from rlher.evaluation.video import VideoOptions, record_video
 from tests.evaluation.conftest import BITS
 from tests.support.video import is_blank, read_frames
 
 
-def test_a_grid_is_parsed_or_chosen() -> None:
-    assert tiling.parse_grid("auto") is None
-    assert tiling.parse_grid("3x2") == tiling.parse_grid("3×2") == Grid(3, 2)
-    assert tiling.best_grid(6, 480, 520) == Grid(3, 2)
-    assert tiling.best_grid(1, 480, 520) == Grid(1, 1)
-    assert tiling.best_grid(5, 3000, 100) == Grid(1, 5)
-    assert tiling.best_grid(3, 600, 340) == Grid(3, 1), "no empty cell if the tiles already have their full size"
-    assert tiling.best_grid(500, 480, 520) == tiling.best_grid(tiling.MAX_TILES, 480, 520) == Grid(5, 2)
+def test_a_grid_is_parsed() -> None:
+    assert video.parse_grid("auto") is None
+    assert video.parse_grid("3x2") == video.parse_grid("3×2") == (3, 2)
 
 
-def test_tiles_are_in_order_and_keep_their_last_frame() -> None:
-    episodes = []
-    for colour, length in ((60, 2), (120, 4), (180, 1)):
-        frames = EpisodeFrames()
-        for step in range(length):
-            frames.append(np.full((5, 7, 3), colour + step, dtype=np.uint8))
-        episodes.append(frames)
-    tiled = list(tiling.tiled(episodes, Grid(2, 2)))
-    assert len(tiled) == 4
-    gap = tiling.GAP
-    assert tiled[0].shape == (10 + gap, 14 + gap, 3)
-    assert [int(frame[0, 0, 0]) for frame in tiled] == [60, 61, 61, 61]
-    assert [int(frame[4, 7 + gap, 0]) for frame in tiled] == [120, 121, 122, 123]
-    assert [int(frame[5 + gap, 6, 0]) for frame in tiled] == [180] * 4
-    assert (tiled[-1][5 + gap :, 7 + gap :] == tiling.BACKGROUND).all(), "the fourth cell is empty"
+@pytest.mark.parametrize(("episodes", "grid"), [(1, (1, 1)), (2, (2, 1)), (4, (3, 2)), (500, (3, 2))])
+def test_the_grid_fits_the_number_of_episodes(tmp_path: Path, episodes: int, grid: tuple[int, int]) -> None:
+    path, env = tmp_path / "video.mp4", ThreeSteps((20, 60))
+    with record_video(path, env, EnvConfig(), episodes) as recorder:
+        list(play_episodes(env, lambda observation: np.zeros(1), min(episodes, 5), seed=1, on_step=recorder))
+    height, width, _ = read_frames(path)[0].shape
+    assert width == grid[0] * video.TILE_WIDTH + (grid[0] - 1) * video.GAP
+    assert height == grid[1] * (160 + captions.HEIGHT) + (grid[1] - 1) * video.GAP
 
 
 class ThreeSteps:
@@ -55,7 +42,8 @@ class ThreeSteps:
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
-    def __init__(self) -> None:
+    def __init__(self, size: tuple[int, int] = (2000, 600)) -> None:
+        self.size = size
         goal = gym.spaces.Box(-9, 9, (1,), dtype=np.float32)
         self.observation_space = gym.spaces.Dict(observation=goal, achieved_goal=goal, desired_goal=goal)
 
@@ -71,23 +59,23 @@ class ThreeSteps:
         return dict.fromkeys(("observation", "achieved_goal", "desired_goal"), np.zeros(1, dtype=np.float32))
 
     def render(self) -> np.ndarray:
-        return np.full((2000, 600, 3), 40 * self.seed + 10 * self.steps, dtype=np.uint8)
+        return np.full((*self.size, 3), 40 * self.seed + 10 * self.steps, dtype=np.uint8)
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> None:
     path, env = tmp_path / f"video{suffix}", ThreeSteps()
-    options = VideoOptions(Grid(2, 1), width=305, captions=False)
+    options = VideoOptions((2, 1), width=305, captions=False)
     with record_video(path, env, EnvConfig(), 3, options) as recorder:
         assert len(list(play_episodes(env, lambda observation: np.zeros(1), 3, seed=1, on_step=recorder))) == 3
     frames = read_frames(path)
     assert len(frames) == 2 * (4 + 15), "two pages of four frames, the last one shown for 1.5 s"
-    assert frames[0].shape == (502, 304, 3), "at most 305 wide; even sides, for H.264"
+    assert frames[0].shape == (500, 304, 3), "at most 305 wide; even sides, for H.264"
     right = frames[0].shape[1] - 20
     assert frames[0][100, 100].mean() == pytest.approx(40, abs=4), "the first episode"
     assert frames[0][100, right].mean() == pytest.approx(80, abs=4), "the second beside it"
     assert frames[-1][100, 100].mean() == pytest.approx(150, abs=4), "the last frame of the third, on the next page"
-    assert frames[-1][100, right].mean() == pytest.approx(tiling.BACKGROUND, abs=4)
+    assert frames[-1][100, right].mean() == pytest.approx(video.BACKGROUND, abs=4)
 
 
 def test_a_failed_rendering_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -149,7 +137,7 @@ import resource, sys
 import numpy as np
 from pathlib import Path
 from rlher.core.errors import UserError
-from rlher.evaluation.video.writer import open_video
+from rlher.evaluation.video import open_video
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
 try:

@@ -5,7 +5,7 @@ from pathlib import Path
 import imageio.v2 as imageio
 import numpy as np
 
-from rlher.evaluation.video import captions
+from rlher.evaluation import captions
 
 
 def read_frames(path: Path) -> list[np.ndarray]:

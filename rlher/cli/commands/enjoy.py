@@ -25,9 +25,9 @@ class EnjoyConfig(ReplayConfig):
         None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display"
     )
     grid: str = output_key(
-        "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: as many as fit"
+        "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: at most 3x2"
     )
-    width: int | None = output_key(None, "width of the video in pixels; null: as rendered, at most 1920", low=64)
+    width: int | None = output_key(None, "width of the video in pixels; null: 480 a column, at most 1920", low=64)
     captions: bool = output_key(True, "caption each episode with its number, step, goal and outcome")
     fps: int | None = output_key(None, "frames per second; null: the environment's", low=1)
 
@@ -43,22 +43,20 @@ def run(config: EnjoyConfig) -> int:
     from rlher.evaluation.episode_bar import episode_bar
     from rlher.evaluation.rollout import Episode, Observation, play_episodes
     from rlher.evaluation.source import find_source
-    from rlher.evaluation.video import tiling
-    from rlher.evaluation.video.recorder import VideoOptions, record_video
-    from rlher.evaluation.video.writer import require_video_suffix
+    from rlher.evaluation.video import VideoOptions, parse_grid, record_video, require_video_suffix
 
     if config.video:
         require_video_suffix(Path(config.video))
-    layout = tiling.parse_grid(config.grid)
+    grid = parse_grid(config.grid)
     source = find_source(config)
     path = Path(config.video).absolute() if config.video else source.folder / "enjoy.mp4"
-    window = config.video is None and layout is None and has_display() and "human" in render_modes(source.env)
+    window = config.video is None and grid is None and has_display() and "human" in render_modes(source.env)
     if not window:
         configure_offscreen()
     agent = source.load("human" if window else "rgb_array")
     print(escape_control(source.name), file=sys.stderr)
-    episodes = config.episodes or (layout.cells if layout and layout.cells > 1 else DEFAULT_EPISODES)
-    options = VideoOptions(layout, config.width, config.captions, config.fps)
+    episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
+    options = VideoOptions(grid, config.width, config.captions, config.fps)
     outcomes = []
     with ExitStack() as stack:
         stack.enter_context(closing(agent.env))

@@ -1,4 +1,4 @@
-"""Captions under a tile of a video: episode, step, distance to the goal, and outcome."""
+"""Captions under a picture in a video: episode, step, distance to the goal, and outcome."""
 
 from collections.abc import Callable
 from functools import cache
@@ -38,32 +38,29 @@ def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool,
     """
     color, status = _status(episode, is_over)
     strip = Image.new("RGB", (image.shape[1], HEIGHT), color)
-    _draw_line(strip, 0, [f"episode {number}", f"#{number}", ""], status)
-    _draw_line(strip, 1, goal[:1], [*goal[1:], ""])
+    _draw_line(strip, 0, status, f"episode {number}")
+    _draw_line(strip, 1, goal[0], goal[1] if goal[1:] else "")
     return np.concatenate([image, np.asarray(strip)])
 
 
-def _status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], list[str]]:
-    """Return the colour of a caption, and texts about the episode so far, the longest first."""
+def _status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], str]:
+    """Return the colour of a caption, and a text about the episode so far."""
     if is_over:
-        steps = f"{episode.length} step{'s' if episode.length != 1 else ''}"
-        return OUTCOME_COLORS[episode.outcome], [f"{episode.outcome}, {steps}", episode.outcome]
-    step = f"step {episode.length}"
-    for holds, outcome, text in ((episode.crashed, "crashed", "crashed"), (episode.success, "success", "at goal")):
-        if holds:
-            return OUTCOME_COLORS[outcome], [f"{text}, {step}", text]
-    return BACKGROUND, [step, str(episode.length)]
+        return OUTCOME_COLORS[episode.outcome], f"{episode.outcome}, {episode.length} step{'s' * (episode.length != 1)}"
+    if episode.crashed:
+        return OUTCOME_COLORS["crashed"], f"crashed, step {episode.length}"
+    if episode.success:
+        return OUTCOME_COLORS["success"], f"at goal, step {episode.length}"
+    return BACKGROUND, f"step {episode.length}"
 
 
-def _draw_line(strip: Image.Image, line: int, left: list[str], right: list[str]) -> None:
-    """Draw the first pair of texts, one on each side, that fits the width; ``right`` takes precedence."""
-    pen, font, width = ImageDraw.Draw(strip), _font(), strip.width - 2 * MARGIN
-    pairs = [(one, two) for two in right for one in left]
-    fits = (pair for pair in pairs if sum(map(font.getlength, pair)) + 2 * MARGIN * all(pair) <= width)
-    one, two = next(fits, pairs[-1])
-    top = MARGIN // 2 + line * LINE_HEIGHT
-    pen.text((MARGIN, top), one, FOREGROUND, font)
-    pen.text((strip.width - MARGIN - font.getlength(two), top), two, FOREGROUND, font)
+def _draw_line(strip: Image.Image, line: int, first: str, second: str) -> None:
+    """Draw the more important text on the left, and the other one on the right if it fits beside it."""
+    pen, font, top = ImageDraw.Draw(strip), _font(), MARGIN // 2 + line * LINE_HEIGHT
+    pen.text((MARGIN, top), first, FOREGROUND, font)
+    left = strip.width - MARGIN - font.getlength(second)
+    if left >= font.getlength(first) + 3 * MARGIN:
+        pen.text((left, top), second, FOREGROUND, font)
 
 
 @cache

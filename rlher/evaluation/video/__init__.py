@@ -1,1 +1,0 @@
-"""Videos of episodes, several side by side, with captions."""
