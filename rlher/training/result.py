@@ -87,10 +87,10 @@ def print_result(run: Run, result: RunResult) -> None:
 
 def _print_reason(run: Run, result: RunResult) -> None:
     """Print why a run did not finish, where its models are, and how to resume it."""
-    steps = f"{result.timesteps:,} step{'s' if result.timesteps != 1 else ''}"
-    models = f"the models after {steps} are in {run}"
-    if not any(run.model(name).exists() for name in MODELS):
-        models = f"no model was saved in {run}"
+    from rlher.evaluation.agent import model_name  # imports torch
+
+    saved = [model_name(run, name) for name in MODELS if run.model(name).exists()]
+    models = f"saved in {run}: {'; '.join(saved)}" if saved else f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
         evaluate = command_line(["rlher", "evaluate", str(run)])
         warn(f"interrupted; {models}. Evaluate: `{evaluate}`. {_how_to_continue(run)}")

@@ -106,3 +106,12 @@ def test_documented_keys_exist() -> None:
         named = re.findall(rf"`((?:{sections})\.\w+(?:\.\w+)*)\b(?!/)(?<!json)", prose(name))
         named = [key for key in named if not key.startswith(("env.kwargs.", "algo.kwargs."))]
         assert [key for key in named if key not in known] == [], name
+
+
+def test_tests_exist() -> None:
+    """The page on robustness names a test for each promise."""
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/guide/robustness.md").read_text()))
+    found = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert named <= found, named - found

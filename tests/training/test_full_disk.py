@@ -81,6 +81,7 @@ def test_a_disk_that_fills_up_in_training_leaves_existing_files_intact(rlher, di
     assert "No space left on device" in done.err
     for name in ("the last model", "result.json"):
         assert f"{name} could not be written" in done.err
+    assert "after 200 steps" not in done.err.splitlines()[-1], "only the best model was saved"
     assert done.err.count("evaluations.csv cannot be written") >= 2
     assert run / "best_model.zip" in before
     for path, content in before.items():
