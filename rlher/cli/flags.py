@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hydra.core.config_store import ConfigStore
 
-from rlher.cli.commands import Command, integer_keys, load_command
+from rlher.cli.commands import Command, load_command
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
@@ -106,7 +106,8 @@ def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
             overrides.append(word.removeprefix(f"{command.name}."))  # optimize.n_seeds=3 is n_seeds=3
-    _complete_flag_pairs(hydra_flags)
+    if not {"-c", "--cfg"}.isdisjoint(hydra_flags):
+        hydra_flags.append("--resolve")
     if positionals:
         overrides.insert(0, _positional_override(command, positionals))
     config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
@@ -126,17 +127,6 @@ def _positional_override(command: Command, words: list[str]) -> str:
     if len(words) > 1:
         raise UserError(f"`rlher {command.name}` takes one {item.name}, not {len(words)}.")
     return f"{item.name}={quote(words[0])}"
-
-
-def _complete_flag_pairs(hydra_flags: list[str]) -> None:
-    """Add ``--resolve`` to ``--cfg``, and raise UserError for pairs of flags that Hydra cannot combine."""
-    if "--cfg" in hydra_flags or "-c" in hydra_flags:
-        if "-m" in hydra_flags or "--multirun" in hydra_flags:
-            raise UserError("--cfg prints the config of one run; leave out -m and the sweep.")
-        if "--resolve" not in hydra_flags:
-            hydra_flags.append("--resolve")
-    elif "-p" in hydra_flags or "--package" in hydra_flags:
-        raise UserError("-p selects a part of what --cfg job prints; add --cfg job.")
 
 
 def _flag_value(flag: str, words: Iterator[str]) -> str:
@@ -182,8 +172,6 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     if key.lstrip("+") != key and not key.lstrip("+").startswith("hydra"):
         # With + Hydra would accept any key, so a misspelt one would have no effect.
         return _expand(word.lstrip("+"), config_dirs)
-    if key == "hydra/launcher":
-        raise UserError(f"{word}: rlher starts the runs of a sweep itself; use --workers 2 or --launcher ray.")
     if key == "recipe":
         names = [value] if value in ("", "null") or Path(value).is_file() else value.split(",")
         return ["recipe=" + ",".join(_recipe_option(name, config_dirs) for name in names)]
@@ -200,8 +188,8 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
         return [f"demos.path={value if re.search(SPECIAL, value) else quote(value)}"]
     if OPEN_MAPPINGS.match(key):
         return [f"++{word}"]  # Hydra's plain form only changes keys that exist
-    if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and key in integer_keys() and float(value).is_integer():
-        return [f"{key}={int(float(value))}"]  # total_timesteps=1e5
+    if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and float(value).is_integer():
+        return [f"{key}={int(float(value))}"]  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
     is_ascii = value.isascii() or re.search(SPECIAL, value)  # Hydra's grammar has letters of ASCII only
     return [word if is_ascii else f"{key}={quote(value)}"]
 

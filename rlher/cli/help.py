@@ -3,17 +3,13 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import MISSING, Field
-from importlib import resources
 from typing import Any
 
-import yaml
-
 from rlher import __version__
+from rlher.cli import hydra_app
 from rlher.cli.commands import Command, command_names, load_command
-from rlher.cli.flags import flags, groups, options, positional
-from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
-from rlher.config.environment import BitFlippingConfig, EnvConfig
-from rlher.config.key import dotted_keys
+from rlher.cli.flags import flags, groups, options, positional, to_hydra
+from rlher.config.key import values_by_key
 from rlher.config.override_syntax import literal
 from rlher.core.console import output_width
 
@@ -40,8 +36,6 @@ usage: rlher train [flags] [key=value ...], with at least one of them, for examp
 
 `rlher list algos` and `rlher list envs` show the choices, `rlher train --help` all flags and keys."""
 """What `rlher train` prints without any word."""
-DEFAULT_CHOICES = {"algo": "tqc", "env": "parking-v0"}
-"""Defaults in conf/train.yaml."""
 RECIPE_FORMS = ("<file>.yaml", "null")
 """Values of ``recipe=`` beside the names of recipes."""
 MIN_TEXT_WIDTH = 30
@@ -69,7 +63,7 @@ def program_help() -> str:
 def command_help(command: Command, argv: Sequence[str] = ()) -> str:
     """Return the text of ``rlher <command> --help``: flags, groups and keys with text, default and choices.
 
-    :param argv: the other words of the command line; the listed keys are those of its ``algo=`` and ``env=``.
+    :param argv: the other words of the command line; its ``algo=`` and ``env=`` have keys and defaults of their own.
     """
     lines = [f"rlher {command.name}: {command.summary}", ""]
     lines += [f"usage: rlher {command.name}{_usage(positional(command))} [flags] [key=value ...]", ""]
@@ -78,11 +72,10 @@ def command_help(command: Command, argv: Sequence[str] = ()) -> str:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in found:
             lines.append(_entry(f"{group}=", 7, " | ".join([*RECIPE_FORMS * (group == "recipe"), *options(group)])))
-    chosen = _chosen(command, argv)
-    if keys := _section_keys(command, chosen):
-        algo = f" of {chosen['algo']}" if "algo" in chosen else ""
-        lines += ["", f"keys{algo}, with their defaults before any recipe:"]
-        lines += [_entry(name, 34, f"{item.metadata['text']}{_limits(item, default)}") for name, item, default in keys]
+    keys = [(name, item, value) for name, item, value in values_by_key(_config(command, argv)) if "." in name]
+    if keys:
+        lines += ["", "keys with their defaults, before any recipe (`--help algo=td3 env=FetchPush-v4` shows others):"]
+        lines += [_entry(name, 34, f"{item.metadata['text']}{_limits(item, value)}") for name, item, value in keys]
     return "\n".join([*lines, "", HYDRA_FLAGS])
 
 
@@ -111,34 +104,12 @@ def _entry(name: str, size: int, text: str) -> str:
     return textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * len(head), **options)
 
 
-def _chosen(command: Command, argv: Sequence[str]) -> dict[str, str]:
-    """Return the algorithm and environment whose keys are listed, by group."""
-    found = groups(command)
-    defaults = DEFAULT_CHOICES if positional(command) is None else {}
-    typed = {group: name for word in argv for group, _, name in [word.partition("=")]}
-    return {group: name for group, name in (defaults | typed).items() if group in found and group in DEFAULT_CHOICES}
-
-
-def _section_keys(command: Command, chosen: dict[str, str]) -> list[tuple[str, Field, Any]]:
-    """Return name, field and default of the keys in sections, first those that every algorithm has."""
-    keys = [(name, item, item.default) for name, item in dotted_keys(command.schema).items() if "." in name]
-    for group, name in chosen.items():
-        keys = [key for key in keys if not key[0].startswith(f"{group}.")] + _keys_of_choice(group, name)
-    return keys
-
-
-def _keys_of_choice(group: str, name: str) -> list[tuple[str, Field, Any]]:
-    """Return name, field and default, as in its YAML, of the keys of an algorithm or environment."""
-    file = resources.files("rlher.conf") / group / f"{name}.yaml"
-    values = yaml.safe_load(file.read_text()) if file.is_file() else {}
-    schema: type = ALGORITHMS[name].config if name in ALGORITHMS else OffPolicyConfig
-    if group == "env":
-        schema = BitFlippingConfig if "n_bits" in values else EnvConfig
-    return [
-        (key, item, values.get(item.name, item.default))
-        for key, item in dotted_keys(schema, f"{group}.").items()
-        if item.name not in ("name", "description")
-    ]
+def _config(command: Command, argv: Sequence[str]) -> Any:
+    """Return the config of a command with the algorithm and environment of a command line."""
+    chosen = [word for word in argv if word.startswith(("algo=", "env=")) and "," not in word]
+    no_recipe = ["recipe=null"] if "recipe" in groups(command) else []
+    (job,) = hydra_app.compose(command, to_hydra(command.name, chosen + no_recipe))
+    return job.config
 
 
 def _limits(item: Field, default: Any) -> str:

@@ -26,8 +26,8 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS
 from rlher.config.key import to_object
 from rlher.config.tuning import SweepJob
-from rlher.core.console import command_line, redact, warn
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.console import command_line, redact
+from rlher.core.errors import UserError
 from rlher.core.signals import INTERRUPTED
 
 PRINT_FLAGS = {"--cfg", "-c", "--info", "-i"}
@@ -69,11 +69,7 @@ def run(command: Command, argv: list[str], typed: list[str]) -> int:
             return command.sweep(_sweep_jobs(command.name, jobs))
         codes = []
         for job in jobs:
-            try:
-                codes.append(command.run(job.config))
-            except (UserError, EnvironmentFault) as error:
-                warn(str(error))
-                codes.append(error.exit_code)
+            codes.append(command.run(job.config))
             if codes[-1] == INTERRUPTED:
                 break
         return max(codes)

@@ -39,10 +39,8 @@ def run(argv: Sequence[str]) -> int:
 
     name, words = _take_resume(list(argv))
     words = to_hydra("train", words)
-    logs, trust_code = "logs", False
-    for override in _parsed(word for word in words if word.startswith(("logs=", "trust_code="))):
-        logs = str(override.value()) if override.key_or_group == "logs" else logs
-        trust_code = override.value() is True if override.key_or_group == "trust_code" else trust_code
+    where = {each.key_or_group: each.value() for each in _parsed(words) if each.key_or_group in ("logs", "trust_code")}
+    logs, trust_code = str(where.get("logs", TrainConfig.logs)), where.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
     os.environ[COMMAND] = command_line(["rlher", "train", "--resume", name, *words])
     with exit_as_fault():
@@ -84,7 +82,10 @@ def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
     :raises UserError: an override is invalid or changes what is learnt.
     """
     config = OmegaConf.structured(run.config)
-    for override in _parsed(_absolute_timesteps(word, run) for word in words):
+    longer = r"total_timesteps=\+([\d_]+)"
+    steps = run.config.total_timesteps
+    words = [re.sub(longer, lambda more: f"total_timesteps={steps + int(more[1])}", word) for word in words]
+    for override in _parsed(words):
         key = override.key_or_group
         if _is_recorded_choice(key, override.value(), run.config):
             continue
@@ -99,12 +100,6 @@ def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
     changed = to_object(config, TrainConfig)
     _require_same_experiment(run, changed)
     return changed
-
-
-def _absolute_timesteps(word: str, run: Run) -> str:
-    if found := re.fullmatch(r"total_timesteps=\+([\d_]+)", word):
-        return f"total_timesteps={run.config.total_timesteps + int(found[1])}"
-    return word
 
 
 def _is_recorded_choice(key: str, value: Any, config: TrainConfig) -> bool:

@@ -1,14 +1,13 @@
 """The algorithms: an entry each, with its classes and its config keys.
 
-To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and an entry here, which is a config
-dataclass with ``@algorithm(...)``. Keys have the names of the Stable-Baselines3 constructor's arguments. Nothing here
+To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and here a config dataclass and an entry of
+``ALGORITHMS``. Keys have the names of the Stable-Baselines3 constructor's arguments. Nothing here
 imports torch.
 """
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
 
@@ -21,15 +20,12 @@ SCHEDULES = ("constant", "linear", "cosine")
 TARGET_UPDATES = ("update", "round")
 """Values of ``algo.target_update``."""
 
-ConfigClass = TypeVar("ConfigClass", bound="type[OffPolicyConfig]")
-
 
 @dataclass(frozen=True)
 class Algorithm:
     """An entry of ``ALGORITHMS``.
 
     :param config: dataclass of its config keys.
-    :param description: one line for ``rlher list algos``: the first line of that dataclass's docstring.
     :param ours: ``module:class`` of the model, with our update step if there is one.
     :param sb3: ``module:class`` in Stable-Baselines3 or sb3-contrib.
     :param actions: kind of its action space, ``"discrete"`` or ``"continuous"``.
@@ -39,12 +35,16 @@ class Algorithm:
     """
 
     config: "type[OffPolicyConfig]"
-    description: str
     ours: str
     sb3: str
     actions: str
     target_network: str | None = "critic_target"
     sb3_trains_on_dicts: bool = True
+
+    @property
+    def description(self) -> str:
+        """One line for ``rlher list algos``."""
+        return (self.config.__doc__ or "").splitlines()[0].rstrip(".")
 
     def load(self, engine: str = "rlher") -> "type[OffPolicyAlgorithm]":
         """Import the class with the update step of ``"rlher"`` or ``"sb3"``."""
@@ -57,25 +57,6 @@ def import_class(path: str) -> "type[OffPolicyAlgorithm]":
     return getattr(importlib.import_module(module), name)
 
 
-ALGORITHMS: dict[str, Algorithm] = {}
-"""Every algorithm, by the name that ``algo=`` takes."""
-
-
-def algorithm(name: str, **entry: Any) -> Callable[[ConfigClass], ConfigClass]:
-    """Register the decorated config dataclass, and with it an algorithm.
-
-    :param name: value of ``algo=``.
-    :param entry: the other fields of :class:`Algorithm`.
-    """
-
-    def register(config: ConfigClass) -> ConfigClass:
-        description = (config.__doc__ or "").splitlines()[0].rstrip(".")
-        ALGORITHMS[name] = Algorithm(config, description, **entry)
-        return config
-
-    return register
-
-
 @dataclass
 class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
@@ -83,11 +64,11 @@ class OffPolicyConfig:
     name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
-        "constant", "schedule of the learning rate; all but constant end at 0", choices=SCHEDULES
+        "constant", "learning rate over the run; all but constant end at 0", choices=SCHEDULES
     )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
-        None, "steps before the first update; at least one episode of each environment", low=0
+        None, "steps before the first update; at least one episode per environment", low=0
     )
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
@@ -113,24 +94,18 @@ class ActorCriticConfig(OffPolicyConfig):
 
     n_critics: int = key(2, "number of critics", low=1)
     action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
-    noise: str = key(
-        "normal", "kind of that noise: white, Ornstein-Uhlenbeck, or pink", choices=("normal", "ou", "pink")
-    )
+    noise: str = key("normal", "white, Ornstein-Uhlenbeck or pink noise", choices=("normal", "ou", "pink"))
 
 
 @dataclass
 class EnsembleConfig(ActorCriticConfig):
-    """Keys that only the project's update step has."""
+    """Keys that only the fast update step has."""
 
     target_critics: int | None = key(None, "random critics whose minimum is the target; null: all critics", low=1)
-    target_update: str = key(
-        "update", "target networks follow each update, or once per round, after its updates", choices=TARGET_UPDATES
-    )
+    target_update: str = key("update", "update the target after each update or each round", choices=TARGET_UPDATES)
     layer_norm_critics: bool = key(False, "layer normalisation in the critics")
     random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
-    random_action_hold: int = key(
-        1, "steps for which a random action is held; above 1, those of learning_starts, too", low=1
-    )
+    random_action_hold: int = key(1, "steps that a random action is held, in learning_starts as well", low=1)
 
 
 @dataclass
@@ -146,14 +121,9 @@ class EntropyConfig:
 
     ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
     target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
-    use_sde: bool = key(
-        False, "gSDE: exploration that depends on the state, drawn anew in each round; by the update step of SB3"
-    )
+    use_sde: bool = key(False, "gSDE, state-dependent exploration; uses the update step of SB3")
 
 
-@algorithm(
-    "dqn", ours="rlher.algos.dqn:DQN", sb3="stable_baselines3:DQN", actions="discrete", target_network="q_net_target"
-)
 @dataclass
 class DQNConfig(TargetConfig, OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), used for the HER paper's bit flipping."""
@@ -165,13 +135,6 @@ class DQNConfig(TargetConfig, OffPolicyConfig):
     max_grad_norm: float = key(10.0, "maximum norm of the gradient", low=0)
 
 
-@algorithm(
-    "qrdqn",
-    ours="rlher.algos.qrdqn:QRDQN",
-    sb3="sb3_contrib:QRDQN",
-    actions="discrete",
-    target_network="quantile_net_target",
-)
 @dataclass
 class QRDQNConfig(DQNConfig):
     """DQN with quantile regression (Dabney et al. 2018)."""
@@ -179,13 +142,11 @@ class QRDQNConfig(DQNConfig):
     n_quantiles: int = key(50, "number of quantiles", low=1)
 
 
-@algorithm("sac", ours="rlher.algos.sac:SAC", sb3="stable_baselines3:SAC", actions="continuous")
 @dataclass
 class SACConfig(EntropyConfig, TargetConfig, EnsembleConfig):
     """Soft actor-critic (Haarnoja et al. 2018)."""
 
 
-@algorithm("td3", ours="rlher.algos.td3:TD3", sb3="stable_baselines3:TD3", actions="continuous")
 @dataclass
 class TD3Config(TargetConfig, DeterministicConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
@@ -193,12 +154,11 @@ class TD3Config(TargetConfig, DeterministicConfig):
     policy_delay: int = key(2, "critic updates per actor update", low=1)
     target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
     target_policy_noise_schedule: str = key(
-        "constant", "schedule of the target policy smoothing noise; all but constant end at 0", choices=SCHEDULES
+        "constant", "target_policy_noise over the run; all but constant end at 0", choices=SCHEDULES
     )
     target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
 
 
-@algorithm("ddpg", ours="rlher.algos.td3:DDPG", sb3="stable_baselines3:DDPG", actions="continuous")
 @dataclass
 class DDPGConfig(TargetConfig, DeterministicConfig):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
@@ -206,7 +166,6 @@ class DDPGConfig(TargetConfig, DeterministicConfig):
     n_critics: int = key(1, "number of critics", low=1)
 
 
-@algorithm("tqc", ours="rlher.algos.tqc:TQC", sb3="sb3_contrib:TQC", actions="continuous")
 @dataclass
 class TQCConfig(SACConfig):
     """Truncated quantile critics (Kuznetsov et al. 2020)."""
@@ -215,17 +174,29 @@ class TQCConfig(SACConfig):
     top_quantiles_to_drop_per_net: int = key(2, "largest quantiles per critic that the target leaves out", low=0)
 
 
-@algorithm(
-    "crossq",
-    ours="rlher.algos.crossq:CrossQ",
-    sb3="sb3_contrib:CrossQ",
-    actions="continuous",
-    target_network=None,
-    sb3_trains_on_dicts=False,
-)
 @dataclass
 class CrossQConfig(EntropyConfig, ActorCriticConfig):
     """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
 
     batch_size: int = key(256, "transitions per update; one has no variance to normalise by", low=2)
     policy_delay: int = key(3, "critic updates per actor update", low=1)
+
+
+ALGORITHMS = {
+    "dqn": Algorithm(
+        DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete", target_network="q_net_target"
+    ),
+    "qrdqn": Algorithm(
+        QRDQNConfig, "rlher.algos.qrdqn:QRDQN", "sb3_contrib:QRDQN", "discrete", target_network="quantile_net_target"
+    ),
+    "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
+    "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
+    "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
+    "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
+    "crossq": Algorithm(
+        *(CrossQConfig, "rlher.algos.crossq:CrossQ", "sb3_contrib:CrossQ", "continuous"),
+        target_network=None,
+        sb3_trains_on_dicts=False,
+    ),
+}
+"""Every algorithm, by the name that ``algo=`` takes."""

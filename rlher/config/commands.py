@@ -12,9 +12,7 @@ class ModelConfig:
 
     run: str | None = output_key(None, "run folder; null: the newest under `logs`", positional=True)
     logs: str = output_key("logs", "folder of all runs")
-    checkpoint: str = output_key(
-        "auto", "model: best, last, or steps of eval.keep_models; auto: best, or last if there is no best"
-    )
+    checkpoint: str = output_key("auto", "model: best, last, or steps of eval.keep_models; auto: best or last")
     json: bool = output_key(False, "print the result as JSON on stdout")
     trust_code: bool = machine_key(False, "run the code that the config.yaml of somebody else's run names")
 
@@ -23,12 +21,8 @@ class ModelConfig:
 class ReplayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    run: str | None = output_key(
-        None, "run folder, or a Stable-Baselines3 zip; null: the newest run under `logs`", positional=True
-    )
-    agent: str | None = output_key(
-        None, "agent that comes with rlher, in place of a run; `rlher list agents` lists them"
-    )
+    run: str | None = output_key(None, "run folder or Stable-Baselines3 zip; null: the newest run", positional=True)
+    agent: str | None = output_key(None, "agent that comes with rlher (`rlher list agents`)")
     env: EnvConfig | None = experiment_key(None, "environment of a Stable-Baselines3 zip; a run folder has its own")
     trust_pickle: bool = machine_key(False, "load a Stable-Baselines3 zip, which executes any code pickled in it")
     seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
@@ -46,18 +40,14 @@ class ExportConfig(ModelConfig):
         "sb3: Stable-Baselines3 model with script and card; onnx: the policy as an ONNX file as well",
         choices=("sb3", "onnx"),
     )
-    push: str | None = output_key(
-        None, "repository owner/name of the Hugging Face Hub to upload to; without a name: <algo>-<env>"
-    )
+    push: str | None = output_key(None, "owner/name on the Hugging Face Hub to upload to; default name: <algo>-<env>")
 
 
 @dataclass
 class CollectConfig(ReplayConfig):
     """Config keys of `rlher collect`."""
 
-    env: EnvConfig | None = experiment_key(
-        None, "environment of a controller, or of a Stable-Baselines3 zip; a run folder has its own"
-    )
+    env: EnvConfig | None = experiment_key(None, "environment of a controller or Stable-Baselines3 zip")
     controller: str | None = experiment_key(
         None,
         "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
@@ -76,9 +66,7 @@ class CurvesConfig:
 
     runs: list[str] = output_key([], "run folders, or folders of runs; empty: `logs`", positional=True)
     logs: str = output_key("logs", "folder of all runs")
-    by: list[str] = output_key(
-        [], "keys to group by, such as her.n_sampled_goal; empty: algo, her and other keys that differ"
-    )
+    by: list[str] = output_key([], "keys to group by; empty: algo, her and all other keys that differ")
 
 
 @dataclass

@@ -44,29 +44,23 @@ class EnvConfig:
     modules: list[str] = experiment_key([], "modules to import first, because they register environments")
     kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make")
     wrappers: list[Any] = experiment_key(
-        [], "gymnasium wrappers around it, the first innermost: module:Class, or {module:Class: {argument: value}}"
+        [], "wrappers, the first innermost: module:Class, or {module:Class: {argument: value}}"
     )
     max_episode_steps: int | None = experiment_key(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = experiment_key(None, "key of `info` that is true on success")
     crash_key: str | None = experiment_key(None, "key of `info` that is true on a crash")
-    extra_reward: bool = experiment_key(
-        False, "rewards have a part that does not depend on the goal, such as an action cost"
-    )
+    extra_reward: bool = experiment_key(False, "rewards have a part that does not depend on the goal")
     ends_on_success: bool | None = experiment_key(None, "whether success terminates the episode")
     success_reward: float | None = experiment_key(None, "compute_reward at or above which a goal counts as reached")
     reward_range: list[float | None] | None = experiment_key(
         None, "[low, high] bounds of the reward of one step, null where unknown", length=2
     )
     step_timeout: float | None = machine_key(
-        None, "seconds that a step or reset in a subprocess may take; null: 300, 0: no limit", low=0
+        None, "seconds of a step or reset in a subprocess; null: 300, 0: no limit", low=0
     )
-    max_restarts: int = machine_key(
-        5, "most restarts of dead or hanging subprocesses in a row, without a finished episode", low=0
-    )
+    max_restarts: int = machine_key(5, "restarts of subprocesses in a row without a finished episode", low=0)
     action_repeat: int = experiment_key(1, "environment steps per action, in training and evaluation", low=1)
-    reward_offset: float = experiment_key(
-        0.0, "added to every training reward, such as -1 if the environment's rewards are 0 and 1"
-    )
+    reward_offset: float = experiment_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
     training_success_distance: float | None = experiment_key(
         None, "distance from the goal up to which training rewards success; null: the environment's own", low=0
     )
@@ -101,12 +95,8 @@ class BitFlippingConfig(EnvConfig):
     """The project's bit flipping environment (section 4.1 of the HER paper)."""
 
     n_bits: int = experiment_key(15, "number of bits, and of steps per episode", low=1)
-    continuous: bool = experiment_key(
-        False, "Box actions, whose largest entry selects the bit, for algorithms such as SAC"
-    )
-    fixed_goal: bool = experiment_key(
-        False, "all ones as the goal, as SB3's BitFlippingEnv; false: a random goal per episode"
-    )
+    continuous: bool = experiment_key(False, "Box actions, whose largest entry selects the bit")
+    fixed_goal: bool = experiment_key(False, "all ones as the goal; false: a random goal per episode")
 
 
 ENV_SCHEMAS: dict[str, type[EnvConfig]] = {"any": EnvConfig, "bit_flipping": BitFlippingConfig}

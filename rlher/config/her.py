@@ -17,22 +17,18 @@ class HerConfig:
         "how hindsight goals are chosen; `rlher list strategies` explains",
         choices=tuple(KEY_TO_GOAL_STRATEGY),
     )
-    goal_mix: dict[str, float] = experiment_key(
-        {}, "weights of the strategies of `mix`, and of `original`; empty: the default weights"
-    )
+    goal_mix: dict[str, float] = experiment_key({}, "weights of the strategies of `mix`; empty: the default weights")
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
     priority: str = experiment_key("uniform", "how transitions are sampled", choices=tuple(PRIORITIES))
     energy_height: int | None = experiment_key(
-        None,
-        "index of the height in a goal, for potential energy in `priority=energy`; null: displacements alone",
-        low=0,
+        None, "index of the height in a goal, for `priority=energy`; null: none", low=0
     )
     energy_step_seconds: float | None = experiment_key(
-        None, "simulated seconds between two actions, for kinetic energy; needed with `energy_height`", low=0
+        None, "simulated seconds between two actions, for energy_height", low=0
     )
     relabel_done: str = experiment_key("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = experiment_key(
-        True, "keep the part of the reward that does not depend on the goal, such as a crash penalty"
+        True, "keep the part of the reward that does not depend on the goal"
     )
     copy_info_dict: bool = experiment_key(False, "pass each step's info to compute_reward")
 
@@ -51,15 +47,9 @@ class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and what else is learnt from them."""
 
     path: str | None = experiment_key(
-        None,
-        "dataset of `rlher collect` or Minari, as a folder or by its name in Minari's folder; demos= is short for it",
-        ignored_by=["recipe"],
+        None, "dataset: a folder, or a name in Minari's folder; demos= is short for it", ignored_by=["recipe"]
     )
-    fraction: float = experiment_key(
-        0.125, "share of each batch that is drawn from demonstrations", low=0.01, high=0.99
-    )
-    bc_weight: float = experiment_key(
-        0.0, "weight of the cloning loss in the actor's loss: the squared distance of its actions", low=0
-    )
+    fraction: float = experiment_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
+    bc_weight: float = experiment_key(0.0, "weight of the cloning loss in the actor's loss", low=0)
     q_filter: bool = experiment_key(True, "clone only actions that the critic prefers to the actor's own")
     pretrain_steps: int = experiment_key(0, "updates that clone the demonstrations before the first step", low=0)

@@ -31,20 +31,14 @@ class EngineConfig:
     name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"))
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     matmul: str = machine_key(
-        "auto",
-        "library that multiplies the losses' float32 matrices: torch's default (MKL) or oneDNN; auto: the faster one",
-        choices=("auto", "torch", "onednn"),
+        "auto", "library for float32 matrix products; auto: the faster one", choices=("auto", "torch", "onednn")
     )
     precision: str = experiment_key(
         "auto",
-        "precision of the losses, weights stay float32; auto: bf16 if batch and a layer have at least 256, and the "
-        "device has bf16 units",
+        "precision of the losses; auto: bf16 for batches and layers of at least 256 on devices with bf16 units",
         choices=("float32", "bf16", "auto"),
     )
-    overlap: bool | None = experiment_key(
-        None,
-        "update while the environments step, with a policy one round of updates old; null: true unless engine.name=sb3",
-    )
+    overlap: bool | None = experiment_key(None, "update while the environments step; null: true unless engine.name=sb3")
 
 
 @dataclass
@@ -65,22 +59,17 @@ class EvalConfig:
     episodes: int = experiment_key(20, "episodes per evaluation", low=1, high=MAX_EPISODES, ignored_by=["grouping"])
     final_episodes: int = experiment_key(
         100,
-        "episodes of the final evaluation, on seeds that are not used to choose a model",
+        "episodes of the final evaluation, on other seeds",
         low=1,
         high=MAX_EPISODES,
         ignored_by=["grouping", "resume"],
     )
     seed: int = experiment_key(
-        10_000,
-        "seed of the first evaluation episode; the next ones count up",
-        low=0,
-        high=MAX_SEED,
-        ignored_by=["grouping", "recipe"],
+        10_000, "seed of the first evaluation episode", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"]
     )
     workers: int | None = machine_key(
         None,
-        "processes that play evaluation episodes while training continues; 0: none, training waits; null: one per core "
-        "if the run may use several",
+        "processes that evaluate while training continues; 0: training waits; null: one per core",
         low=0,
         ignored_by=["grouping", "recipe", "resume"],
     )
@@ -93,7 +82,7 @@ class CheckpointConfig:
 
     every: int | None = experiment_key(
         10_000,
-        "steps between checkpoints, which truncate running episodes; null: no checkpoints at all",
+        "steps between checkpoints, which truncate running episodes; null: none",
         low=1,
         ignored_by=["grouping", "recipe"],
     )
@@ -114,7 +103,7 @@ class TrainConfig:
     seed: int = experiment_key(0, "seed of all random numbers", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"])
     total_timesteps: int = experiment_key(
         100_000,
-        "environment steps, summed over all environments; 0: learn from demonstrations alone",
+        "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
         ignored_by=["grouping", "resume"],
@@ -123,8 +112,7 @@ class TrainConfig:
     n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = machine_key(
         "auto",
-        "environments in this process or in subprocesses; auto: subproc if n_envs > 1, or with engine.overlap and a "
-        "second core",
+        "where environments run; auto: subproc if n_envs > 1, or for engine.overlap with two cores",
         choices=("auto", "dummy", "subproc"),
     )
     device: str = machine_key("auto", "torch device: auto, cpu, cuda, ...")
@@ -134,20 +122,16 @@ class TrainConfig:
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
     recipe: str | None = output_key(
         None,
-        "tuned hyperparameters: a name in hyperparams/ or a YAML file; null: none; default: <algo>-<env>",
+        "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
         ignored_by=["grouping", "recipe"],  # a resumed run keeps its config, so another recipe would have no effect
     )
-    init_from: str | None = experiment_key(
-        None, "run folder whose last model is the starting point, or a model file", ignored_by=["recipe"]
-    )
+    init_from: str | None = experiment_key(None, "run folder or model file to start from", ignored_by=["recipe"])
     callbacks: list[Any] = experiment_key(
         [],
         "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
         ignored_by=["resume"],  # a run that a callback ended goes on without it
     )
-    resume: str | None = experiment_key(
-        None, "run folder to resume with its recorded config, or latest", ignored_by=["recipe"]
-    )
+    resume: str | None = experiment_key(None, "run folder to resume, or latest", ignored_by=["recipe"])
     trust_code: bool = output_key(
         False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names"
     )

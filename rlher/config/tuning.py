@@ -53,18 +53,12 @@ class OptimizeConfig(WorkersConfig):
     )
     n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
     sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random", "cmaes"))
-    trust_study: bool = machine_key(
-        False, "with sampler=cmaes: join a study that exists, which executes any code pickled in its storage"
-    )
+    trust_study: bool = machine_key(False, "with sampler=cmaes: join a study, which executes any code pickled in it")
     pruner: str = experiment_key(
         "median", "Optuna pruner, which stops bad trials early", choices=("median", "hyperband", "none")
     )
-    study_name: str | None = output_key(
-        None, "name of the study; null: composed of algorithm, environment and search space"
-    )
-    storage: str | None = machine_key(
-        None, "sqlite:///..., postgresql://..., mysql://...; null: a journal file under `logs`"
-    )
+    study_name: str | None = output_key(None, "name of the study; null: from algorithm, environment and space")
+    storage: str | None = machine_key(None, "sqlite:///..., postgresql://...; null: a journal file under `logs`")
     heartbeat: int = machine_key(
         60, "seconds between heartbeats in a database; twice that without one: the worker is dead", low=1
     )

@@ -42,7 +42,7 @@ def test_steps_may_be_written_as_powers_of_ten() -> None:
         "total_timesteps=100000",
         "n_envs=2",
     ]
-    assert flags.to_hydra("train", ["algo.learning_rate=1e+5"]) == ["algo.learning_rate=1e+5"]
+    assert flags.to_hydra("train", ["algo.learning_rate=1e-5"]) == ["algo.learning_rate=1e-5"]
 
 
 @pytest.mark.parametrize(

@@ -87,14 +87,12 @@ MISTAKES = [
     (("train", "algo=null"), "algo=null"),
     (("train", "=3"), "'=3'"),
     (("train", "-m", "seed=0,1", "--cfg", "job"), "--cfg"),
-    (("train", "-p", "algo"), "--cfg job"),
     (("train", "--no-seed", "3"), "--no-seed"),
     (("evaluate", "nowhere"), "nowhere"),
     (("enjoy",), "logs/"),
     (("enjoy", "--video", "film.avi"), ".mp4"),
     (("enjoy", "--exp-id", "3"), "coming_from"),
     (("train", "-P"), "coming_from"),
-    (("train", "-m", "seed=0,1", "hydra/launcher=joblib"), "--workers"),
     (("optimize", "--recipe", "nowhere.yaml"), "nowhere.yaml"),
 ]
 

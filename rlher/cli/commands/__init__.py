@@ -64,10 +64,3 @@ def known_keys() -> dict[str, Field]:
     for name in command_names():
         found |= dotted_keys(load_command(name).schema)
     return found | run_keys()
-
-
-def integer_keys() -> set[str]:
-    """Return the dotted keys whose values are whole numbers."""
-    return {
-        name for name, item in known_keys().items() if str(getattr(item.type, "__name__", item.type)).startswith("int")
-    }
