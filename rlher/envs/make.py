@@ -13,9 +13,8 @@ from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, as_fault, did_you_mean
-from rlher.envs.catalog import yaml_names
 from rlher.envs.patches import with_seeded_resets
-from rlher.envs.registration import ensure_registered, entry_point
+from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
 from rlher.envs.success_info import SuccessInfo

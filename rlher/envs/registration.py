@@ -1,21 +1,30 @@
-"""Registration of environments with gymnasium, importing only the package that an id belongs to."""
+"""The environments of ``conf/env/``, and their registration with gymnasium.
+
+Only the package that an id belongs to is imported. gymnasium itself is imported when an environment is registered, so
+that ``rlher list`` answers at once.
+"""
 
 import contextlib
 import importlib
 import io
 import os
 import re
-import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import resources
 from importlib.util import find_spec
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
-from gymnasium.envs.registration import EnvCreator
+import yaml
 
 from rlher.core.errors import UserError, did_you_mean, pip_install
-from rlher.envs import patches
-from rlher.envs.catalog import yaml_ids, yaml_names
+from rlher.envs.user_classes import import_module
+
+if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvCreator
+
+ANY = "any"
+"""The YAML used for environments without their own YAML."""
 
 FAMILIES = {
     "gymnasium_robotics": r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka",
@@ -29,8 +38,48 @@ others are imported before an id is reported as unknown.
 """
 
 EXTRAS = {"panda_gym": "panda"}
+"""The extra of pip that installs a package."""
 
-gym.register(id="BitFlipping-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv")
+
+@dataclass(frozen=True)
+class Entry:
+    """An environment with a YAML, a row of `rlher list envs`.
+
+    :param name: value of ``env=``.
+    :param actions: ``"continuous"`` or ``"discrete"``.
+    :param extra: extra of pip that installs it, or ``None``.
+    """
+
+    name: str
+    id: str
+    actions: str
+    description: str
+    extra: str | None
+    installed: bool
+
+
+def yaml_names() -> list[str]:
+    """Return the names that ``env=`` accepts, sorted: the YAML files without ``any``."""
+    folder = resources.files("rlher.conf") / "env"
+    names = (file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+    return sorted(name for name in names if name != ANY)
+
+
+def read_yaml(name: str) -> dict[str, Any]:
+    """Return the content of ``conf/env/<name>.yaml``."""
+    return yaml.safe_load((resources.files("rlher.conf") / "env" / f"{name}.yaml").read_text("utf-8"))
+
+
+def entries() -> list[Entry]:
+    """Return every environment with a YAML, sorted by name; none is built."""
+    installed = {extra: find_spec(package) is not None for package, extra in EXTRAS.items()}
+    found = []
+    for name in yaml_names():
+        keys = read_yaml(name)
+        extra = keys.get("extra")
+        is_installed = extra is None or installed[extra]
+        found.append(Entry(name, keys["id"], keys["actions"], keys["description"], extra, is_installed))
+    return found
 
 
 def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
@@ -40,8 +89,12 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     :raises UserError: a module cannot be imported, the id is unknown (the closest ids are named), or it needs an extra
         that is not installed.
     """
+    import gymnasium as gym
+
     if not env_id:
         raise UserError("env is not set; use env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
+    if "BitFlipping-v0" not in gym.registry:
+        gym.register(id="BitFlipping-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv")
     module, _, name = env_id.rpartition(":")
     for package in [*modules, *([module] if module else [])]:
         import_module(package)
@@ -61,42 +114,16 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         )
 
 
-def entry_point(env_id: str) -> EnvCreator | str:
+def entry_point(env_id: str) -> "EnvCreator | str":
     """Return what builds an environment: a callable, or where to find it as ``module:name``.
 
     :param env_id: of an environment that is registered already, ``module:id`` included.
     """
+    import gymnasium as gym
+
     found = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
     assert found is not None, f"{env_id} has no entry point"
     return found
-
-
-def import_module(module: str, key: str = "env.modules") -> ModuleType:
-    """Import a module that the user named; one of the current folder is found, too.
-
-    :param key: config key that names it, for messages.
-    :raises UserError: it cannot be imported.
-    """
-    # The current folder is searched last, and only for a module that is not installed. Absolute, because a worker
-    # process may have another one.
-    if os.getcwd() not in sys.path and not _is_found(module.partition(".")[0]):
-        sys.path.append(os.getcwd())
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
-            raise UserError(f"{key}={module!r} cannot be imported; install it, or change to its folder.") from None
-        raise UserError(f"importing {module!r} failed: {error}.") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit of a script without a main guard
-        raise UserError(f"importing {module!r} failed: {type(error).__name__}: {error}.") from error
-
-
-def _is_found(name: str) -> bool:
-    with contextlib.suppress(ValueError):  # a module without a spec, such as __main__; not a name at all
-        return find_spec(name) is not None
-    return False
 
 
 def _import_quietly(family: str) -> None:
@@ -118,11 +145,12 @@ def _import_quietly(family: str) -> None:
 
         patch_highway_env()
     if family == "gymnasium_robotics":
-        patches.patch_joint_reader()
+        from rlher.envs.patches import patch_joint_reader
+
+        patch_joint_reader()
 
 
 def _how_to_install(name: str, family: str) -> str:
     extra = EXTRAS.get(family)
     pip = pip_install(extra) if extra else f"pip install {family.replace('_', '-')}"
-    known = name in yaml_ids()
-    return f"{name} {'needs' if known else 'seems to need'} {family}, which is not installed: {pip}"
+    return f"{name} needs {family}, which is not installed: {pip}"

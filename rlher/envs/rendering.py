@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
 from typing import Any
@@ -14,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import CameraConfig
+from rlher.core.console import warn
 from rlher.core.errors import UserError
 
 SDL_OFFSCREEN = "offscreen"  # highway-env draws nothing with "dummy", SDL's other driver without a window
@@ -25,7 +25,7 @@ context = GLContext(8, 8)
 context.make_current()
 mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), mujoco.mjtFontScale.mjFONTSCALE_100)
 """
-
+"""Program that fails unless MuJoCo can draw with a backend."""
 
 FREE_CAMERA = -1
 """MuJoCo's number of the camera that no model defines."""
@@ -37,20 +37,17 @@ class NoRenderer(UserError):
 
 def has_display() -> bool:
     """Return whether a window can be opened; with a DISPLAY that does not exist, MuJoCo would abort the process."""
-    return sys.platform in ("darwin", "win32") or any(_can_connect(*address) for address in _display_addresses())
-
-
-def _display_addresses() -> Iterator[tuple[int, Any]]:
-    """Yield family and address of the sockets of WAYLAND_DISPLAY and DISPLAY."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    addresses: list[tuple[int, Any]] = []
     if name := os.environ.get("WAYLAND_DISPLAY"):
-        yield socket.AF_UNIX, os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), name)
+        addresses.append((socket.AF_UNIX, os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), name)))
     if found := re.fullmatch(r"(.*):(\d+)(\.\d+)?", os.environ.get("DISPLAY", "")):
-        host, number = found[1], int(found[2])
-        if host in ("", "unix"):
-            yield socket.AF_UNIX, f"/tmp/.X11-unix/X{number}"
-            yield socket.AF_UNIX, f"\0/tmp/.X11-unix/X{number}"
+        if found[1] in ("", "unix"):
+            addresses += [(socket.AF_UNIX, f"{start}/tmp/.X11-unix/X{found[2]}") for start in ("", "\0")]
         else:  # as with ssh -X
-            yield socket.AF_INET, (host, 6000 + number)
+            addresses.append((socket.AF_INET, (found[1], 6000 + int(found[2]))))
+    return any(_can_connect(*address) for address in addresses)
 
 
 def _can_connect(family: int, address: Any) -> bool:
@@ -68,8 +65,9 @@ def aim_mujoco_camera(env: gym.Env, camera: CameraConfig) -> None:
 
     :param camera: without effect if all its values are None.
     """
-    given = {name: value for name, value in asdict(camera).items() if value is not None}
-    values = {name: np.asarray(value) if isinstance(value, list) else value for name, value in given.items()}
+    values = {name: value for name, value in asdict(camera).items() if value is not None}
+    if "lookat" in values:
+        values["lookat"] = np.asarray(values["lookat"])
     for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # mazes hold another environment, which draws them
         if values and isinstance(owner, gym.Env) and (renderer := getattr(owner, "mujoco_renderer", None)):
             renderer.default_cam_config = {**(renderer.default_cam_config or {}), **values}
@@ -97,7 +95,7 @@ def choose_mujoco_renderer() -> None:
 def _choose_mujoco_backend() -> str | None:
     """Set MUJOCO_GL to the first OpenGL backend that works, its previous value first; return a message if none does.
 
-    Each is tried in a process of its own, because a driver may crash, and PyOpenGL cannot switch once it is loaded.
+    Each is tried in another process, because a driver may crash, and PyOpenGL cannot switch once it is loaded.
     """
     requested = os.environ.pop("MUJOCO_GL", "")
     windowed = ("glfw",) if has_display() else ()
@@ -110,10 +108,7 @@ def _choose_mujoco_backend() -> str | None:
         if backend in MUJOCO_OFFSCREEN:
             os.environ["PYOPENGL_PLATFORM"] = backend
         if requested in failures:
-            print(
-                f"rlher: rendering with {backend}, because MUJOCO_GL={requested} fails: {failures[requested]}",
-                file=sys.stderr,
-            )
+            warn(f"rendering with {backend}, because MUJOCO_GL={requested} fails: {failures[requested]}")
         return None
     tried = ", ".join(f"{backend} ({failure})" for backend, failure in failures.items())
     return (
@@ -127,7 +122,7 @@ def _failure_of(backend: str) -> str | None:
     environment = {name: value for name, value in os.environ.items() if name != "PYOPENGL_PLATFORM"}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", PROBE.format(backend=backend)],
+            [sys.executable, "-P", "-c", PROBE.format(backend=backend)],  # -P: no modules of the current folder
             env={**environment, "MUJOCO_GL": backend},
             capture_output=True,
             text=True,

@@ -9,13 +9,13 @@ import pytest
 from rlher.cli import hydra_app
 from rlher.cli.commands import load_command
 from rlher.config.environment import EnvConfig
-from rlher.envs import catalog
+from rlher.envs import registration
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
 from rlher.envs.probe import PROBED, probe
 
-NAMES = [entry.name for entry in catalog.entries()]
-INSTALLED = [entry.name for entry in catalog.entries() if entry.installed]
+NAMES = [entry.name for entry in registration.entries()]
+INSTALLED = [entry.name for entry in registration.entries() if entry.installed]
 
 
 @functools.cache

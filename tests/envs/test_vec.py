@@ -218,7 +218,7 @@ def test_a_mistake_raises_user_error_before_any_process_starts():
 
 def test_envs_imports_no_torch():
     heavy = "[m for m in ('torch', 'stable_baselines3', 'highway_env') if m in sys.modules]"
-    code = f"import sys, rlher.envs, rlher.envs.catalog, rlher.envs.contract; print({heavy})"
+    code = f"import sys, rlher.envs, rlher.envs.registration, rlher.envs.contract; print({heavy})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 

@@ -17,7 +17,7 @@ import yaml
 from same_run import differences
 
 from rlher.algos import ALGORITHMS
-from rlher.envs import catalog
+from rlher.envs import registration
 from rlher.her.strategies import KEY_TO_GOAL_STRATEGY
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
@@ -54,9 +54,9 @@ def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: 
     assert 0 <= result["success_rate_low"] <= result["success_rate"] <= result["success_rate_high"] <= 1
 
 
-@pytest.mark.parametrize("env", [entry.name for entry in catalog.entries() if entry.installed])
+@pytest.mark.parametrize("env", [entry.name for entry in registration.entries() if entry.installed])
 def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
-    algo = "dqn" if catalog.read(env)["actions"] == "discrete" else "ddpg"
+    algo = "dqn" if registration.read_yaml(env)["actions"] == "discrete" else "ddpg"
     limit = ("env.max_episode_steps=20",)  # a full AntMaze evaluation would take a minute
     done = rlher(
         "train", f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit, "total_timesteps=60", "eval.freq=1000"

@@ -21,10 +21,10 @@ def algos() -> list[Row]:
 
 def envs() -> list[Row]:
     """Return one row per environment of conf/env."""
-    from rlher.envs import catalog
+    from rlher.envs import registration
 
     rows = []
-    for entry in catalog.entries():
+    for entry in registration.entries():
         row = asdict(entry)
         needs = "" if row["installed"] else f"pip install 'rlher[{row['extra']}]'"
         rows.append({"env": row["name"], "actions": row["actions"], "needs": needs, "description": row["description"]})

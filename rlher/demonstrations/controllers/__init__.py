@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlher.core.errors import UserError, did_you_mean, first_line
-from rlher.envs.registration import import_module
+from rlher.envs.user_classes import import_module
 
 SCRIPTED = "scripted"
 """Value of ``controller=`` for the controller that comes with rlher."""
