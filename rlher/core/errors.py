@@ -51,7 +51,7 @@ def pip_install(extra: str) -> str:
 def require_package(what: str, package: str, extra: str | None = None) -> None:
     """Raise MissingPackage unless a package is installed.
 
-    :param extra: the extra that it belongs to; None: that of its own name.
+    :param extra: the extra that it belongs to; None: the extra of the same name.
     """
     if find_spec(package) is None:
         raise MissingPackage(what, package, extra or package)

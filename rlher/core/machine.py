@@ -1,66 +1,61 @@
-"""The processor cores and the memory that this process may use, within the limits of containers and batch jobs."""
+"""The processor cores and the memory that this process may use, within the limits of containers and batch jobs.
+
+Limits are read from control groups of version 2. psutil does not know them.
+"""
 
 import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-
-def available_cores() -> int:
-    """Return the cores that this process may use: by affinity, ``OMP_NUM_THREADS`` and limits of its control groups."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    limit = [int(threads)] if threads.isdecimal() else []
-    return max(min([affinity, *limit, *map(math.ceil, cpu_quotas())]), 1)
+import psutil
 
 
-def cpu_quotas(root: Path = Path("/")) -> Iterator[float]:
-    """Yield the cores that each control group of this process, and each group above it, may use.
+def available_cores(root: Path = Path("/")) -> int:
+    """Return the cores that this process may use: by affinity, ``OMP_NUM_THREADS`` and limits of its control groups.
 
     :param root: where ``proc`` and ``sys`` are mounted.
     """
-    for group in _control_groups("cpu", root):
-        words = [*_words(group, "cpu.max"), *_words(group, "cpu.cfs_quota_us", "cpu.cfs_period_us")]
-        if len(words) == 2 and all(word.isdigit() for word in words):  # "max" and -1: no limit
-            yield int(words[0]) / int(words[1])
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
+        cores = min(cores, int(threads))
+    for group in _control_groups(root):
+        quota = _words(group / "cpu.max")
+        if quota and quota[0] != "max":
+            cores = min(cores, math.ceil(int(quota[0]) / int(quota[1])))
+    return max(cores, 1)
 
 
-def memory_left(root: Path = Path("/")) -> Iterator[int]:
-    """Yield the bytes that each control group of this process, and each group above it, leaves.
-
-    Cached files count as available, because the kernel frees them on demand.
+def available_memory(root: Path = Path("/")) -> int:
+    """Return the bytes that this process can still allocate, within its control groups and its limit (``ulimit -v``).
 
     :param root: where ``proc`` and ``sys`` are mounted.
     """
-    for group in _control_groups("memory", root):
-        files = ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        words = [*_words(group, *files[0]), *_words(group, *files[1])]
-        if len(words) == 2 and all(word.isdigit() for word in words):
-            stat = _words(group, "memory.stat")
-            counts = dict(zip(stat[::2], stat[1::2], strict=True))
-            # The second version of control groups counts the groups below, the first does so in "total_" entries.
-            prefix = "total_" if "total_inactive_file" in counts else ""
-            cached = sum(int(counts.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
-            yield int(words[0]) - int(words[1]) + cached
+    free = psutil.virtual_memory().available
+    for group in _control_groups(root):
+        limit, used, stat = (_words(group / f"memory.{name}") for name in ("max", "current", "stat"))
+        if limit and used and limit[0] != "max":
+            counts = dict(zip(stat[::2], map(int, stat[1::2]), strict=True))
+            cached = counts.get("active_file", 0) + counts.get("inactive_file", 0)  # the kernel frees it on demand
+            free = min(free, int(limit[0]) - int(used[0]) + cached)
+    if hasattr(psutil, "RLIMIT_AS"):  # on Linux
+        process = psutil.Process()
+        address_space, _ = process.rlimit(psutil.RLIMIT_AS)
+        if address_space != psutil.RLIM_INFINITY:
+            free = min(free, address_space - process.memory_info().vms)
+    return max(free, 0)
 
 
-def _control_groups(controller: str, root: Path) -> Iterator[Path]:
-    """Yield the folder of each control group of this process, and of each group above it."""
-    mount = root / "sys/fs/cgroup"
-    for line in _lines(root / "proc/self/cgroup"):
-        _, controllers, path = line.split(":", 2)
-        if controllers == "" or controller in controllers.split(","):  # of version 2, or 1
-            top = mount / controller if controllers else mount
-            group = top / path.strip("/")
-            yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(top))
+def _control_groups(root: Path) -> Iterator[Path]:
+    """Yield the folder of this process's control group, and of each group above it."""
+    top = root / "sys/fs/cgroup"
+    for path in [word[3:] for word in _words(root / "proc/self/cgroup") if word.startswith("0::")]:
+        group = top / path.strip("/")
+        yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(top))
 
 
-def _words(group: Path, *names: str) -> list[str]:
-    return [word for name in names for line in _lines(group / name) for word in line.split()]
-
-
-def _lines(path: Path) -> list[str]:
+def _words(path: Path) -> list[str]:
     try:
-        return path.read_text().splitlines()
+        return path.read_text().split()
     except OSError:
         return []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_TEXT_BYTES = 1_000_000
-"""Size limit of a text or JSON file; those of a run have some thousand bytes."""
+"""Size limit of a text or JSON file; the files of a run have some thousand bytes."""
 
 MAX_TABLE_BYTES, MAX_COLUMNS = 100_000_000, 500
 
@@ -90,25 +90,12 @@ def read_yaml(path: Path) -> Any:
     """
     require_regular_file(path, MAX_YAML_BYTES)
     try:
-        tree = yaml.load(path.read_text(encoding="utf-8"), _LimitedLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    # PyYAML raises the last three for tags that do not fit their value.
+    except (yaml.YAMLError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(" ".join(str(error).split())) from error
-    except (AttributeError, KeyError, TypeError) as error:  # raised by PyYAML for tags that do not fit their value
-        raise ValueError(f"{type(error).__name__}: {error}") from error
     _require_small(tree)
     return tree
-
-
-class _LimitedLoader(yaml.SafeLoader):
-    """A safe loader that limits how many values ``<<`` merges, because they are copied while the file is read."""
-
-    merged = 0
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        super().flatten_mapping(node)  # calls this method for each merged mapping
-        self.merged += len(node.value)
-        if self.merged > MAX_YAML_VALUES:
-            raise ValueError("it merges too many values")
 
 
 def _require_small(tree: Any) -> None:

@@ -44,14 +44,11 @@ BUILD_SECONDS = 300.0
 CLOSE_SECONDS = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
-GRACE_SECONDS = 0.5
-"""Extra wait at the end of a timeout, in case this process was suspended longer than the worker."""
-
 POLL_SECONDS = 1.0
 """Length of one wait within a timeout."""
 
 REPORT_SECONDS = 0.1
-"""Shortest time between two reports without a value."""
+"""Shortest time from one report to the next one without a value."""
 
 SERVER_IMPORTS = (
     "rlher.envs.vec",
@@ -65,7 +62,7 @@ class WorkerLost(Exception):
 
 
 class Timeout:
-    """A time limit for several answers together, excluding time the whole process group was suspended.
+    """A time limit for several answers together.
 
     :param seconds: the limit; None: no limit.
     :param note: what the message of :class:`WorkerLost` says about it, such as the config key of the limit.
@@ -85,21 +82,26 @@ class Timeout:
         return f"no answer in {self._limit:g} s{self._note and f', {self._note}'}"
 
     def wait(self, pipe: Any) -> bool:
-        """Wait for a message; return whether it arrived in time."""
+        """Wait for a message; return whether it arrived in time.
+
+        While a laptop sleeps, or after Ctrl-Z, time passes without a chance to answer. So a wait counts with at most
+        the length that it was meant to have.
+        """
         while self._left > 0:
             seconds, started = min(POLL_SECONDS, self._left), time.monotonic()
             arrived = pipe.poll(seconds)
-            self._left -= min(time.monotonic() - started, seconds)  # a longer wait includes a suspension
+            self._left -= min(time.monotonic() - started, seconds)
             if arrived:
                 return True
-        return bool(pipe.poll(GRACE_SECONDS))
+        return bool(pipe.poll(0))
 
 
 class Worker:
-    """A process with a service; see the module.
+    """A process that holds a service and calls its methods; see the module.
 
-    :param build: called in the process; returns the service. It can be pickled.
-    :param imports: modules that the server of all workers imports; only the first worker's have an effect.
+    :param build: called in the process; returns the service. It must be possible to pickle it.
+    :param imports: modules that the fork server imports. Only the first worker of a program starts the server, so the
+        modules of later ones have no effect.
     """
 
     def __init__(self, build: Callable[[], Any], imports: Sequence[str] = SERVER_IMPORTS) -> None:
@@ -126,7 +128,7 @@ class Worker:
     def receive(self, timeout: Timeout, on_report: Callable[[Any], Any] = lambda value: None) -> Any:
         """Return the next result, or raise the exception of the call, which has the worker's traceback as a note.
 
-        :param timeout: starts again with each :func:`report` of the service.
+        :param timeout: begins again with each :func:`report` of the service.
         :param on_report: called with the values that the service reports.
         :raises WorkerLost: the process has ended, or did not answer in time.
         """
@@ -178,8 +180,10 @@ def close_workers(workers: Sequence[Worker]) -> None:
 def report(value: Any = None) -> None:
     """Tell the process that waits for this worker that the current call makes progress.
 
-    A value is passed on at once. Without one, little time passes between two messages at least. In a process that is no
-    worker it has no effect.
+    A report without a value is left out if the last one was sent less than :data:`REPORT_SECONDS` ago. In a process
+    that is no worker nothing is sent.
+
+    :param value: passed on to ``on_report`` of :meth:`Worker.receive`.
     """
     global _last_report
     now = time.monotonic()
@@ -189,12 +193,14 @@ def report(value: Any = None) -> None:
 
 
 def start_server(imports: Sequence[str] = SERVER_IMPORTS) -> None:
-    """Start the server from which workers are forked, if this process has none.
+    """Start the fork server, from which workers are started, if this process has none.
 
-    It imports the modules while the caller goes on, so that each worker starts at once. :data:`RUN_SIGNALS` are blocked
-    in it: they reach every process of a run, and the server must outlive its workers, because it collects their exit
-    status.
+    It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.
 
+    The server blocks :data:`RUN_SIGNALS`. A terminal sends them to every process of a run, but the server must outlive
+    its workers, because it collects their exit status.
+
+    :param imports: names of the modules.
     :raises UserError: the path of temporary files is too long.
     """
     multiprocessing.set_forkserver_preload(list(imports))

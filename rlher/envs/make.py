@@ -49,33 +49,18 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     if cfg.action_repeat > 1:
         env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
     if training and cfg.training_success_distance is not None:
-        env = _with_success_distance(env, cfg)
+        if cfg.ends_on_success:
+            raise UserError(
+                f"env.training_success_distance is not possible with {cfg.id}: success ends its episodes, at its own "
+                "distance; leave it out."
+            )
+        rewards = sparse_rewards(cfg, "env.training_success_distance")
+        env = SuccessDistance(env, cfg.training_success_distance, rewards)
     if cfg.relay.enabled:
-        env = _with_relay(env, cfg, training)
+        env = RelayGoals(env, cfg.relay, sparse_rewards(cfg, "env.relay.enabled=true"), training)
     if training and cfg.reward_offset:
         env = RewardOffset(env, cfg.reward_offset)
     return env
-
-
-def _with_success_distance(env: gym.Env, cfg: EnvConfig) -> gym.Env:
-    if cfg.ends_on_success:
-        raise UserError(
-            f"env.training_success_distance is not possible with {cfg.id}: success ends its episodes, at its own "
-            "distance; leave it out."
-        )
-    assert cfg.training_success_distance is not None
-    rewards = sparse_rewards(cfg, "env.training_success_distance")
-    return SuccessDistance(env, cfg.training_success_distance, rewards)
-
-
-def _with_relay(env: gym.Env, cfg: EnvConfig, training: bool) -> gym.Env:
-    relay = cfg.relay
-    if not (relay.hand and relay.object and relay.origin):
-        raise UserError(
-            f"env.relay.enabled=true needs env.relay.hand, env.relay.object and env.relay.origin; {cfg.id} does not "
-            "have all of them; set them."
-        )
-    return RelayGoals(env, relay, sparse_rewards(cfg, "env.relay.enabled=true"), training)
 
 
 def sparse_rewards(cfg: EnvConfig, key: str) -> tuple[float, float]:

@@ -1,4 +1,11 @@
-"""Which parts of a run get processes of their own; nothing here imports torch or gymnasium."""
+"""Which parts of a run use worker processes.
+
+By default, environments run in worker processes, one per environment, if there is more than one environment or core.
+Then updates run while the environments step, and an environment that hangs or dies is replaced. Evaluations run in
+worker processes beside training, one per core.
+
+Nothing here imports torch or gymnasium, so that the fork server starts before this process imports them.
+"""
 
 import multiprocessing
 
@@ -37,7 +44,8 @@ def uses_processes(config: TrainConfig) -> bool:
 def eval_workers(config: TrainConfig) -> int:
     """Return ``eval.workers``: by default one per core, none where the run may use only one.
 
-    Where training environments have processes of their own, one evaluates, with the same protection against hanging.
+    If training environments run in worker processes, at least one process evaluates, so that an evaluation is replaced
+    as well if its environment hangs.
     """
     if not _may_have_processes():
         return 0
@@ -48,9 +56,10 @@ def eval_workers(config: TrainConfig) -> int:
 
 
 def start_server_early(config: TrainConfig) -> None:
-    """Start the server of worker processes if the run needs it: its imports take as long as those of this process.
+    """Start the fork server if the run needs worker processes.
 
-    To be called as soon as the config is known, before the modules that import torch.
+    The server imports for seconds, as this process does. Call this as soon as the config is known, before importing
+    torch, so that both import at the same time.
     """
     if uses_processes(config) or eval_workers(config):
         start_server()

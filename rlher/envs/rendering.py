@@ -132,7 +132,5 @@ def _failure_of(backend: str) -> str | None:
         return type(error).__name__
     if done.returncode == 0:
         return None
-    message = re.search(r"^[\w.]*Error: (.*?)(?:\. |\.?$)", done.stderr, re.MULTILINE)
-    if message is None:
-        return f"exit status {done.returncode}"
-    return "library not found" if "NoneType" in message[1] else message[1]  # PyOpenGL's error for a missing library
+    line = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return "library not found" if "NoneType" in line else line.rstrip(".")  # PyOpenGL's error for a missing library

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -23,7 +22,6 @@ def make_goal_envs(
     seed: int = 0,
     vec_env: str = "dummy",
     local_rewards: bool = False,
-    check: Callable[[], Any] = lambda: None,
 ) -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
@@ -31,16 +29,11 @@ def make_goal_envs(
     :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each.
     :param local_rewards: keep an environment in this process for ``compute_reward``, so that virtual transitions can be
         sampled while the worker processes step.
-    :param check: called before environments are built in this process, or while other processes build theirs; if it
-        raises, they are ended.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
-        raise EnvironmentFault, with the same message from either kind, also if a process is lost more than
-        ``cfg.max_restarts`` times without a finished episode; until then a new process replaces it, see
-        :class:`~rlher.envs.worker_vec.WorkerVecEnv`.
+        raise EnvironmentFault if an environment fails, with the same message from either kind, or if a process was
+        replaced too often, see :class:`~rlher.envs.worker_vec.WorkerVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
-    if vec_env != "subproc":
-        check()
     first = training_env(cfg)
     envs: VecEnv
     if vec_env == "subproc":
@@ -54,7 +47,6 @@ def make_goal_envs(
             step_seconds(cfg),
             cfg.max_restarts,
             first if local_rewards else None,
-            check,
         )
     else:
         builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(training_env, cfg)] * (n_envs - 1)]
@@ -119,7 +111,7 @@ class ReplayableVecEnv(VecEnvWrapper):
 
     @property
     def total_restarts(self) -> int:
-        """Worker processes replaced so far, including those of earlier builds."""
+        """Worker processes replaced so far, in all builds together."""
         return self._earlier_restarts + getattr(self.venv, "restarts", 0)
 
     def rebuild(self, number: int) -> None:
@@ -139,9 +131,7 @@ class ReplayableVecEnv(VecEnvWrapper):
 
     def reset(self) -> VecEnvObs:
         """Reset all environments."""
-        observations = self.venv.reset()
-        self.reset_infos = self.venv.reset_infos
-        return observations
+        return self.venv.reset()
 
     def step_async(self, actions: np.ndarray) -> None:
         """Record and send the actions."""

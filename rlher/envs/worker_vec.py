@@ -18,11 +18,11 @@ from rlher.her.choices import LOST
 
 
 class EnvService:
-    """What a worker does: it holds one environment, and resets it after each episode.
+    """The service of a worker: it holds one environment, and resets it after each episode.
 
     :param build: returns the environment.
-    :param seed: of the global generators while it is built. All workers are forks of one process, so without it they
-        would draw the same numbers, and not those of the run's seed.
+    :param seed: of the global generators while it is built. All workers are forks of one process; without a seed they
+        would draw the same numbers in every run.
     """
 
     def __init__(self, build: Callable[[], gym.Env], seed: int) -> None:
@@ -71,19 +71,18 @@ class EnvService:
 class WorkerVecEnv(VecEnv):
     """Environments in worker processes; a process that died or hangs is replaced.
 
-    The new process's environment is reset. The step in which the old one was lost has no result: it is returned as the
-    end of the episode, truncated at the last observation, with ``info["lost_step"]`` set, so that our replay buffer
-    does not store it.
+    The environment of the new process is reset. The step in which the old process was lost has no result. It is
+    returned as the end of the episode, truncated at the last observation. Its ``info["lost_step"]`` is set, so that
+    :class:`~rlher.her.HerReplayBuffer` does not store it.
 
-    :param build: called in each process, and again in each process that replaces it; returns the environment.
+    :param build: returns the environment. It is called in each process.
     :param spaces: of the observations and actions.
     :param seeds: of the global generators in each process while it builds its environment.
     :param name: of the environment, for messages.
     :param step_timeout: seconds a step or a reset may take; None: no limit.
-    :param max_restarts: new processes of one environment without a finished episode in between; one more raises
-        EnvironmentFault.
+    :param max_restarts: how often the process of one environment is replaced without a finished episode in between.
+        The next loss raises EnvironmentFault.
     :param reward_env: environment in this process, whose ``compute_reward`` is called instead of the workers'.
-    :param meanwhile: called while the workers build their environments.
     """
 
     def __init__(
@@ -95,23 +94,20 @@ class WorkerVecEnv(VecEnv):
         step_timeout: float | None,
         max_restarts: int,
         reward_env: gym.Env | None = None,
-        meanwhile: Callable[[], Any] = lambda: None,
     ) -> None:
         self.reward_env = reward_env
         self.restarts = 0
         """Number of workers that were replaced, of all environments."""
         self._name, self._step_timeout, self._max_restarts = name, step_timeout, max_restarts
-        self._builders = [partial(EnvService, build, seed) for seed in seeds]
+        self._build_seeds, self._builders = seeds, [partial(EnvService, build, seed) for seed in seeds]
         self._restarts_in_a_row = [0] * len(seeds)
         self._first_of_new: dict[int, tuple[Any, dict]] = {}
         """First observation and info of each worker that was replaced since the last step."""
-        self._restart_seeds = [np.random.SeedSequence() for _ in seeds]
         self._last_obs: Sequence[Any] = []  # of each environment
         self._timeout = self._new_timeout()  # of the current step
         self.workers: list[Worker] = []
         try:
             self.workers += [Worker(builder) for builder in self._builders]
-            meanwhile()
             for index in range(len(seeds)):
                 with self._replacing_lost(index):
                     self._wait_until_built(index)
@@ -123,11 +119,6 @@ class WorkerVecEnv(VecEnv):
     def reset(self) -> VecEnvObs:
         """Reset all environments."""
         self._first_of_new.clear()
-        # Seeds of replacements derive from the seeds of the reset, so that a run with the same losses repeats itself.
-        self._restart_seeds = [
-            previous if seed is None else np.random.SeedSequence(seed)
-            for previous, seed in zip(self._restart_seeds, self._seeds, strict=True)
-        ]
         for index, arguments in enumerate(zip(self._seeds, self._options, strict=True)):
             with self._replacing_lost(index):
                 self.workers[index].send("reset", *arguments)
@@ -174,7 +165,7 @@ class WorkerVecEnv(VecEnv):
         return self._call(indices, "is_wrapped", wrapper_class)
 
     def close(self) -> None:
-        """End all workers, including dead ones, hanging ones and those in the middle of a step."""
+        """End all workers, including dead and hanging ones, and workers in the middle of a step."""
         close_workers(self.workers)
         if self.reward_env is not None:
             self.reward_env.close()
@@ -194,13 +185,13 @@ class WorkerVecEnv(VecEnv):
         return None
 
     def _call(self, indices: VecEnvIndices, method: str, *arguments: Any) -> list[Any]:
-        return [self._call_one(index, method, *arguments) for index in self._get_indices(indices)]
-
-    def _call_one(self, index: int, method: str, *arguments: Any) -> Any:
-        while True:
-            with self._replacing_lost(index):
-                self.workers[index].send(method, *arguments)
-                return self.workers[index].receive(self._new_timeout())
+        results: dict[int, Any] = {}
+        for index in self._get_indices(indices):
+            while index not in results:  # again if the worker is lost
+                with self._replacing_lost(index):
+                    self.workers[index].send(method, *arguments)
+                    results[index] = self.workers[index].receive(self._new_timeout())
+        return [*results.values()]
 
     def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
         """Return a substitute for the result of a step whose worker was lost."""
@@ -233,12 +224,13 @@ class WorkerVecEnv(VecEnv):
                 reason = str(error)
 
     def _restart(self, index: int) -> tuple[Any, dict]:
-        """Start a new worker in place of a lost one; return its environment's first observation and info."""
+        """Start a new worker in place of a lost one; return the first observation and info of its environment."""
         self.workers[index].kill()
         self.workers[index] = Worker(self._builders[index])
         self._wait_until_built(index)
-        seed = int(self._restart_seeds[index].spawn(1)[0].generate_state(1)[0])
-        self.workers[index].send("reset", seed, {})
+        # The seed follows from the run's seed, so that a run with the same losses repeats itself.
+        seed = np.random.SeedSequence([self._build_seeds[index], self.restarts]).generate_state(1)[0]
+        self.workers[index].send("reset", int(seed), {})
         return self.workers[index].receive(self._new_timeout())
 
     def _wait_until_built(self, index: int) -> None:

@@ -1,16 +1,13 @@
 """Check before a run that its replay buffer fits into memory, because the buffer may only be full days later."""
 
-from collections.abc import Callable
-
 import numpy as np
-import psutil
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.config.training import TrainConfig
-from rlher.core import machine
 from rlher.core.errors import UserError
-from rlher.her.storage import Layout, Storage
+from rlher.core.machine import available_memory
+from rlher.her.storage import Layout
 
 RESERVED_BYTES = 2**28
 """Memory left for the rest of a run: networks, optimisers, an evaluation."""
@@ -45,21 +42,14 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
             f"free; use algo.buffer_size={_round_down(fits)}."
         )
 
-    def can_reserve(transitions: int) -> bool:
-        return _can_reserve(transitions, config.n_envs, observation_space, action_space)
-
-    if not can_reserve(capacity):
-        largest = min(_largest(can_reserve, capacity), fits)
+    try:
+        np.empty(capacity * row_bytes + RESERVED_BYTES, dtype=np.uint8)
+    except (MemoryError, ValueError, OverflowError):  # the latter two when NumPy cannot count the bytes
         raise UserError(
             f"the system grants no address space for a replay buffer of {capacity:,} transitions; "
-            f"use algo.buffer_size={_round_down(largest)}."
-        )
+            f"use algo.buffer_size={_round_down(fits)}."
+        ) from None
     return f"replay buffer of up to {stored:,} transitions, {needed}, {_round_down(fits):,} would fit"
-
-
-def available_memory() -> int:
-    """Return the bytes that this process can still allocate: of the machine, and within its control groups."""
-    return max(min([psutil.virtual_memory().available, *machine.memory_left()]), 0)
 
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
@@ -68,26 +58,6 @@ def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
     goals = 2 * layout.goal.itemsize if config.env.relay.enabled else 0
     priority = PRIORITY_BYTES if config.her.priority != "uniform" else 0
     return layout.transition_bytes + goals + -(-layout.episode_bytes // steps) + priority
-
-
-def _can_reserve(capacity: int, n_envs: int, observation_space: spaces.Dict, action_space: spaces.Space) -> bool:
-    """Return whether the system grants address space for a replay buffer and the rest of a run."""
-    try:
-        reserved = np.empty(RESERVED_BYTES, dtype=np.uint8)
-        Storage(max(capacity // n_envs, 1), n_envs, observation_space, action_space)
-        del reserved
-    except (MemoryError, ValueError, OverflowError):  # the latter two when NumPy cannot count the bytes
-        return False
-    return True
-
-
-def _largest(fits: Callable[[int], bool], upper: int) -> int:
-    """Return the largest number below ``upper`` that fits, to one part in sixteen, by bisection."""
-    low, high = 0, upper
-    while high - low > max(low // 16, 1):
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 def _round_down(number: int) -> int:

@@ -1,6 +1,5 @@
 """Everything a training run needs, checked and built from its config: environments, normaliser, model."""
 
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -75,14 +74,14 @@ def prepare(
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = (config.env, []) if env_is_checked else _probe(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
-    check = functools.cache(lambda: [] if env_is_checked else _check(env))
+    warnings = [] if env_is_checked else _check(env)
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
     overlap = bool(config.engine.overlap)
 
     def build(seed: int) -> VecEnv:
-        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, overlap, check)
+        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, overlap)
 
     envs = ReplayableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
     try:
@@ -97,7 +96,7 @@ def prepare(
         validate_cloning(config, model)
         if initial is not None:
             model_file.load_all(initial, model, normalizer)
-        notes = [*check(), *env_notes, *notes, *_model_notes(config, str(model.device))]
+        notes = [*warnings, *env_notes, *notes, *_model_notes(config, str(model.device))]
         if config.total_timesteps:
             notes.append(memory_note)
         if config.demos.path is not None and not from_checkpoint:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rlher.core import machine
@@ -16,52 +17,42 @@ def write_files(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def group_v2(folder: str, limit: object, used: int, files: int = 0) -> dict[str, str]:
+def group(folder: str, limit: object, used: int, files: int = 0) -> dict[str, str]:
     stat = f"anon 1\nactive_file {files // 2}\ninactive_file {files // 2}\n"
     texts = {"memory.max": f"{limit}\n", "memory.current": f"{used}\n", "memory.stat": stat}
     return {f"sys/fs/cgroup/{folder}{name}": text for name, text in texts.items()}
 
 
-def group_v1(folder: str, limit: int, used: int) -> dict[str, str]:
-    texts = {"memory.limit_in_bytes": limit, "memory.usage_in_bytes": used, "memory.stat": "total_inactive_file 0"}
-    return {f"sys/fs/cgroup/memory/{folder}{name}": f"{text}\n" for name, text in texts.items()}
-
-
 @pytest.mark.parametrize(
     ("files", "available"),
     [
-        ({}, []),
-        ({"proc/self/cgroup": "0::/job\n", **group_v2("job/", "max", GB)}, []),
-        ({"proc/self/cgroup": "0::/a/b\n", **group_v2("a/", 4 * GB, 3 * GB), **group_v2("a/b/", 9 * GB, GB)}, [8, 1]),
-        ({"proc/self/cgroup": "0::/\n", **group_v2("", 4 * GB, 3 * GB, files=2 * GB)}, [3]),
-        ({"proc/self/cgroup": "0::/\n", **group_v2("", GB, 2 * GB)}, [-1]),
-        ({"proc/self/cgroup": "3:cpu:/\n4:memory:/j\n0::/\n", **group_v1("j/", 2 * GB, GB)}, [1]),
-        ({"proc/self/cgroup": "4:memory:/of/the/host\n", **group_v1("", 3 * GB, GB)}, [2]),
+        ({}, None),
+        ({"proc/self/cgroup": "0::/job\n", **group("job/", "max", GB)}, None),
+        ({"proc/self/cgroup": "0::/a/b\n", **group("a/", 4 * GB, 3 * GB), **group("a/b/", 9 * GB, GB)}, GB),
+        ({"proc/self/cgroup": "0::/\n", **group("", 2 * GB, 2 * GB, files=GB)}, GB),
+        ({"proc/self/cgroup": "0::/\n", **group("", GB, 2 * GB)}, 0),
+        ({"proc/self/cgroup": "0::/\n", **group("", 10**18, 0)}, None),
     ],
 )
-def test_memory_that_each_group_leaves(tmp_path, files, available):
-    assert list(machine.memory_left(write_files(tmp_path, files))) == [gigabytes * GB for gigabytes in available]
+def test_memory_is_the_minimum_of_the_machine_and_its_groups(tmp_path, monkeypatch, files, available) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 9 * GB}))
+    expected = 9 * GB if available is None else available
+    assert machine.available_memory(write_files(tmp_path, files)) == expected
 
 
-def test_the_quota_of_a_control_group_limits_the_cores(tmp_path: Path) -> None:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("0::/job/step\n")
-    group = tmp_path / "sys/fs/cgroup/job"
-    (group / "step").mkdir(parents=True)
-    (group / "step/cpu.max").write_text("max 100000\n")
-    (group / "cpu.max").write_text("150000 100000\n")
-    assert list(machine.cpu_quotas(tmp_path)) == [1.5]
-    (tmp_path / "proc/self/cgroup").write_text("3:cpu,cpuacct:/job\n")
-    group = tmp_path / "sys/fs/cgroup/cpu/job"
-    group.mkdir(parents=True)
-    (group / "cpu.cfs_quota_us").write_text("400000\n")
-    (group / "cpu.cfs_period_us").write_text("100000\n")
-    assert list(machine.cpu_quotas(tmp_path)) == [4.0]
-
-
-@pytest.mark.parametrize(("value", "expected"), [("1", 1), ("64", 2), ("", 2), ("2,1", 2)])
-def test_the_number_of_threads_in_the_environment_limits_the_cores(monkeypatch, value: str, expected: int) -> None:
+@pytest.mark.parametrize(("threads", "expected"), [("1", 1), ("64", 2), ("", 2), ("2,1", 2)])
+def test_affinity_and_the_number_of_threads_limit_the_cores(monkeypatch, tmp_path, threads: str, expected: int) -> None:
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(machine, "cpu_quotas", list)
-    monkeypatch.setenv("OMP_NUM_THREADS", value)
-    assert machine.available_cores() == expected
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    assert machine.available_cores(tmp_path) == expected
+
+
+def test_the_quota_of_a_control_group_limits_the_cores(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(64), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    files = {
+        "proc/self/cgroup": "0::/job/step\n",
+        "sys/fs/cgroup/job/cpu.max": "150000 100000\n",
+        "sys/fs/cgroup/job/step/cpu.max": "max 100000\n",
+    }
+    assert machine.available_cores(write_files(tmp_path, files)) == 2

@@ -1,6 +1,5 @@
 """Vectorised environments: seeds, success in Monitor, and the same faults with and without worker processes."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -220,17 +219,3 @@ def test_envs_imports_no_torch():
     heavy = "[m for m in ('torch', 'stable_baselines3', 'highway_env') if m in sys.modules]"
     code = f"import sys, rlher.envs, rlher.envs.registration, rlher.envs.contract; print({heavy})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
-
-
-@pytest.mark.parametrize(("vec_env", "processes"), [("dummy", 0), ("subproc", 2)])
-def test_check_before_environments_here_and_beside_those_in_processes(vec_env: str, processes: int) -> None:
-    seen = []
-
-    def check() -> None:
-        seen.extend(multiprocessing.active_children())
-        raise UserError("wrong")
-
-    with pytest.raises(UserError):
-        make_goal_envs(hostile("LineEnv"), 2, vec_env=vec_env, check=check)
-    assert len(seen) == processes
-    assert not any(process.is_alive() for process in seen)

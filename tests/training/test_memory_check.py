@@ -16,13 +16,6 @@ GB = 10**9
 BITS = ("algo=dqn", "env=BitFlipping-v0", "recipe=null", *TINY)
 
 
-@pytest.mark.parametrize(("groups", "expected"), [([], None), ([GB, 0], 0), ([-GB], 0), ([10**18], None)])
-def test_available_memory_is_the_minimum_of_machine_and_groups(monkeypatch, groups, expected):
-    monkeypatch.setattr(memory_check.cgroups, "memory_left", lambda: groups)
-    available = memory_check.available_memory()
-    assert 0 < available < 10**15 if expected is None else available == expected
-
-
 @pytest.mark.parametrize(
     "option", slow_except(["n_envs=2"], ["her.priority=uniform", "her.priority=energy", "n_envs=2"])
 )
