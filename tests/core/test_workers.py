@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -112,6 +114,21 @@ def test_closing_lets_a_service_close_and_kills_one_that_hangs(start, tmp_path, 
     assert (tmp_path / "closed").exists()
     assert not polite.process.is_alive()
     assert not hanging.process.is_alive()
+
+
+@pytest.mark.slow
+def test_workers_need_no_shared_memory_folder() -> None:
+    """Some containers have a read-only /dev/shm."""
+    mounted = "mount -t tmpfs -o ro tmpfs /dev/shm &&"
+    if subprocess.run(["unshare", "-rm", "sh", "-c", f"{mounted} true"], capture_output=True).returncode:
+        pytest.skip("this user may not mount anything")
+    program = """if 1:
+        from rlher.core.workers import Timeout, Worker, close_workers
+        worker = Worker(dict)
+        assert worker.receive(Timeout(60)) is None
+        close_workers([worker])"""
+    command = ["unshare", "-rm", "sh", "-c", f'{mounted} exec "$0" -c "$1"', sys.executable, program]
+    subprocess.run(command, check=True)
 
 
 class SlowPipe:

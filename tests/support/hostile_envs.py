@@ -290,26 +290,6 @@ class StartsProcess(LineEnv):
         process.join()
 
 
-class _Cycle:
-    alive = 0
-
-    def __init__(self) -> None:
-        self.itself = self
-        _Cycle.alive += 1
-
-    def __del__(self) -> None:
-        _Cycle.alive -= 1
-
-
-class LeavesCycles(LineEnv):
-    """Leaves an object in a reference cycle at every step, and fails when 2,000 of them exist."""
-
-    def step(self, action):
-        if _Cycle().alive > 2000:
-            raise MemoryError("2,000 objects were not collected")
-        return super().step(action)
-
-
 class GlobalGenerator(LineEnv):
     """Draws from NumPy's global generator: an offset while it is built, and goals."""
 
