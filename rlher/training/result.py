@@ -1,5 +1,6 @@
 """The result of a training run, ``result.json``, and the lines that `rlher train` prints before and after a run."""
 
+import contextlib
 import json
 import sys
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from rlher.core.console import command_line, escape_control, format_seconds, warn
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import INTERRUPTED
 from rlher.evaluation.metrics import format_summary
 from rlher.runs import checkpoints
@@ -89,7 +90,10 @@ def _print_reason(run: Run, result: RunResult) -> None:
     """Print why a run did not finish, where its models are, and how to resume it."""
     from rlher.evaluation.agent import model_name  # imports torch
 
-    saved = [model_name(run, name) for name in MODELS if run.model(name).exists()]
+    saved = []
+    for name in MODELS:
+        with contextlib.suppress(UserError):  # missing or damaged
+            saved.append(model_name(run, name))
     models = f"saved in {run}: {'; '.join(saved)}" if saved else f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
         evaluate = command_line(["rlher", "evaluate", str(run)])

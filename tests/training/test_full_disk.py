@@ -103,6 +103,16 @@ def test_a_run_finishes_if_space_is_freed_in_time(rlher, disk, monkeypatch) -> N
         assert list(csv.DictReader(file))[-1]["eval/success_rate"], "the log is continued"
 
 
+def test_a_model_that_cannot_be_written_is_not_said_to_be_saved(rlher, tmp_path: Path, monkeypatch) -> None:
+    run = tmp_path / "logs/dqn/BitFlipping-v0_1"
+    at_steps(monkeypatch, run, {100: (run / "last_model.zip").mkdir})
+    done = rlher(*RUN)
+    assert done.code == 1
+    assert "the last model could not be written" in done.err
+    assert "best model, after" in done.err.splitlines()[-1]
+    assert "last model, after" not in done.err
+
+
 def test_a_full_disk_is_refused_before_training(rlher, disk) -> None:
     fill(disk)
     done = rlher(*RUN, f"logs={disk / 'logs'}")
