@@ -231,7 +231,7 @@ def bars(found: dict[str, Any]) -> list[tuple[str, float, str, bool]]:
         if big and small:
             row(f"sample {batch}: at 1,000,000 / at 10,000", big["ours"] / small["ours"], slower, False)
     for n_envs, times in found["add"].items():
-        row(f"add, n_envs = {n_envs}: SB3 / ours", times["sb3"] / times["ours"], 1, True)
+        row(f"add, n_envs = {n_envs}: SB3 / ours", times["sb3"] / times["ours"], 0.8, True)
     if "memory_mb" in found:
         row("memory at 1,000,000: ours / SB3", found["memory_mb"]["ours"] / found["memory_mb"]["sb3"], 0.3, False)
     row("construction at 1,000,000, ms", found["construct_ms"], 10, False)

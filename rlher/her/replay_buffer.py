@@ -65,7 +65,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of those returns; must be the algorithm's.
     :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are drawn.
-    :param priority_kwargs: options of its class in :mod:`rlher.her.prioritization`.
+    :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
         (:func:`rlher.her.sampler.keep_one_part`); None: goals have no parts.
     :param demonstrations: episodes that are never evicted, and make up a fixed share of each batch; see

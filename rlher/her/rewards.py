@@ -159,7 +159,6 @@ class GoalIndependentReward:
     def reset(self) -> None:
         """Discard everything observed."""
         self.computed: list[int] = []  # per block of the storage: number of transitions processed
-        self.is_zero = True  # whether compute_reward explained all rewards so far
         self.done_rule.reset()
 
     def update(self, storage: Storage) -> None:
@@ -191,13 +190,12 @@ class GoalIndependentReward:
             sparse.observe(explained, exact)
         part = goal_independent_part(rows["_reward"], explained, sparse.values)
         storage.rows["_goal_independent"][positions] = part
-        self.is_zero = self.is_zero and not part.any()
         if self.done_rule.needs_observations:
             self.done_rule.observe(explained, rows["_terminated"])
 
     def state(self) -> dict[str, Any]:
         """Return everything observed, as JSON values."""
-        return {"computed": self.computed, "is_zero": self.is_zero} | self.done_rule.state()
+        return {"computed": self.computed} | self.done_rule.state()
 
     def restore(self, state: dict[str, Any], totals: Sequence[int]) -> None:
         """Restore a value of :meth:`state`.
@@ -210,5 +208,5 @@ class GoalIndependentReward:
             computed += [0] * (len(totals) - len(computed))
             if not all(type(done) is int and 0 <= done <= total for done, total in zip(computed, totals, strict=True)):
                 raise ValueError("the numbers of processed transitions do not fit the storage")
-        self.computed, self.is_zero = computed, bool(state["is_zero"])
+        self.computed = computed
         self.done_rule.restore(state)

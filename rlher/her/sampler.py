@@ -140,8 +140,7 @@ class HindsightSampler:
         """
         infos = None if storage.infos is None else storage.infos[positions]
         explained = self._compute_reward(storage.outcomes.take(positions, axis=0), goals, infos)
-        add_part = self.goal_independent.keep and not self.goal_independent.is_zero
-        rewards = explained + packed["_goal_independent"] if add_part else explained
+        rewards = explained + packed["_goal_independent"] if self.goal_independent.keep else explained
         dones = self.done_rule.done(explained, packed["_terminated"], packed["_reward"], packed["_goal_independent"])
         return rewards, dones
 

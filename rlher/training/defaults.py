@@ -212,6 +212,8 @@ def _notes_without_effect(config: TrainConfig) -> list[str]:
     if typed and config.her.priority != "energy":
         keys = " and ".join(f"her.{name}" for name in typed)
         notes.append(f"{keys} without effect: her.priority={config.her.priority}")
+    if config.her.goal_mix and config.her.goal_selection_strategy != "mix":
+        notes.append(f"her.goal_mix without effect: her.goal_selection_strategy={config.her.goal_selection_strategy}")
     algo = config.algo
     if isinstance(algo, ActorCriticConfig) and algo.noise != ActorCriticConfig.noise and not algo.action_noise:
         notes.append(f"algo.noise={algo.noise} without effect: algo.action_noise=0")
