@@ -36,12 +36,12 @@ class GoalNormalize(VecNormalize):
 
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
     :param training: whether steps update the statistics.
-    :param goal_slots: equal parts of a goal (:mod:`rlher.envs.relay`). With more than one, goals are scaled by the
-        achieved goals of all slots, and not centred, so that the zeros of an unused slot stay zeros. With statistics of
-        each slot, zeros included, no seed of FetchPickAndPlace learned to lift (docs/benchmarks.md).
+    :param goal_parts: equal parts of a goal (:mod:`rlher.envs.relay`). With more than one, goals are scaled by the
+        achieved goals of all parts, and not centred, so that the zeros of an unused part stay zeros. With statistics of
+        each part, zeros included, no seed of FetchPickAndPlace learned to lift (docs/benchmarks.md).
     """
 
-    def __init__(self, venv: VecEnv, clip: float = 5.0, training: bool = True, goal_slots: int = 1) -> None:
+    def __init__(self, venv: VecEnv, clip: float = 5.0, training: bool = True, goal_parts: int = 1) -> None:
         super().__init__(
             venv,
             training=training,
@@ -50,9 +50,9 @@ class GoalNormalize(VecNormalize):
             epsilon=MIN_STD**2,
             norm_obs_keys=[name for name, space in venv.observation_space.spaces.items() if _is_vector(space)],  # type: ignore[attr-defined]
         )
-        self._goal_slots = goal_slots
+        self._goal_parts = goal_parts
         if all(goal in self.obs_rms for goal in GOALS):
-            if goal_slots > 1:
+            if goal_parts > 1:
                 self.obs_rms["achieved_goal"] = RunningScale(shape=self.obs_rms["achieved_goal"].mean.shape)
             self.obs_rms["desired_goal"] = self.obs_rms["achieved_goal"]
 
@@ -81,11 +81,11 @@ class GoalNormalize(VecNormalize):
     def update(self, obs: dict[str, np.ndarray]) -> None:
         """Update the statistics with (n, …) observations by key, not normalised."""
         for name, statistics in self.obs_rms.items():
-            if self._goal_slots == 1 or name not in GOALS:
+            if self._goal_parts == 1 or name not in GOALS:
                 _add(statistics, obs[name])
             elif name == "achieved_goal":
-                slots = obs[name].reshape(len(obs[name]) * self._goal_slots, -1)
-                _add(statistics, np.tile(slots, self._goal_slots))
+                parts = obs[name].reshape(len(obs[name]) * self._goal_parts, -1)
+                _add(statistics, np.tile(parts, self._goal_parts))
 
     def normalize_obs(self, obs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:  # type: ignore[override]
         """Return the observations, of any leading shape, normalised; neither statistics nor ``obs`` change."""

@@ -19,11 +19,11 @@ Observation = dict[str, NDArray]
 
 
 class RelayGoals(gym.Wrapper):
-    """Widen the goals of an object task by a slot for the hand.
+    """Widen the goals of an object task by a part for the hand.
 
     ``achieved_goal`` becomes ``[object, hand]`` and ``desired_goal`` ``[goal, 0]`` or, while the agent is sent to the
-    object, ``[0, object]``. Both slots are given relative to ``relay.origin``, so that zero, which marks the unused
-    slot, lies in the middle of the workspace and not outside of it.
+    object, ``[0, object]``. Both parts are given relative to ``relay.origin``, so that zero, which marks the unused
+    part, lies in the middle of the workspace and not outside of it.
 
     In training each observation with the hand farther than ``relay.distance`` from the object shows the second kind
     of goal with ``relay.probability``; the goal may change from step to step. Otherwise the task's goal is always
@@ -110,11 +110,11 @@ def widen_goals(observation: Observation, relay: RelayConfig, to_object: bool = 
     hand, block = (observation["observation"][..., slice(*place)] for place in (relay.hand, relay.object))
     origin = np.asarray(relay.origin, dtype=np.float64)
     nothing = np.zeros_like(hand, dtype=np.float64)
-    slots = [nothing, block - origin] if to_object else [observation["desired_goal"] - origin, nothing]
+    parts = [nothing, block - origin] if to_object else [observation["desired_goal"] - origin, nothing]
     return {
         **observation,
         "achieved_goal": np.concatenate([observation["achieved_goal"] - origin, hand - origin], axis=-1),
-        "desired_goal": np.concatenate(slots, axis=-1),
+        "desired_goal": np.concatenate(parts, axis=-1),
     }
 
 
@@ -125,6 +125,6 @@ def task_goals(observation: Observation, relay: RelayConfig) -> Observation:
 
 
 def task_space(space: spaces.Dict, relay: RelayConfig) -> spaces.Dict:
-    """Return the observation space without the slots that :class:`RelayGoals` adds."""
+    """Return the observation space without the parts that :class:`RelayGoals` adds."""
     goal = spaces.Box(-np.inf, np.inf, (len(relay.origin),), np.float64)
     return spaces.Dict({**space.spaces, "achieved_goal": goal, "desired_goal": goal})

@@ -76,7 +76,7 @@ def prepare(
     config, notes = resolve_defaults(replace(config, env=env))
     warnings = [] if env_is_checked else _check(env)
     th.set_num_threads(config.threads or 1)
-    # Adam's moments of inputs that are always zero, such as an unused goal slot, decay to subnormal numbers: 6x slower.
+    # Adam's moments of inputs that are always zero, such as an unused goal part, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
     overlap = bool(config.engine.overlap)
 
@@ -87,8 +87,8 @@ def prepare(
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)
-        slots = 2 if config.env.relay.enabled else 1
-        normalizer = GoalNormalize(envs, config.normalize.clip, goal_slots=slots) if config.normalize.enabled else None
+        parts = 2 if config.env.relay.enabled else 1
+        normalizer = GoalNormalize(envs, config.normalize.clip, goal_parts=parts) if config.normalize.enabled else None
         wrapped = normalizer or envs
         model = build_model(
             config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine, config.demos

@@ -88,7 +88,7 @@ def test_slots_share_the_scale_of_achieved_goals_and_unused_ones_stay_zero() -> 
     config = EnvConfig(
         id="FetchPush-v4", max_episode_steps=6, relay=relay, success_reward=0.0, reward_range=[-1.0, 0.0]
     )
-    envs = GoalNormalize(make_goal_envs(config), goal_slots=2)
+    envs = GoalNormalize(make_goal_envs(config), goal_parts=2)
     envs.reset()
     seen = [envs.get_original_obs()["achieved_goal"]]
     for _ in range(10):
