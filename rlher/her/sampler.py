@@ -164,10 +164,10 @@ class HindsightSampler:
         positions = storage.positions(np.minimum(window, last))
         steps = storage.rows.take(positions)
         rewards, dones = steps["_reward"].astype(np.float64), steps["_terminated"].astype(np.float32)
-        flat, shape = positions[changed].reshape(-1), rewards[changed].shape
-        goal_of_step = np.repeat(goals[changed], self.n_steps, axis=0)
-        outcome = self._outcome(storage, flat, steps[changed].reshape(-1), goal_of_step)
-        rewards[changed], dones[changed] = (each.reshape(shape) for each in outcome)
+        if len(flat := positions[changed].reshape(-1)):
+            goal_of_step = np.repeat(goals[changed], self.n_steps, axis=0)
+            outcome = self._outcome(storage, flat, steps[changed].reshape(-1), goal_of_step)
+            rewards[changed], dones[changed] = (each.reshape(-1, self.n_steps) for each in outcome)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1
         end_positions = storage.positions(ends)

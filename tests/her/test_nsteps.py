@@ -70,7 +70,7 @@ def test_one_step_has_no_discounts_and_equals_n_step_of_one():
 
 
 def test_moving_goals_are_those_at_both_ends_of_a_return():
-    buffer = make_buffer(n_steps=3, n_sampled_goal=0)
+    buffer = make_buffer(n_steps=3, n_sampled_goal=0, compute_reward=None)  # plain replay needs none
     player = Player(buffer)
     for step in range(40):
         player.goal = float(step // 2)
