@@ -72,7 +72,7 @@ def _copy(values: NDArray, into: NDArray) -> None:
 
 
 def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:
-    """Return actions (n, …) as Stable-Baselines3 stores them: those of a ``Box`` clipped and scaled to [-1, 1]."""
+    """Return actions (n, …) as Stable-Baselines3 stores them: of a ``Box``, clipped and scaled to [-1, 1]."""
     if not isinstance(action_space, spaces.Box):
         return actions
     low, high = action_space.low, action_space.high

@@ -30,7 +30,7 @@ class SparseReward:
     def __init__(self) -> None:
         self.values: list[float] = []
         self.success: float | None = None
-        self._seen: set[float] = set()  # at most three, and those of exactly achieved goals
+        self._seen: set[float] = set()  # at most three, and the rewards of exactly achieved goals
         self._exact: float | None = None
 
     @property
@@ -144,7 +144,7 @@ class DoneRule:
         return self.sparse.success if self.success_reward is None else self.success_reward
 
     def success(self, explained: Floats) -> Bools:
-        """Return (n,) whether the goal is reached under those rewards; all False while that is unknown."""
+        """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
         threshold = self._threshold()
         if threshold is None:
             return np.zeros(len(explained), dtype=bool)
@@ -156,7 +156,7 @@ class DoneRule:
         :param explained: (n,) ``compute_reward`` under the new goals, without any goal-independent part.
         :param terminated: (n,) whether the transition as collected was terminal, time-outs excepted.
         :param stored: (n,) rewards as collected.
-        :param goal_independent: (n,) the goal-independent part of those.
+        :param goal_independent: (n,) the goal-independent part of ``stored``.
         """
         mode = self.resolved_mode
         if mode == "keep":

@@ -63,8 +63,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the goal as collected.
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
-    :param gamma: discount of those returns; must be the algorithm's.
-    :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are drawn.
+    :param gamma: discount of the returns; must be the algorithm's.
+    :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are sampled.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
         (:func:`rlher.her.sampler.keep_one_part`); None: goals have no parts.
@@ -248,7 +248,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     ) -> HerReplayBufferSamples:
         """Sample transitions, the first of them with their own goals, the others with virtual goals.
 
-        The share of virtual ones is ``n_sampled_goal / (n_sampled_goal + 1)``. With demonstrations, a fixed share of
+        The share of virtual goals is ``n_sampled_goal / (n_sampled_goal + 1)``. With demonstrations, a fixed share of
         both kinds is sampled from them.
 
         An example with ``batch_size=5`` and ``n_sampled_goal=4``. Seven transitions are held, of two episodes, of which
@@ -353,7 +353,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def save(self, folder: str | os.PathLike) -> int:
         """Save to a folder of plain arrays, writing only what is new since the last save there.
 
-        Priorities are written whole each time. After a load the same draws follow as after the save.
+        Priorities are written whole each time. After a load the same samples follow as after the save.
 
         :return: bytes written.
         :raises ValueError: with ``copy_info_dict``, because infos may be any objects.

@@ -158,7 +158,7 @@ def _pack(storage: Storage, ids: Ids) -> dict[str, NDArray]:
 def _unpack(storage: Storage, ids: Ids, arrays: Any) -> None:
     """Write the transitions and episodes of a part to the storage.
 
-    :raises UnsuitableFolder: their types or shapes are those of other spaces.
+    :raises UnsuitableFolder: their types or shapes belong to other spaces.
     :raises ValueError: the part is inconsistent.
     """
     positions, episodes = storage.positions(ids), arrays["episodes"]
@@ -169,7 +169,7 @@ def _unpack(storage: Storage, ids: Ids, arrays: Any) -> None:
         values, into = arrays[name], getattr(storage, name)
         if values.dtype != into.dtype or values.shape[1:] != into.shape[1:]:
             raise UnsuitableFolder(
-                "the replay buffer was saved with other observation or action spaces; use those of its environment."
+                "the replay buffer was saved with other observation or action spaces; use its environment."
             )
         if len(values) != len(at):
             raise ValueError(f"its {name} have another number")

@@ -6,8 +6,8 @@ observation is therefore stored once. Overwriting the oldest transition only adv
 nothing is ever moved, and a ring that was filled once stays full.
 
 All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
-misses. The goals achieved by transitions have an array of their own, at the environment's precision, because the goals
-of virtual transitions are read from all over the storage.
+misses. The goals achieved after each transition, ``outcomes``, are a separate array at the environment's precision,
+because virtual goals are read from all over the storage.
 
 A transition has an *id*: its number in its environment, from 0 for ever, plus :data:`SPAN` times the number of the
 environment. Consecutive transitions of an episode have consecutive ids. Its *position* in the arrays is its number
@@ -415,7 +415,7 @@ class Storage:
         return found.astype(self.layout.goal.base).reshape(len(positions), *self.layout.goal.shape)
 
     def goals(self, positions: Positions, episodes: NDArray, after: bool = False) -> NDArray:
-        """Return the desired goals before transitions, or after them; the episodes are those of the transitions."""
+        """Return the desired goals before transitions, or after them; ``episodes`` are the transitions' episodes."""
         if self.row_goals is None:
             return self.episode_goal.take(episodes, axis=0)
         return self.row_goals[positions, int(after)]
@@ -455,7 +455,7 @@ class Storage:
 class _Step:
     """Packed observations of all environments at one time, written before they are stored.
 
-    :param dtype: of the packed rows; its first fields are those of an observation.
+    :param dtype: of the packed rows; they begin with the fields of an observation.
     """
 
     def __init__(self, layout: Layout, dtype: np.dtype, n_envs: int) -> None:
