@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from rlher.analysis.tables import percent
-from rlher.config.tuning import SOLVED
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
+from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.runs.metadata import first_command
 from rlher.tuning.scoring import format_steps
 
@@ -79,7 +79,7 @@ def _candidate_row(candidate: dict[str, Any]) -> dict[str, str]:
         "final success": percent(float(np.mean(candidate["success"]))),
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        f"steps to {SOLVED}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
+        f"steps to {TARGET_SUCCESS}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
         "difference to baseline": "" if is_baseline else f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]",
         "parameters": " ".join(f"{key}={value}" for key, value in candidate["params"].items()),
     }

@@ -190,7 +190,7 @@ def configuration(groups: Sequence[Group]) -> list[Key]:
 
 
 def _values(run: LoadedRun) -> Iterator[tuple[str, Any]]:
-    """Yield the keys of a run's config and its ``meta.json``, except those that differ in any case."""
+    """Yield the keys of a run's config and its ``meta.json``, except keys that always differ."""
     for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / "meta.json")})):
         if key not in ("logs", "meta", "meta.started", "meta.seed"):
             yield key, value

@@ -38,7 +38,7 @@ def complete(argv: list[str]) -> int:
 
 
 def _print(completions: Iterable[str]) -> None:
-    """Print those without special characters: the script for bash expands them, so ``$(rm -r *)`` would be run."""
+    """Print the completions without special characters: bash would run ``$(rm -r *)`` in one."""
     print(" ".join(each for each in completions if PLAIN.fullmatch(each)))
 
 

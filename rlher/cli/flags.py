@@ -184,7 +184,7 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
         return ["env=any", f"env.id={quote(value)}"]
     if key in CLASSES:
         return [NAMED_CLASS.sub(r"\1\\:\2", word)]
-    if key == "demos":  # a section cannot have a value of its own
+    if key == "demos":  # a section takes no value itself
         return [f"demos.path={value if re.search(SPECIAL, value) else quote(value)}"]
     if OPEN_MAPPINGS.match(key):
         return [f"++{word}"]  # Hydra's plain form only changes keys that exist

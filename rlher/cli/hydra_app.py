@@ -1,7 +1,7 @@
 """A command as a Hydra application: Hydra composes the config of each job, then the jobs are run.
 
 Hydra composes one job, or one per value of a sweep (``-m``). The jobs of a sweep of `rlher train` run side by side, see
-:mod:`rlher.tuning.sweep`; those of other commands run one after the other.
+:mod:`rlher.tuning.sweep`; jobs of other commands run one after the other.
 """
 
 import contextlib
@@ -139,22 +139,16 @@ def _selected_recipe(runtime: Any) -> str | None:
 
 @contextlib.contextmanager
 def _argv(argv: list[str]) -> Iterator[None]:
-    """Set the command line that Hydra reads; where it prints the config, hide passwords."""
+    """Set the command line that Hydra reads.
+
+    Where Hydra prints the config, hide passwords; they may come from a config file or from ``${oc.env:...}``.
+    """
     program, prints = sys.argv, not PRINT_FLAGS.isdisjoint(argv)
+    printed = io.StringIO()
     sys.argv = [program[0], *(redact(word) if prints else word for word in argv)]
     try:
-        with _redacted_stdout() if prints else contextlib.nullcontext():
+        with contextlib.redirect_stdout(printed if prints else sys.stdout):
             yield
     finally:
         sys.argv = program
-
-
-@contextlib.contextmanager
-def _redacted_stdout() -> Iterator[None]:
-    """Hide passwords in what is printed; they may come from a config file or from ``${oc.env:...}``."""
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(printed):
-            yield
-    finally:
         print("\n".join(redact(line) for line in printed.getvalue().split("\n")), end="")

@@ -1,4 +1,4 @@
-"""Messages for exceptions that end a command: those of Hydra and OmegaConf reworded, with the nearest key."""
+"""Messages for exceptions that end a command. Messages of Hydra and OmegaConf are reworded and name the nearest key."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def explain(error: Exception) -> str | None:
     """Return the message for the user, or None if the exception is a bug."""
     if isinstance(error, UserError | EnvironmentFault):
         return str(error)
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file:  # an OSError, too
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:  # is an OSError as well
         return _missing_config(error)
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'the output'}: {os_error_reason(error)}."

@@ -51,7 +51,7 @@ def key(
     """Declare a config key; use :func:`experiment_key`, :func:`machine_key` or :func:`output_key`.
 
     :param text: its line in ``--help``.
-    :param ignored_by: purposes that ignore the value of the key; default: those of ``affects``.
+    :param ignored_by: purposes that ignore the value of the key; default: as :data:`IGNORED_BY` has them.
     :param low: smallest allowed number; for a list, of each entry.
     :param high: largest allowed number.
     :param length: number of entries of a list.
@@ -130,7 +130,7 @@ def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
 def validate(config: Any) -> None:
     """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`key`.
 
-    A section with rules of its own has a method ``check``.
+    A section with further rules has a method ``check``.
     """
     for name, item, value in values_by_key(config):
         if value is not None and value is not MISSING:

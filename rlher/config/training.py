@@ -151,7 +151,7 @@ class TrainConfig:
 
 
 def run_keys() -> dict[str, Field]:
-    """Return the dotted keys of a training run, those of every algorithm and environment included."""
+    """Return the dotted keys of a training run, including the keys of every algorithm and environment."""
     found = dotted_keys(TrainConfig)
     for algorithm in ALGORITHMS.values():
         found |= dotted_keys(algorithm.config, "algo.")

@@ -6,13 +6,10 @@ from typing import NamedTuple
 from rlher.config.key import experiment_key, machine_key, output_key
 from rlher.config.training import TrainConfig
 
-SOLVED = 90
-"""The success rate, in per cent, whose steps tuning compares and tables give."""
-
 
 @dataclass
 class WorkersConfig(TrainConfig):
-    """Config keys of `rlher train`: those of a training run, for every run of a sweep, and those of its workers."""
+    """Config keys of `rlher train`: the keys of a training run, and the workers of a sweep."""
 
     workers: int = machine_key(1, "worker processes; of `rlher train` with -m only: runs side by side", low=1)
     launcher: str = machine_key(
@@ -40,7 +37,7 @@ def train_config(config: WorkersConfig) -> TrainConfig:
 
 @dataclass
 class OptimizeConfig(WorkersConfig):
-    """Config keys of `rlher optimize`: those of a training run, for every trial, and those of the search."""
+    """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
 
     n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
     search_space: str = experiment_key(
@@ -48,7 +45,7 @@ class OptimizeConfig(WorkersConfig):
     )
     objective: str = experiment_key(
         "success",
-        f"objective to maximise; auc: area under the success curve; multi: also minimise steps to {SOLVED} %",
+        "what to maximise; auc: area under the success curve; multi: also minimise steps to 90 %",
         choices=("success", "auc", "multi"),
     )
     n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1, high=1000)

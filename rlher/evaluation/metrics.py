@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlher.config.tuning import SOLVED
 from rlher.core.stats import wilson
 
 if TYPE_CHECKING:
@@ -69,7 +68,10 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 SUCCESS_LOW, SUCCESS_HIGH = "success_rate_low", "success_rate_high"
 """Keys of the 95 % Wilson interval of the success rate."""
 
-STEPS_TO = (50, SOLVED)
+TARGET_SUCCESS = 90
+"""The success rate, in per cent, whose steps tuning compares."""
+
+STEPS_TO = (50, TARGET_SUCCESS)
 """Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
 
 COLUMNS = ("timesteps", *BY_NAME, "episodes", "updates", "wall_seconds")

@@ -15,9 +15,10 @@ from optuna.study import Study
 from optuna.trial import TrialState
 
 from rlher.config.override_syntax import quote
-from rlher.config.tuning import SOLVED, OptimizeConfig, train_config
+from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
+from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.runs.metadata import typed_command
 from rlher.runs.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
@@ -88,7 +89,7 @@ def _count_states(study: Study) -> str:
 def _table(compared: list[Candidate], candidates: Params) -> list[str]:
     if not compared:
         return []
-    lines = [f"{'':<10} {'success':>8}  {'area':>6}  {f'{SOLVED}% at':>8}  {'difference':<26} parameters"]
+    lines = [f"{'':<10} {'success':>8}  {'area':>6}  {f'{TARGET_SUCCESS}% at':>8}  {'difference':<26} parameters"]
     for each in compared:
         is_baseline = each.number == BASELINE_NUMBER
         name, difference = ("baseline", "") if is_baseline else (f"trial {each.number}", _difference(each))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from rlher.config.tuning import SOLVED
 from rlher.core.nested import finite_float
+from rlher.evaluation.metrics import TARGET_SUCCESS
 
 LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""
@@ -43,7 +43,7 @@ class Score:
 def score_run(rows: list[Row]) -> Score:
     """Return the score of the rows of a run's ``evaluations.csv``."""
     last = rows[-n_last_evaluations(len(rows)) :]
-    reached = [row["timesteps"] for row in rows if row["success_rate"] >= SOLVED / 100]
+    reached = [row["timesteps"] for row in rows if row["success_rate"] >= TARGET_SUCCESS / 100]
     return Score(
         success=_mean(last, "success_rate"),
         auc=_mean(rows, "success_rate"),

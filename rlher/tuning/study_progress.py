@@ -10,15 +10,15 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.markup import escape
 from rich.table import Table
 
-from rlher.config.tuning import SOLVED
 from rlher.core.console import escape_control, format_seconds
+from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.tuning.live_table import LiveTable
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.study import counted_trials
 from rlher.tuning.worker import REASON
 
-COLUMNS = ("success", f"{SOLVED}% at", "return")
+COLUMNS = ("success", f"{TARGET_SUCCESS}% at", "return")
 MAX_BEST = 5
 STATES = {
     TrialState.COMPLETE: "done",
