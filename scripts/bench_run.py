@@ -225,14 +225,16 @@ def floor(config: dict[str, Any], is_whole: bool) -> dict[str, float]:
     :param is_whole: count the steps of evaluations, too; the length of episodes that end early is not known.
     """
     import bench_train
+    import torch as th
 
-    from rlher.algos.precision import choose_precision
-    from rlher.algos.threads import CPU
+    from rlher.algos.precision import choose_arithmetic
+    from rlher.config.training import EngineConfig
 
     algo, evaluation = config["algo"], config["eval"]
     policy = {"n_critics": algo["n_critics"]} if "n_critics" in algo else {}
     work = bench_train.Work(algo["name"], config["env"]["id"], algo["net_arch"], algo["batch_size"], 0, {}, policy)
-    bf16 = choose_precision("auto", CPU, work.batch, work.nets)[0] == "bf16"
+    engine, _ = choose_arithmetic(EngineConfig(), th.device("cpu"), work.batch, work.nets)
+    bf16 = engine.precision == "bf16"
     found = bench_train.floor(work, 1, time.perf_counter, bf16)
     steps = config["total_timesteps"]
     evaluations = steps // (evaluation["freq"] or steps // 20)

@@ -1,11 +1,11 @@
-"""Speed of a training run with our update step, with Stable-Baselines3's, and with SBX where sbx-rl is installed.
+"""Speed of a training run with the fast update, with Stable-Baselines3's, and with SBX where sbx-rl is installed.
 
     python scripts/bench_train.py [--json] [--only sac tqc64] [--rounds 5] [--threads 1] [--cpu-time] [--startup]
 
 Each contender trains on the same environment with the same networks and batch, from a full buffer of 1,000,000
 transitions, in a process of its own; they take turns, so that a busy machine slows all of them, and medians over the
-turns are compared. SB3 and SBX use SB3's HerReplayBuffer, ours uses our own. Ours multiplies as `engine.matmul=auto`
-chooses; where that is oneDNN, `ours torch` takes turns as well. The floor is a lower bound of the time of a step: the
+turns are compared. SB3 and SBX use SB3's HerReplayBuffer. rlher multiplies as `engine.matmul=auto` chooses; where that
+is oneDNN, `rlher torch` takes turns as well. The floor is a lower bound of the time of a step: the
 arithmetic at the rate of this machine's faster matrix product, and the environment's own step. On a busy machine, use
 `--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
 SBX comes with `pip install rlher[bench]`.
@@ -34,10 +34,11 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from torch.nn import functional as F
 
-from rlher.algos.matmul import choose_matmul, has_onednn, linear
-from rlher.algos.options import Options
-from rlher.algos.threads import CPU
-from rlher.config.algorithms import ALGORITHMS
+from rlher.algos.onednn import has_onednn, linear
+from rlher.algos.options import UpdateOptions
+from rlher.algos.precision import choose_arithmetic
+from rlher.config.algorithms import ALGORITHMS, import_class
+from rlher.config.training import EngineConfig
 from rlher.her import HerReplayBuffer
 
 MILLION = 1_000_000
@@ -89,15 +90,26 @@ def make_env(work: Work) -> gymnasium.Env:
     return BitFlippingEnv(**work.env_kwargs) if work.env == "BitFlipping-v0" else gymnasium.make(work.env)
 
 
-def build(work: Work, contender: str, capacity: int = MILLION, precision: str = "float32") -> Any:
-    """Build a model that has played ``START`` random steps and whose buffer is full."""
-    ours = contender.startswith("ours")
-    kind = _sbx(work.algo) if contender == "sbx" else ALGORITHMS[work.algo].load("rlher" if ours else "sb3")
+def build(
+    work: Work,
+    contender: str,
+    capacity: int = MILLION,
+    precision: str = "float32",
+    options: UpdateOptions | None = None,
+) -> Any:
+    """Build a model that has played ``START`` random steps and whose buffer is full.
+
+    :param options: of rlher, instead of those that ``contender`` and ``precision`` stand for.
+    """
+    is_rlher, algorithm = contender.startswith("rlher"), ALGORITHMS[work.algo]
+    kind = _sbx(work.algo) if contender == "sbx" else algorithm.load() if is_rlher else import_class(algorithm.sb3)
     env = make_env(work)
     extra: dict[str, Any] = {}
-    if ours:
-        onednn = contender != "ours torch" and uses_onednn(work, precision)
-        extra["options"] = Options(compile=contender != "ours eager", precision=precision, onednn=onednn)
+    if is_rlher:
+        onednn = contender != "rlher torch" and uses_onednn(work, precision)
+        extra["options"] = options or UpdateOptions(
+            compile=contender != "rlher eager", precision=precision, onednn=onednn
+        )
     if work.algo in ("ddpg", "td3"):
         shape = env.action_space.shape or ()
         extra["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, 0.2))
@@ -112,19 +124,20 @@ def build(work: Work, contender: str, capacity: int = MILLION, precision: str = 
         learning_starts=START,
         train_freq=1,
         seed=0,
-        replay_buffer_class=HerReplayBuffer if ours else SB3Buffer,
+        replay_buffer_class=HerReplayBuffer if is_rlher else SB3Buffer,
         policy_kwargs={"net_arch": work.nets, **work.policy},
         **({} if contender == "sbx" else {"device": "cpu"}),
         **extra,
     )
     model.learn(START)
-    (fill if ours else fill_sb3)(model.replay_buffer, capacity)
+    (fill if is_rlher else fill_sb3)(model.replay_buffer, capacity)
     return model
 
 
 def uses_onednn(work: Work, precision: str = "float32") -> bool:
     """Return whether `rlher train` would multiply by oneDNN."""
-    return precision == "float32" and choose_matmul("auto", CPU, work.batch, work.nets)[0] == "onednn"
+    engine, _ = choose_arithmetic(EngineConfig(precision=precision), th.device("cpu"), work.batch, work.nets)
+    return engine.matmul == "onednn"
 
 
 def _sbx(algo: str) -> Any:
@@ -134,7 +147,7 @@ def _sbx(algo: str) -> Any:
 
 
 def fill(buffer: HerReplayBuffer, capacity: int) -> None:
-    """Repeat the first episodes in our buffer until it is full."""
+    """Repeat the first episodes in the buffer until it is full."""
     storage = buffer.storage
     held = storage.held(0)
     index = 0
@@ -265,13 +278,13 @@ def _best(function: Callable[[], Any], clock: Callable[[], float], repeats: int 
 
 def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
     """Let all contenders train in turns, and return speeds, update times, floor and ratios."""
-    names = ["ours eager" if arguments.eager else "ours", "sb3"]
+    names = ["rlher eager" if arguments.eager else "rlher", "sb3"]
     if importlib.util.find_spec("sbx") and work.algo != "dqn":  # SBX's DQN does not support dictionaries
         names.append("sbx")
     threads = arguments.threads or th.get_num_threads()
     th.set_num_threads(threads)
     if uses_onednn(work, arguments.precision):
-        names.append("ours torch")
+        names.append("rlher torch")
     contenders = {name: Contender(work, name, threads, arguments) for name in names}
     for _ in range(1 + arguments.rounds):
         for contender in contenders.values():
@@ -303,7 +316,7 @@ def show(row: dict[str, Any]) -> None:
     print(f"\n{row['work']} ({row['threads']} thread{'s' if row['threads'] > 1 else ''}, {row['precision']})")
     for name, speed in row["steps_per_second"].items():
         ratio, bar = row["ratios"].get(name), row["bars"].get(name)
-        against = "" if ratio is None else f"   ours is {ratio:4.2f} times as fast"
+        against = "" if ratio is None else f"   rlher is {ratio:4.2f} times as fast"
         met = "" if bar is None or ratio is None else f", bar {bar:g}: {'met' if ratio >= bar else 'NOT met'}"
         print(f"  {name:<12} {speed:8.1f} steps/s {row['update_ms'][name]:9.2f} ms an update{against}{met}")
     low = row["floor"]
@@ -330,7 +343,7 @@ def startup(name: str, cpu_time: bool) -> dict[str, float]:
     clock: Callable[[], float] = (lambda: sum(os.times()[2:4])) if cpu_time else time.perf_counter
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}
-        for label, contender in {"eager": "ours eager", "cold": "ours", "warm": "ours"}.items():
+        for label, contender in {"eager": "rlher eager", "cold": "rlher", "warm": "rlher"}.items():
             started = clock()
             subprocess.run(
                 [sys.executable, "-c", FIRST_UPDATE, name, contender], env=environment, check=True, capture_output=True
@@ -345,11 +358,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", nargs="+", choices=list(WORKS), default=list(WORKS))
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contender")
-    parser.add_argument("--threads", type=int, help="of torch, for ours and SB3's; default: torch's")
+    parser.add_argument("--threads", type=int, help="of torch, for rlher and SB3; default: torch's")
     parser.add_argument("--cpu-time", action="store_true", help="measure processor time")
     parser.add_argument("--capacity", type=int, default=MILLION)
-    parser.add_argument("--precision", default="float32", choices=("float32", "bf16"), help="of ours")
-    parser.add_argument("--eager", action="store_true", help="ours not compiled")
+    parser.add_argument("--precision", default="float32", choices=("float32", "bf16"), help="of rlher")
+    parser.add_argument("--eager", action="store_true", help="do not compile rlher")
     parser.add_argument("--startup", action="store_true", help="time to the first update instead")
     arguments = parser.parse_args()
     if arguments.threads == 1:  # SBX's too

@@ -27,7 +27,7 @@ A key affects the *experiment* (what is learned or measured), the *machine* (whe
 (what is written or shown). This decides which keys may change when a run is resumed, which keys separate runs into
 agents, and which keys a recipe holds.
 """
-GROUPS = {"algo": "algo", "env": "env", "her": "her", "engine": "engine"}
+GROUPS = {"algo": "algo", "env": "env", "her": "her"}
 """Sections of the config whose values are files of ``conf/<folder>/``."""
 
 

@@ -1,4 +1,4 @@
-"""The algorithms: Stable-Baselines3's classes with a faster update step.
+"""The algorithms: Stable-Baselines3's classes with a faster update.
 
 ``SAC``, ``TD3``, ``DDPG``, ``TQC``, ``DQN`` and ``QRDQN`` need nothing else of rlher. To add an algorithm, see
 `rlher.config.algorithms`.
@@ -14,6 +14,6 @@ __all__ = ["ALGORITHMS", "Algorithm"]
 def __getattr__(name: str) -> Any:
     """Import an algorithm's class on first use, so that `rlher list` does not wait for torch."""
     for algorithm in ALGORITHMS.values():
-        if algorithm.ours.endswith(f":{name}"):
+        if algorithm.model.endswith(f":{name}"):
             return algorithm.load()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The update step shared by the algorithms with an actor and Q critics."""
+"""What the fast updates of algorithms with an actor and Q critics share, and learning from demonstrations."""
 
 from typing import Any
 
@@ -8,23 +8,18 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
-from rlher.algos.batched_mlp import BatchedMLP
 from rlher.algos.exploration import RandomActions
-from rlher.algos.fast_update import Batch, FastUpdate, Losses, polyak_update
-from rlher.algos.fused_adam import FusedAdam
-
-Draws = tuple[th.Tensor, ...]
-"""The random numbers of one update, and other inputs of its losses that are not part of the batch."""
+from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs, polyak_update
+from rlher.algos.networks import BatchedMLP
 
 OFFLINE_WEIGHT = 2.5
 """TD3+BC's weight of the actor's own loss (its alpha)."""
 
 
 class ActorCritic(FastUpdate):
-    """Update the critics towards their targets, then the actor against the new critics, then the target networks.
+    """Gradients, optimizer steps and target networks of an actor and its critics.
 
-    An algorithm defines the two losses and draws the random numbers in them. They are drawn before the losses are
-    computed, in Stable-Baselines3's order, so that compiled and uncompiled code use the same ones.
+    An algorithm defines the two losses, and in which order an update uses them.
     """
 
     actor: Any
@@ -35,27 +30,23 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
-    def draw(self, batch: Batch) -> Draws:
-        """Draw the random numbers of one update."""
+    def with_noise(self, batch: LossInputs) -> LossInputs:
+        """Return a batch with the random numbers of one update."""
         raise NotImplementedError
 
-    def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
+    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the critics' loss, a scalar, and their TD errors (critics, batch, any)."""
         raise NotImplementedError
 
-    def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss and another scalar, the one that ``update_actor`` of SAC and TQC needs."""
+    def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+        """Return the actor's loss and another scalar, such as the mean log-probability of its actions."""
         raise NotImplementedError
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:
         """Return (batch, 1), the value that the actor maximises, from critics' values (critics, batch, outputs)."""
         raise NotImplementedError
 
-    def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
-        """Update the actor and the target networks if they are due in this step, and return values to log."""
-        raise NotImplementedError
-
-    # --------------------------------------------------------------------------------- the update step
+    # ------------------------------------------------------------------------------- parts of an update
 
     def networks(self) -> list[BaseModel]:
         """Return actor and critics."""
@@ -75,9 +66,9 @@ class ActorCritic(FastUpdate):
             raise ValueError(f"target_critics={count} is more than n_critics={self.critic.n_critics}.")
         self.critics = BatchedMLP(self.critic.q_networks, self.options.onednn)
         self.critics_target = BatchedMLP(self.critic_target.q_networks, self.options.onednn)
-        self._actor_params: list[th.Tensor] = list(self.actor.parameters())
+        self.actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = FusedAdam(self.critic.optimizer, self.critics.parameters)
-        self._actor_optimizer = FusedAdam(self.actor.optimizer, self._actor_params)
+        self._actor_optimizer = FusedAdam(self.actor.optimizer, self.actor_params)
         space: Any = self.action_space
         self.random_actions = RandomActions(
             space, self.options.random_action, self.options.random_action_hold, self.n_envs
@@ -85,18 +76,17 @@ class ActorCritic(FastUpdate):
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self._actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
-    def update(self, batch: Batch, step: int) -> tuple[Losses, th.Tensor]:
-        """Update the critics, then the actor and the target networks."""
-        draws = self.draw(batch)
-        loss, errors, gradients = self._critic_grad_fn(batch, draws)
+    def update_critics(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:
+        """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
+        loss, errors, gradients = self._critic_grad_fn(batch)
         self._critic_optimizer.step(self.critics.split_gradients(gradients))
-        return {"critic_loss": loss, **self.update_actor(batch, draws, step)}, errors
+        return {"critic_loss": loss}, errors
 
-    def step_actor(self, batch: Batch, draws: Draws) -> tuple[Losses, th.Tensor]:
-        """Take one optimizer step of the actor; return its losses by name, and the second value of its loss."""
-        losses, by_product, gradients = self._actor_grad_fn(batch, draws)
+    def update_actor(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:
+        """Take one optimizer step of the actor; return its losses by name, and the second value of ``actor_loss``."""
+        losses, second, gradients = self._actor_grad_fn(batch)
         self._actor_optimizer.step(gradients)
-        return losses, by_product
+        return losses, second
 
     def update_targets(self) -> None:
         """Move the target networks towards the networks."""
@@ -111,37 +101,36 @@ class ActorCritic(FastUpdate):
         """Move the target networks if that is done once per round."""
         self.update_targets_if("round")
 
-    def _critic_gradients(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
+    def _critic_gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
-            loss, errors = self.critic_loss(batch, draws)
+            loss, errors = self.critic_loss(batch)
         return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critics.stacked)
 
-    def _actor_gradients(self, batch: Batch, draws: Draws) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
+    def _actor_gradients(self, batch: LossInputs) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
-            loss, by_product = self.actor_loss(batch, draws)
+            loss, second = self.actor_loss(batch)
             losses = {"actor_loss": loss.detach()}
             if batch.demonstrations is not None:
                 loss, losses["cloning_loss"] = self._add_cloning_loss(loss, *batch.demonstrations)
-        return losses, by_product.detach(), th.autograd.grad(loss, self._actor_params)
+        return losses, second.detach(), th.autograd.grad(loss, self.actor_params)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
-    def draw_target_critics(self) -> Draws:
-        """Draw the indices of the critics in the target; empty if ``options.target_critics`` is None."""
+    def draw_target_critics(self) -> th.Tensor | None:
+        """Draw the indices of the critics in the target; None if ``options.target_critics`` is None."""
         count = self.options.target_critics
-        return () if count is None else (th.randperm(self.critic.n_critics, device=self.device)[:count],)
+        return None if count is None else th.randperm(self.critic.n_critics, device=self.device)[:count]
 
-    def target_q_values(self, batch: Batch, actions: th.Tensor, subset: Draws) -> th.Tensor:
+    def target_q_values(self, batch: LossInputs, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
         inputs = th.cat((batch.next_obs, actions), dim=1)
-        indices = subset[0] if subset else None
-        return self.clamp_target(self.critics_target(inputs, indices, frozen=True).float())
+        return self.clamp_target(self.critics_target(inputs, batch.target_critics, frozen=True).float())
 
-    def q_values(self, batch: Batch) -> th.Tensor:
+    def q_values(self, batch: LossInputs) -> th.Tensor:
         """Return the critics' values of the batch's actions: (critics, batch, outputs)."""
         return self.critics(th.cat((batch.obs, batch.actions), dim=1)).float()
 
-    def q_values_of(self, batch: Batch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
+    def q_values_of(self, batch: LossInputs, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
         return self.critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True).float()
 
@@ -162,7 +151,7 @@ class ActorCritic(FastUpdate):
                 distances, _ = self._distances(self._features(samples.observations), samples.actions)
                 loss = distances.mean()
             # A squashed Gaussian's standard deviation is not cloned, so its gradients are zeros.
-            self._actor_optimizer.step(th.autograd.grad(loss, self._actor_params, materialize_grads=True))
+            self._actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
             total += loss.detach()
         return float(total) / updates
 
@@ -187,11 +176,12 @@ class ActorCritic(FastUpdate):
         return self._offline or super().clones
 
     def _add_cloning_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss with that of cloning demonstrations added, and the latter.
+        """Return the sum of the actor's loss and the cloning loss, and the cloning loss.
 
-        Online it is weighted by ``options.bc_weight``, and 0 for actions that ``options.q_filter`` excludes (Nair et
-        al. 2018). Offline the actor's loss is divided by the mean absolute value of its actions instead, and multiplied
-        by :data:`OFFLINE_WEIGHT` (TD3+BC, Fujimoto & Gu 2021, arXiv:2106.06860).
+        Online, the cloning loss has the weight ``options.bc_weight``; ``options.q_filter`` leaves out actions that the
+        critics prefer less than the actor's own (Nair et al. 2018). Offline, the actor's loss has the weight
+        :data:`OFFLINE_WEIGHT` divided by the mean absolute value of its actions (TD3+BC, Fujimoto & Gu 2021,
+        arXiv:2106.06860).
         """
         distances, own = self._distances(obs, actions)
         if self._offline:
@@ -204,7 +194,7 @@ class ActorCritic(FastUpdate):
         return loss + self.options.bc_weight * cloning, cloning.detach()
 
     def _distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return (n, 1) squared distances of the actor's deterministic actions from others, and the former."""
+        """Return (n, 1) squared distances of the actor's deterministic actions from others, and those actions."""
         own = self.act(obs, deterministic=True).float()
         return ((own - actions) ** 2).sum(dim=1, keepdim=True), own
 
@@ -220,7 +210,7 @@ class ActorCritic(FastUpdate):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Replace some of Stable-Baselines3's exploration actions by random ones, see ``options.random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        if self._fast:
+        if self.is_fast:
             for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
                 stored[env] = self.policy.scale_action(actions[env])
         return actions, stored
@@ -236,5 +226,5 @@ class ActorCritic(FastUpdate):
     ) -> None:
         """Store a step, and hold no random action beyond the end of an episode."""
         super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
-        if self._fast:
+        if self.is_fast:
             self.random_actions.reset(np.flatnonzero(dones))

@@ -1,4 +1,4 @@
-"""``torch.compile`` for the losses, with a fallback to uncompiled code."""
+"""``torch.compile`` for the losses, with a fallback to uncompiled code; no import of the compiler without it."""
 
 import sys
 from collections.abc import Callable
@@ -78,3 +78,17 @@ def find_compiler() -> str | None:
         return get_cpp_compiler()
     except Exception:  # InvalidCxxCompiler, or a torch version without this function
         return None
+
+
+def skip_compiler_import() -> None:
+    """Let optimizers be created without importing torch's compiler, in a process that compiles nothing.
+
+    ``torch.optim.Optimizer`` wraps four methods in ``torch._disable_dynamo``, whose first call imports
+    ``torch._dynamo``: 1.2 seconds of processor time in each process that builds a model. Marked as already wrapped, the
+    methods are called as they are. That is safe as long as no compiled code calls them; rlher compiles losses only. If
+    a later torch renames the attribute, every uncompiled run starts later, and results stay the same.
+    """
+    for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
+        method = getattr(getattr(th.optim.Optimizer, name), "__wrapped__", None)
+        if method is not None and not hasattr(method, "__dynamo_disable"):
+            setattr(method, "__dynamo_disable", method)

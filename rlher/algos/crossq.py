@@ -49,9 +49,9 @@ class _DictBuffer:
 
 
 class CrossQ(sb3_contrib.CrossQ):
-    """CrossQ (Bhatt et al. 2024, arXiv:1902.05605), as ``sb3_contrib.CrossQ`` with ``MultiInputPolicy``.
+    """CrossQ (Bhatt et al. 2024, arXiv:1902.05605): ``sb3_contrib.CrossQ`` with ``MultiInputPolicy``.
 
-    The update step is sb3-contrib's.
+    It has no fast update: ``train`` is sb3-contrib's.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {

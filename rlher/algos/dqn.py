@@ -8,17 +8,16 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import Batch, FastUpdate, Losses
-from rlher.algos.fused_adam import FusedAdam
+from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs
 
 
 class QLearning(FastUpdate):
-    """The update step shared by DQN and QR-DQN: one Q network and its target, discrete actions."""
+    """The fast update of DQN and QR-DQN: one Q network and its target, discrete actions."""
 
     exploration_rate: float
     max_grad_norm: Any
 
-    def loss(self, batch: Batch) -> tuple[th.Tensor, th.Tensor]:
+    def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the loss, a scalar, and the TD errors (batch, any)."""
         raise NotImplementedError
 
@@ -32,13 +31,13 @@ class QLearning(FastUpdate):
         self._optimizer = FusedAdam(self.policy.optimizer, self._params)
         self._grad_fn = self.compile_if_enabled(self._gradients)
 
-    def update(self, batch: Batch, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
         """Take one step along the clipped gradient; Stable-Baselines3 updates the target network in the rollout."""
         loss, errors, gradients = self._grad_fn(batch)
         self._optimizer.step(gradients)
         return {"loss": loss}, errors
 
-    def _gradients(self, batch: Batch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
+    def _gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         with self.autocast():
             loss, errors = self.loss(batch)
         gradients = th.autograd.grad(loss, self._params)
@@ -70,13 +69,13 @@ def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float | None) -> 
 
 
 class DQN(QLearning, stable_baselines3.DQN):
-    """Deep Q-network (Mnih et al. 2015), as ``stable_baselines3.DQN`` with our update step."""
+    """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
     def networks(self) -> list[BaseModel]:
         """Return Q network and target network."""
         return [self.q_net, self.q_net_target]
 
-    def loss(self, batch: Batch) -> tuple[th.Tensor, th.Tensor]:
+    def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the Huber loss towards the maximum over actions of the target network."""
         with th.no_grad():
             value = self.clamp_target(self.evaluate(self.q_net_target.q_net, batch.next_obs)).amax(dim=1, keepdim=True)

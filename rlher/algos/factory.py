@@ -1,10 +1,12 @@
-"""Models built from configs: Stable-Baselines3 algorithms with our replay buffer."""
+"""Models built from configs: Stable-Baselines3's algorithms with the fast update and rlher's replay buffer."""
 
+import io
 import math
 import re
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
+import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
@@ -12,14 +14,13 @@ from torch import nn
 
 from rlher.algos.exploration import make_noise
 from rlher.algos.fast_update import FastUpdate
-from rlher.algos.layer_norm import with_layer_norm
-from rlher.algos.options import Options
+from rlher.algos.networks import with_layer_norm
+from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
-from rlher.algos.target_bounds import Bounds, clamp_outputs, resolve_target_bounds
+from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.override_syntax import literal
 from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.her import HerReplayBuffer
@@ -48,8 +49,8 @@ CONFIG_ERRORS = (
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Keys that are arguments of the policy."""
 
-OPTION_KEYS = tuple(item.name for item in fields(Options))
-"""Keys that are options of our update step."""
+OPTION_KEYS = tuple(item.name for item in fields(UpdateOptions))
+"""Keys that are options of the fast update."""
 
 CONVERTED_KEYS = (
     "name",
@@ -81,6 +82,20 @@ def validate_actions(name: str, action_space: spaces.Space) -> None:
         )
 
 
+def validate_device(device: str) -> None:
+    """Raise UserError unless torch can store numbers on a device, save them, load them there and read them."""
+    if device == "auto":
+        return
+    content = io.BytesIO()
+    try:
+        th.save(th.ones(1, device=device), content)
+        content.seek(0)
+        th.load(content, map_location=device, weights_only=True).tolist()
+    except (RuntimeError, AssertionError) as error:
+        reason = first_line(error).partition(". ")[0]
+        raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
+
+
 def build_model(
     algo: OffPolicyConfig,
     her: HerConfig,
@@ -96,39 +111,43 @@ def build_model(
     :param algo: with ``learning_starts`` and ``gradient_steps`` resolved to numbers.
     :param env: with the properties that the config leaves open filled in by probing.
     :param venv: vectorised goal environments.
-    :param engine: update step, with every ``auto`` resolved; None: the defaults.
+    :param engine: how updates are computed, with every ``auto`` resolved; None: the defaults.
     :param demos: how demonstrations are learnt from, which the replay buffer does not hold yet; None: the defaults.
-    :raises UserError: the constructor refuses a value, or a value needs our update step and another one is used.
+    :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
-    engine, demos = choose_engine(algo, engine or EngineConfig()), demos or DemosConfig()
-    algorithm = ALGORITHMS[algo.name]
-    model_class = algorithm.load(engine.name)
-    bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
+    model_class = ALGORITHMS[algo.name].load()
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
-        replay_buffer_kwargs=_buffer_arguments(algo, her, env, demos, seed),
+        replay_buffer_kwargs=_buffer_arguments(algo, her, env, demos or DemosConfig(), seed),
         episode_steps=env.episode_steps,
     )
     if issubclass(model_class, FastUpdate):
-        arguments["options"] = _options(algo, engine, demos, bounds)
-        return _construct(model_class, algo, venv, seed, device, **arguments)
-    _validate_sb3_engine(algo, her, engine, demos)
+        bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
+        arguments["options"] = _options(algo, engine or EngineConfig(), demos or DemosConfig(), bounds)
     model = _construct(model_class, algo, venv, seed, device, **arguments)
-    if bounds is not None and algorithm.target_network is not None:
-        clamp_outputs(getattr(model, algorithm.target_network), bounds)
+    if her.priority == "td_error" and not is_fast(model):
+        raise UserError(
+            f"her.priority=td_error needs the fast update, which {without_fast_update(algo)}; "
+            f"use her.priority={HerConfig.priority}."
+        )
     return model
 
 
-def choose_engine(algo: OffPolicyConfig, engine: EngineConfig) -> EngineConfig:
-    """Return the engine that runs: Stable-Baselines3's with gSDE; with an open ``overlap``, if it is our own."""
-    name = "sb3" if uses_sde(algo) else engine.name
-    overlap = uses_own_update(algo, name) if engine.overlap is None else engine.overlap
-    return replace(engine, name=name, overlap=overlap)
+def is_fast(model: OffPolicyAlgorithm) -> bool:
+    """Return whether a model is trained by the fast update."""
+    return isinstance(model, FastUpdate) and model.is_fast
 
 
-def uses_own_update(algo: OffPolicyConfig, engine_name: str) -> bool:
-    """Return whether an algorithm is trained by our update step: not CrossQ, for example."""
-    return issubclass(ALGORITHMS[algo.name].load(engine_name), FastUpdate)
+def without_fast_update(algo: OffPolicyConfig) -> str:
+    """Return why a model is trained without the fast update, as the end of a sentence about the fast update."""
+    if uses_sde(algo):
+        return "does not support gSDE (algo.use_sde)"
+    return f"does not support {'images or learnt features' if uses_fast_update(algo) else f'algo={algo.name}'}"
+
+
+def uses_fast_update(algo: OffPolicyConfig) -> bool:
+    """Return whether a config is trained by the fast update: not CrossQ, nor gSDE. Images are not known here."""
+    return issubclass(ALGORITHMS[algo.name].load(), FastUpdate) and not uses_sde(algo)
 
 
 def uses_sde(algo: OffPolicyConfig) -> bool:
@@ -155,9 +174,9 @@ def _buffer_arguments(
     )
 
 
-def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bounds: Bounds | None) -> Options:
+def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bounds: Any) -> UpdateOptions:
     from_algo = {name: getattr(algo, name) for name in OPTION_KEYS if hasattr(algo, name)}
-    return Options(
+    return UpdateOptions(
         target_bounds=bounds,
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
@@ -166,27 +185,6 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
         onednn=engine.matmul == "onednn" and engine.precision == "float32",  # in bf16 torch calls oneDNN itself
         precision="bf16" if engine.precision == "bf16" else "float32",
         **from_algo,
-    )
-
-
-def _validate_sb3_engine(algo: OffPolicyConfig, her: HerConfig, engine: EngineConfig, demos: DemosConfig) -> None:
-    """Raise UserError if values need our update step; it names them all, because a recipe may have set them."""
-    values = {f"algo.{name}": (getattr(algo, name, None), getattr(Options, name)) for name in OPTION_KEYS}
-    values["demos.bc_weight"] = demos.bc_weight, Options.bc_weight
-    values["engine.overlap"] = engine.overlap, Options.overlap
-    found = {name: pair for name, pair in values.items() if pair[0] is not None and pair[0] != pair[1]}
-    for key, needs_ours in (("matmul", "onednn"), ("precision", "bf16")):
-        if getattr(engine, key) == needs_ours:
-            found[f"engine.{key}"] = needs_ours, getattr(EngineConfig, key)
-    if her.priority == "td_error":
-        found["her.priority"] = her.priority, HerConfig.priority
-    if not found:
-        return
-    used = "algo.use_sde=true" if uses_sde(algo) else "engine=sb3" if engine.name == "sb3" else f"algo={algo.name}"
-    refused = ", ".join(f"{name}={literal(value)}" for name, (value, _) in found.items())
-    without = " ".join(f"{name}={literal(default)}" for name, (_, default) in found.items())
-    raise UserError(
-        f"{used} does not use rlher's own update step, which is needed for {refused}; set {without} to train without."
     )
 
 

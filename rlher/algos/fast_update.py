@@ -1,34 +1,32 @@
-"""The faster update step that the algorithms share."""
+"""The mechanics of the fast update: features, precision, compilation, optimiser steps, target networks, acting."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
-from stable_baselines3 import HerReplayBuffer
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
-from stable_baselines3.common.type_aliases import RolloutReturn
-from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 from torch.nn import functional as F
 
-from rlher.algos import matmul
-from rlher.algos.compilation import compile_with_fallback
-from rlher.algos.features import has_batchable_layers, make_feature_fn, make_observation_fn
-from rlher.algos.lazy_compiler import skip_compiler_import
-from rlher.algos.malloc import keep_freed_memory
-from rlher.algos.options import Options
-from rlher.algos.overlap import WorkWhileStepping
+from rlher.algos import onednn
+from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
+from rlher.algos.networks import evaluate, has_batchable_layers, make_feature_fn, make_observation_fn
+from rlher.algos.options import SPEED_OPTIONS, UpdateOptions
+from rlher.algos.rollout import TrainingLoop
+from rlher.algos.target_bounds import clamp_outputs
 
 Losses = dict[str, th.Tensor]
 
 
-class Batch(NamedTuple):
-    """The transitions of one update, as tensors.
+class LossInputs(NamedTuple):
+    """What the losses of one update read: a batch of transitions, and the random numbers of the algorithm.
+
+    The random numbers are drawn before the losses are computed, in Stable-Baselines3's order, so that compiled and
+    uncompiled code use the same ones.
 
     :param obs: (batch, features).
     :param actions: (batch, action_dim), or (batch, 1) indices of discrete actions.
@@ -36,7 +34,11 @@ class Batch(NamedTuple):
     :param rewards: (batch, 1), of one step or several.
     :param discounts: (batch, 1) of the value of ``next_obs``; 0 where the episode ended.
     :param weights: (batch, 1) importance weights; None: all equal.
-    :param demonstrations: observations and actions of the demonstrations in it; None: nothing is cloned.
+    :param demonstrations: observations and actions of the demonstrations in the batch; None: nothing is cloned.
+    :param noise: (batch, action_dim) noise of the actor's actions.
+    :param next_noise: (batch, action_dim) noise of the target actions.
+    :param ent_coef: entropy coefficient.
+    :param target_critics: indices of the critics in the target; None: all.
     """
 
     obs: th.Tensor
@@ -44,32 +46,34 @@ class Batch(NamedTuple):
     next_obs: th.Tensor
     rewards: th.Tensor
     discounts: th.Tensor
-    weights: th.Tensor | None
+    weights: th.Tensor | None = None
     demonstrations: tuple[th.Tensor, th.Tensor] | None = None
+    noise: Any = None
+    next_noise: Any = None
+    ent_coef: Any = None
+    target_critics: Any = None
 
     def mean(self, losses: th.Tensor) -> th.Tensor:
         """Return the mean of losses (…, batch, any), each transition weighted by its importance."""
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class FastUpdate(OffPolicyAlgorithm):
-    """Stable-Baselines3's algorithm with our own ``train``: same mathematics, same files, less work.
+class FastUpdate(TrainingLoop):
+    """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
     Policies with images, gSDE, or a learnt or shared features extractor are trained by Stable-Baselines3's own
-    ``train``.
+    ``train``; ``is_fast`` says which one is used.
 
-    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.Options`.
+    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
     """
 
-    options: Options = Options()
-    postponed: tuple[int, int] | None = None
-    """Updates and batch size of a ``train`` call that is done during the next step, with ``options.overlap``."""
+    is_fast: bool
 
-    def __init__(self, *args: Any, options: Options | None = None, **kwargs: Any) -> None:
-        self.options = options or Options()
+    def __init__(self, *args: Any, options: UpdateOptions | None = None, **kwargs: Any) -> None:
+        self.options = options or UpdateOptions()
         if not self.options.compile:
             skip_compiler_import()
         super().__init__(*args, **kwargs)
@@ -77,7 +81,7 @@ class FastUpdate(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def networks(self) -> list[BaseModel]:
-        """Return the networks that read observations; the first one selects actions."""
+        """Return the networks that read observations: first the one that selects actions, last the target of Q."""
         raise NotImplementedError
 
     def optimizers(self) -> list[th.optim.Optimizer]:
@@ -88,9 +92,10 @@ class FastUpdate(OffPolicyAlgorithm):
         """Set up the state that ``update`` needs, after the networks are built."""
         raise NotImplementedError
 
-    def update(self, batch: Batch, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
         """Do one update.
 
+        :param batch: without random numbers.
         :param step: index of this update among the gradient steps of a ``train`` call.
         :return: scalars to log, by name, and the TD errors (…, batch, any).
         """
@@ -103,59 +108,52 @@ class FastUpdate(OffPolicyAlgorithm):
         """Return actions (batch, …) for (batch, features); continuous ones in [-1, 1]."""
         raise NotImplementedError
 
-    # --------------------------------------------------------------------------------- the update step
+    # --------------------------------------------------------------------------------------------- training
 
     def _setup_model(self) -> None:
         super()._setup_model()
         saved = set(self.__dict__)
-        self._fast = not self.use_sde and all(has_batchable_layers(network) for network in self.networks())
-        if self._fast:
-            keep_freed_memory()
+        self.is_fast = not self.use_sde and all(has_batchable_layers(network) for network in self.networks())
+        if self.is_fast:
             policy_network = self.networks()[0]
             self._features, self._read = make_feature_fn(policy_network), make_observation_fn(policy_network)
             # No batchable layer depends on the training mode, so setting it in every step would only cost time.
             self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
             self.setup_update()
-        elif replace(self.options, overlap=False) != Options():
+        else:
+            self._require_no_update_options()
+            if self.options.target_bounds is not None:
+                clamp_outputs(self.networks()[-1], self.options.target_bounds)
+        self._unsaved = ["options", "updates_due", "_unsaved", *(set(self.__dict__) - saved)]
+
+    def _require_no_update_options(self) -> None:
+        """Raise ValueError if an option changes what is learnt and only the fast update has it."""
+        ignored = (*SPEED_OPTIONS, "target_bounds", "q_filter")
+        defaults = {item.name: item.default for item in fields(UpdateOptions) if item.name not in ignored}
+        needed = [name for name, default in defaults.items() if getattr(self.options, name) != default]
+        if needed:
             raise ValueError(
-                "options other than overlap are not supported with gSDE or a learnt features extractor; leave them out."
+                f"{', '.join(f'{name}={getattr(self.options, name)}' for name in needed)} needs the fast update, which "
+                "supports no gSDE (use_sde), images or learnt features; "
+                f"set {', '.join(f'{name}={defaults[name]}' for name in needed)}"
             )
-        self._overlapped: WorkWhileStepping | None = None
-        self._unsaved = ["options", "postponed", "_unsaved", *(set(self.__dict__) - saved)]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
-        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions.
-
-        With ``options.overlap`` this is done during the next step of the environments, or at the end of ``learn``.
-        """
-        if self.options.overlap:
-            self.postponed = gradient_steps, batch_size
-        else:
-            self._train(gradient_steps, batch_size)
-
-    def train_postponed(self) -> None:
-        """Do the updates that a call of ``train`` postponed, if any."""
-        if self.postponed is not None:
-            (gradient_steps, batch_size), self.postponed = self.postponed, None
-            self._train(gradient_steps, batch_size)
-
-    def _train(self, gradient_steps: int, batch_size: int) -> None:
-        if not self._fast:
+        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
+        if not self.is_fast:
             super().train(gradient_steps, batch_size)
             return
-        self._update_repeatedly(gradient_steps, lambda: self._sample(batch_size))
-
-    def _sample(self, batch_size: int) -> Any:
-        return self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)  # type: ignore[union-attr]
+        buffer: Any = self.replay_buffer
+        self._update_repeatedly(gradient_steps, lambda: buffer.sample(batch_size, env=self._vec_normalize_env))
 
     def _update_repeatedly(self, gradient_steps: int, sample: Callable[[], Any]) -> None:
-        """Update on batches that a function draws, and log the mean of each loss."""
+        """Update on batches that a function samples, and log the mean of each loss."""
         self._update_learning_rate(self.optimizers())
         history: dict[str, list[th.Tensor]] = defaultdict(list)
         for step in range(gradient_steps):
             samples = sample()
             self._n_updates += 1
-            losses, errors = self.update(self._batch(samples), step)
+            losses, errors = self.update(self._loss_inputs(samples), step)
             for name, loss in losses.items():
                 history[name].append(loss)
             if getattr(samples, "indices", None) is not None:
@@ -165,10 +163,10 @@ class FastUpdate(OffPolicyAlgorithm):
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(value.item() for value in values) / len(values))
 
-    def _batch(self, samples: Any) -> Batch:
+    def _loss_inputs(self, samples: Any) -> LossInputs:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         obs, places = self._features(samples.observations), getattr(samples, "demonstrations", None)
-        return Batch(
+        return LossInputs(
             obs,
             samples.actions,
             self._features(samples.next_observations),
@@ -183,16 +181,12 @@ class FastUpdate(OffPolicyAlgorithm):
         """Whether the actor's loss contains a cloning loss."""
         return self.options.bc_weight > 0
 
+    # ------------------------------------------------------------------------------------ parts of the losses
+
     def clamp_target(self, values: th.Tensor) -> th.Tensor:
         """Return values of the target network, clamped to ``options.target_bounds``."""
         bounds = self.options.target_bounds
         return values if bounds is None else values.clamp(*bounds)
-
-    def compile_if_enabled(self, function: Callable) -> Callable:
-        """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""
-        if not self.options.compile:
-            return function
-        return compile_with_fallback(function, cuda_graph=self.device.type == "cuda")
 
     def evaluate(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
         """Return a network's output in a loss, in float32, see ``options.onednn`` and ``options.precision``.
@@ -202,8 +196,8 @@ class FastUpdate(OffPolicyAlgorithm):
         if not self.options.onednn and self.options.precision == "float32":
             return network(x)
         layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
-        linear = matmul.linear if self.options.onednn else F.linear
-        return matmul.evaluate(layers, x, network.parameters(), linear).float()
+        linear = onednn.linear if self.options.onednn else F.linear
+        return evaluate(layers, x, network.parameters(), linear).float()
 
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""
@@ -211,33 +205,13 @@ class FastUpdate(OffPolicyAlgorithm):
         low = self.options.precision == "bf16"
         return th.autocast(self.device.type, th.bfloat16, enabled=low, cache_enabled=False)
 
-    # --------------------------------------------------------------------------------------- the rollout
+    def compile_if_enabled(self, function: Callable) -> Callable:
+        """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""
+        if not self.options.compile:
+            return function
+        return compile_with_fallback(function, cuda_graph=self.device.type == "cuda")
 
-    def learn(self, *args: Any, **kwargs: Any) -> Self:
-        """Learn as Stable-Baselines3 does; updates that are still due in the end are done after all callbacks."""
-        super().learn(*args, **kwargs)
-        self.train_postponed()
-        return self
-
-    def collect_rollouts(self, env: VecEnv, *args: Any, **kwargs: Any) -> RolloutReturn:
-        """Collect experience as Stable-Baselines3 does; with ``options.overlap``, update during the first step.
-
-        The actions of that step are chosen before those updates, so the policy that acts is one ``train`` call old.
-
-        :raises ValueError: with ``options.overlap``, the buffer calls ``compute_reward`` in another process.
-        """
-        if self.options.overlap:
-            if self._overlapped is None or self._overlapped.venv is not env:
-                if isinstance(buffer := self.replay_buffer, HerReplayBuffer) and not getattr(
-                    buffer, "samples_while_env_steps", False
-                ):
-                    raise ValueError(
-                        "options.overlap samples while environments in other processes step, so compute_reward must "
-                        "run in this process; pass it to rlher.her.HerReplayBuffer."
-                    )
-                self._overlapped = WorkWhileStepping(env, self.train_postponed)
-            env = self._overlapped
-        return super().collect_rollouts(env, *args, **kwargs)
+    # ------------------------------------------------------------------------------------------------- acting
 
     def predict(
         self,
@@ -247,7 +221,7 @@ class FastUpdate(OffPolicyAlgorithm):
         deterministic: bool = False,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
         """Return the same actions as Stable-Baselines3, faster if observations are dictionaries of vectors."""
-        if not self._fast or self._read is None or not isinstance(observation, dict):
+        if not self.is_fast or self._read is None or not isinstance(observation, dict):
             return super().predict(observation, state, episode_start, deterministic)
         features = self._read(observation)
         with th.no_grad():
@@ -263,6 +237,58 @@ class FastUpdate(OffPolicyAlgorithm):
         return [*super()._excluded_save_params(), *self._unsaved]
 
 
+class FusedAdam:
+    """Steps of an optimizer along given gradients; for plain Adam on the CPU, one fused call on its state.
+
+    ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.2 to 3.8 times as long, and imports torch's compiler, which takes
+    1.2 seconds. Other optimizers, and Adam with options such as ``amsgrad``, use their own ``step``.
+
+    :param optimizer: of exactly these parameters.
+    :param parameters: in the order in which ``step`` takes their gradients.
+    """
+
+    def __init__(self, optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor]) -> None:
+        self.optimizer, self.parameters = optimizer, list(parameters)
+        plain = not any(optimizer.param_groups[0].get(name) for name in ("amsgrad", "maximize", "weight_decay"))
+        on_cpu = all(parameter.device.type == "cpu" for parameter in self.parameters)
+        self.fused = type(optimizer) is th.optim.Adam and plain and on_cpu
+
+    @th.no_grad()
+    def step(self, gradients: Iterable[th.Tensor]) -> None:
+        """Take one step."""
+        # The fused call requires gradient and parameter to have the same memory layout.
+        contiguous = [gradient.contiguous() for gradient in gradients]
+        if not self.fused:
+            for parameter, gradient in zip(self.parameters, contiguous, strict=True):
+                parameter.grad = gradient
+            self.optimizer.step()
+            return
+        group, states = self.optimizer.param_groups[0], [self._state(each) for each in self.parameters]
+        averages, squares, steps = ([each[name] for each in states] for name in ("exp_avg", "exp_avg_sq", "step"))
+        th._foreach_add_(steps, 1)
+        beta1, beta2 = group["betas"]
+        options = {"lr": group["lr"], "eps": group["eps"], "weight_decay": 0.0, "amsgrad": False, "maximize": False}
+        state: tuple = averages, squares, [], steps
+        th._fused_adam_(self.parameters, contiguous, *state, beta1=beta1, beta2=beta2, **options)
+
+    def _state(self, parameter: th.Tensor) -> dict[str, th.Tensor]:
+        """Return the optimizer's state of a parameter, created as in Adam's first step if there is none."""
+        state: dict[str, th.Tensor] = self.optimizer.state[parameter]
+        if not state:
+            averages = {name: th.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            state.update({"step": th.zeros(()), **averages})
+        return state
+
+
+@th.no_grad()
+def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: float) -> None:
+    """Move each target parameter towards its source by the share ``tau``.
+
+    ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
+    """
+    th._foreach_lerp_(target_params, params, tau)
+
+
 def _keep_training_mode(mode: bool) -> None:
     """Replace ``policy.set_training_mode`` by a function that does nothing."""
 
@@ -271,12 +297,3 @@ def _error_per_transition(errors: th.Tensor) -> th.Tensor:
     """Return the mean absolute TD error (batch,) of several critics' errors (…, batch, any)."""
     flat = errors.detach().abs()
     return flat.reshape(-1, *flat.shape[-2:]).mean(dim=(0, 2))
-
-
-def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: float) -> None:
-    """Move each target parameter towards its source by the share ``tau``.
-
-    ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
-    """
-    with th.no_grad():
-        th._foreach_lerp_(target_params, params, tau)

@@ -1,57 +1,82 @@
-"""Precision of the losses: float32, or bf16 where the device has units for it."""
+"""Arithmetic of the losses: their precision, and the library that multiplies their matrices.
 
+A rule of processor, batch and width decides, so the same machine always chooses the same arithmetic. Nothing is timed
+when a run starts. ``scripts/bench_precision.py`` checks the rule on a machine.
+"""
+
+import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import torch as th
 from torch import nn
 
-from rlher.algos.threads import time_network
+from rlher.algos.onednn import has_onednn
+from rlher.config.training import EngineConfig
+from rlher.core.errors import UserError
 
-MIN_BATCH = 256
-"""Smallest batch for which ``auto`` takes bf16; with smaller ones, converting numbers takes what products save."""
-
-MIN_WIDTH = 256
-"""Least width of the widest layer for which ``auto`` takes bf16, for the same reason."""
-
-MAX_TIME_RATIO = 0.7
-"""On a GPU, bf16 must need at most this share of float32's time."""
+MIN_SIZE = 256
+"""Least batch, and least width of the widest layer, for bf16. Below this size, converting to bf16 costs more than it
+saves. The width is also the least one for oneDNN's product, whose calls take 10 microseconds longer than torch's."""
 
 MIN_OUTPUTS = 32
 """Layers with fewer outputs stay float32, such as an actor's before its Tanh."""
 
 
-def choose_precision(mode: str, device: th.device, batch_size: int, net_arch: list[int]) -> tuple[str, str]:
-    """Return the precision of the losses, and a line that explains it.
+def choose_arithmetic(
+    engine: EngineConfig, device: th.device, batch_size: int, net_arch: list[int]
+) -> tuple[EngineConfig, str]:
+    """Return the engine with precision and matrix product resolved, and a line for what is not torch's default.
 
-    On a CPU sizes and units decide, not a measurement: on a busy machine it would decide by chance, and the seeds of
-    an experiment would differ in precision. On a GPU a short one decides. It draws no random numbers.
+    ``auto`` takes bf16 where the processor multiplies it fast, and oneDNN's float32 product on AMD processors with
+    AVX-512, on which torch's own (MKL) uses AVX2.
 
-    :param mode: ``float32``, ``bf16``, or ``auto``: bf16 if batch and a layer are large and the device has bf16 units.
+    :raises UserError: oneDNN is asked for, and missing or not for the device.
     """
-    has_units = has_bf16_units(device)
-    if mode == "bf16" and not has_units:
-        return mode, f"precision bf16: slow, because {device.type} has no units for it"
-    if mode != "auto":
-        return mode, ""
-    if batch_size < MIN_BATCH or max(net_arch, default=0) < MIN_WIDTH or not has_units:
-        return "float32", ""
-    if device.type == "cpu":
-        return "bf16", "precision bf16: the processor has units for it"
-    seconds = [time_network(batch_size, net_arch, device, bf16=bf16) for bf16 in (False, True)]
-    chosen = "bf16" if seconds[1] <= MAX_TIME_RATIO * seconds[0] else "float32"
-    milliseconds = [f"{1e3 * each:.2f}" for each in seconds]
-    return chosen, f"precision {chosen}: a network took {milliseconds[0]} ms in float32 and {milliseconds[1]} in bf16"
+    width, on_cpu = max(net_arch, default=0), device.type == "cpu"
+    if engine.matmul == "onednn" and not (on_cpu and has_onednn()):
+        raise UserError(
+            f"engine.matmul=onednn does not run with device={device} and this version of torch; use engine.matmul=auto."
+        )
+    fast_bf16, note = on_cpu and has_fast_bf16(), ""
+    precision, matmul = engine.precision, engine.matmul
+    if precision == "auto":
+        precision = "bf16" if fast_bf16 and min(batch_size, width) >= MIN_SIZE else "float32"
+        note = "precision bf16: the processor has units for it" if precision == "bf16" else ""
+    elif precision == "bf16" and on_cpu and not fast_bf16:
+        note = "precision bf16: slower than float32 on this processor"
+    if matmul == "auto":
+        use_onednn = on_cpu and precision == "float32" and width >= MIN_SIZE and prefers_onednn()
+        matmul = "onednn" if use_onednn else "torch"
+        note = "matrix products by oneDNN" if use_onednn else note
+    return replace(engine, precision=precision, matmul=matmul), note
 
 
-def has_bf16_units(device: th.device) -> bool:
-    """Return whether a device multiplies bf16 matrices itself: AMX, AVX-512 BF16, or a GPU from Ampere on.
+def has_fast_bf16() -> bool:
+    """Return whether the processor multiplies bf16 faster than float32: with AMX, or AVX-512 BF16 of AMD.
 
-    Elsewhere torch emulates it, hundreds of times slower.
+    Intel's AVX-512 BF16 without AMX is slower than float32. Other processors emulate bf16, hundreds of times slower.
     """
-    if device.type == "cuda":
-        return th.cuda.is_bf16_supported(including_emulation=False)
-    checks = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")  # private, and not in every version of torch
-    return device.type == "cpu" and any(getattr(th.cpu, name, lambda: False)() for name in checks)
+    vendor, flags = processor()
+    return "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
+
+
+def prefers_onednn() -> bool:
+    """Return whether oneDNN multiplies float32 matrices faster than torch's default on this processor."""
+    vendor, flags = processor()
+    return vendor == "AuthenticAMD" and "avx512f" in flags and has_onednn()
+
+
+@functools.cache
+def processor(file: Path = Path("/proc/cpuinfo")) -> tuple[str, frozenset[str]]:
+    """Return vendor and feature flags of the processor as Linux names them; nothing on other systems."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return "", frozenset()
+    values = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    return values.get("vendor_id", ""), frozenset(values.get("flags", "").split())
 
 
 def is_output(layer: nn.Linear, layers: Sequence[nn.Module]) -> bool:
@@ -62,7 +87,7 @@ def is_output(layer: nn.Linear, layers: Sequence[nn.Module]) -> bool:
 def multiply(product: Callable[..., th.Tensor], *factors: th.Tensor, exact: bool) -> th.Tensor:
     """Return a layer's product of its factors, under autocast in bf16.
 
-    :param exact: in float32 under autocast, too.
+    :param exact: multiply in float32 also under autocast.
     """
     if not exact or not th.is_autocast_enabled(factors[0].device.type):
         return product(*factors)

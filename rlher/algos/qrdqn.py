@@ -9,18 +9,18 @@ from stable_baselines3.common.policies import BaseModel
 from torch import nn
 
 from rlher.algos.dqn import QLearning
-from rlher.algos.fast_update import Batch
-from rlher.algos.quantile_loss import quantile_huber_loss
+from rlher.algos.fast_update import LossInputs
+from rlher.algos.tqc import quantile_huber_loss
 
 
 class QRDQN(QLearning, sb3_contrib.QRDQN):
-    """Quantile-regression DQN (Dabney et al. 2018, arXiv:1710.10044), as ``sb3_contrib.QRDQN`` with our update step."""
+    """Quantile-regression DQN (Dabney et al. 2018, arXiv:1710.10044): ``sb3_contrib.QRDQN`` with the fast update."""
 
     def networks(self) -> list[BaseModel]:
         """Return quantile network and target network."""
         return [self.quantile_net, self.quantile_net_target]
 
-    def loss(self, batch: Batch) -> tuple[th.Tensor, th.Tensor]:
+    def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the quantile regression loss towards the target quantiles of the greedy next action."""
         with th.no_grad():
             next_quantiles = self.clamp_target(self._quantiles(self.quantile_net_target, batch.next_obs, self.evaluate))

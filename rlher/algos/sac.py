@@ -1,35 +1,123 @@
 """Soft actor-critic."""
 
+import math
+from typing import Any
+
 import stable_baselines3
 import torch as th
+from torch import nn
 
-from rlher.algos.actor_critic import Draws
-from rlher.algos.fast_update import Batch
-from rlher.algos.max_entropy import MaximumEntropy
+from rlher.algos.actor_critic import ActorCritic
+from rlher.algos.fast_update import FusedAdam, Losses, LossInputs
+
+LOG_STD_MIN, LOG_STD_MAX = -20, 2
+SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the squashing finite
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-class SAC(MaximumEntropy, stable_baselines3.SAC):
-    """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905), as ``stable_baselines3.SAC`` with our update step."""
+class SoftActorCritic(ActorCritic):
+    """The fast update of SAC, which TQC shares except for the critics' loss."""
 
-    def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
-        """Return half the squared TD error summed over critics; the target is the minimum of the target critics."""
-        _, noise, ent_coef, *subset = draws
+    target_update_interval: int
+    ent_coef_optimizer: th.optim.Adam | None
+    log_ent_coef: th.Tensor | None
+    ent_coef_tensor: th.Tensor
+    target_entropy: Any
+
+    def optimizers(self) -> list[th.optim.Optimizer]:
+        """Return the optimizers, including the entropy coefficient's if it is learnt."""
+        learnt = [self.ent_coef_optimizer] if self.ent_coef_optimizer is not None else []
+        return [*super().optimizers(), *learnt]
+
+    def setup_update(self) -> None:
+        """Batch the critics' weights and create the optimizer steps, including the entropy coefficient's."""
+        super().setup_update()
+        if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
+            self._ent_coef_step = FusedAdam(self.ent_coef_optimizer, [self.log_ent_coef])
+
+    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
+        """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
+        batch = self.with_noise(batch)
+        critic_losses, errors = self.update_critics(batch)
+        actor_losses, log_prob = self.update_actor(batch)
+        losses = {**critic_losses, **actor_losses, **self.update_ent_coef(log_prob)}
+        losses["ent_coef"] = batch.ent_coef
+        if step % self.target_update_interval == 0:
+            self.update_targets_if("update")
+        return losses, errors
+
+    def with_noise(self, batch: LossInputs) -> LossInputs:
+        """Return a batch with the noise of actions and next actions, the entropy coefficient, and target critics."""
+        return batch._replace(
+            noise=th.randn_like(batch.actions),
+            next_noise=th.randn_like(batch.actions),
+            ent_coef=self.ent_coef_tensor if self.log_ent_coef is None else self.log_ent_coef.detach().exp(),
+            target_critics=self.draw_target_critics(),
+        )
+
+    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+        """Return half the squared TD error, summed over the critics, and the TD errors.
+
+        The target is the minimum of the target critics minus the entropy term.
+        """
         with th.no_grad():
-            actions, log_prob = self.action_and_log_prob(batch.next_obs, noise)
-            value = self.target_q_values(batch, actions, tuple(subset)).amin(dim=0) - ent_coef * log_prob
+            actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)
+            value = self.target_q_values(batch, actions).amin(dim=0) - batch.ent_coef * log_prob
             target = batch.rewards + batch.discounts * value
         errors = self.q_values(batch) - target
         return 0.5 * len(errors) * batch.mean(errors**2), errors
+
+    def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+        """Return the actor's loss, and the mean log-probability of its actions."""
+        actions, log_prob = self.action_and_log_prob(batch.obs, batch.noise)
+        value = self.actor_value(self.q_values_of(batch, actions))
+        return (batch.ent_coef * log_prob - value).mean(), log_prob.mean()
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:
         """Return the minimum of the critics; with ``target_critics`` their mean (REDQ)."""
         return minimum(values) if self.options.target_critics is None else values.mean(dim=0)
 
+    def update_ent_coef(self, log_prob: th.Tensor) -> Losses:
+        """Move the entropy coefficient if it is learnt; return its loss.
+
+        The loss is ``-log_ent_coef * (log_prob + target_entropy)``; its gradient needs no autograd.
+        """
+        if self.ent_coef_optimizer is None or self.log_ent_coef is None:
+            return {}
+        gradient = -(log_prob + self.target_entropy)
+        loss = self.log_ent_coef.detach() * gradient
+        self._ent_coef_step.step([gradient.reshape(1)])
+        return {"ent_coef_loss": loss}
+
+    def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""
+        mean, log_std = self._gaussian(obs, self.evaluate)
+        actions = th.tanh(mean + noise * log_std.exp())
+        # Log-density of a Gaussian at mean + noise * std, minus the log-determinant of the squashing.
+        log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
+        return actions, log_prob.sum(dim=1, keepdim=True)
+
+    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+        """Return the mean action, or a sampled one."""
+        mean, log_std = self._gaussian(obs)
+        return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
+
+    def _gaussian(self, obs: th.Tensor, evaluate: Any = nn.Module.__call__) -> tuple[th.Tensor, th.Tensor]:
+        """Return mean and logarithm of the standard deviation of the actions before squashing."""
+        latent = evaluate(self.actor.latent_pi, obs)
+        mean, log_std = (evaluate(layer, latent) for layer in (self.actor.mu, self.actor.log_std))
+        return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
+
+
+class SAC(SoftActorCritic, stable_baselines3.SAC):
+    """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): ``stable_baselines3.SAC`` with the fast update."""
+
 
 def minimum(values: th.Tensor) -> th.Tensor:
     """Return the minimum over the first dimension; of equal values only the first gets a gradient.
 
-    ``amin`` divides the gradient among equal values, which compiled code repeats for every weight of the last layer.
+    ``amin`` would divide the gradient among equal values. Compiled code repeats that division for every weight of the
+    last layer.
     """
     smallest, *rest = values.unbind()
     for value in rest:

@@ -5,13 +5,13 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.utils import FloatSchedule
 
-from rlher.algos.actor_critic import ActorCritic, Draws
-from rlher.algos.fast_update import Batch, Losses, polyak_update
+from rlher.algos.actor_critic import ActorCritic
+from rlher.algos.fast_update import Losses, LossInputs, polyak_update
 from rlher.algos.schedules import make_schedule
 
 
 class TD3(ActorCritic, stable_baselines3.TD3):
-    """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477), as ``stable_baselines3.TD3`` with our update step."""
+    """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477): ``stable_baselines3.TD3`` with the fast update."""
 
     def networks(self) -> list[BaseModel]:
         """Return actors and critics."""
@@ -27,23 +27,34 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         kind = self.options.target_policy_noise_schedule
         self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise))
 
-    def draw(self, batch: Batch) -> Draws:
-        """Return the smoothing noise of the target actions, and the target critics."""
+    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
+        """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
+        batch = self.with_noise(batch)
+        losses, errors = self.update_critics(batch)
+        if self._n_updates % self.policy_delay == 0:
+            losses |= self.update_actor(batch)[0]
+            self.update_targets_if("update")
+        return losses, errors
+
+    def with_noise(self, batch: LossInputs) -> LossInputs:
+        """Return a batch with the smoothing noise of the target actions, and target critics."""
         deviation = self._target_policy_noise(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)
-        return noise.clamp_(-self.target_noise_clip, self.target_noise_clip), *self.draw_target_critics()
+        return batch._replace(
+            next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip),
+            target_critics=self.draw_target_critics(),
+        )
 
-    def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
+    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
-        noise, *subset = draws
         with th.no_grad():
-            actions = (self.evaluate(self.actor_target.mu, batch.next_obs) + noise).clamp(-1, 1)
-            value = self.target_q_values(batch, actions, tuple(subset)).amin(dim=0)
+            actions = (self.evaluate(self.actor_target.mu, batch.next_obs) + batch.next_noise).clamp(-1, 1)
+            value = self.target_q_values(batch, actions).amin(dim=0)
             target = batch.rewards + batch.discounts * value
         errors = self.q_values(batch) - target
         return len(errors) * batch.mean(errors**2), errors
 
-    def actor_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
+    def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the negated value of the actor's actions plus the action penalty, and the penalty.
 
         The value is the first critic's; with ``target_critics`` the mean of all critics (REDQ).
@@ -57,24 +68,16 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Return the first critic's value; with ``target_critics`` the mean of all critics (REDQ)."""
         return values[0] if self.options.target_critics is None else values.mean(dim=0)
 
-    def update_actor(self, batch: Batch, draws: Draws, step: int) -> Losses:
-        """Update the actor and all target networks every ``policy_delay`` updates."""
-        if self._n_updates % self.policy_delay:
-            return {}
-        losses, _ = self.step_actor(batch, draws)
-        self.update_targets_if("update")
-        return losses
+    def update_targets(self) -> None:
+        """Move the target critics and the target actor towards their networks."""
+        super().update_targets()
+        polyak_update(self.actor_params, self._actor_target_params, self.tau)
 
     def clone(self, updates: int, batch_size: int) -> float:
         """Clone demonstrations, and give the target actor the same weights."""
         loss = super().clone(updates, batch_size)
-        polyak_update(self._actor_params, self._actor_target_params, 1.0)
+        polyak_update(self.actor_params, self._actor_target_params, 1.0)
         return loss
-
-    def update_targets(self) -> None:
-        """Move the target critics and the target actor towards their networks."""
-        super().update_targets()
-        polyak_update(self._actor_params, self._actor_target_params, self.tau)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""
@@ -82,6 +85,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
 
 class DDPG(TD3, stable_baselines3.DDPG):
-    """Deterministic policy gradient (Lillicrap et al. 2016, arXiv:1509.02971), as ``stable_baselines3.DDPG`` with our
-    update step.
+    """Deterministic policy gradient (Lillicrap et al. 2016, arXiv:1509.02971): ``stable_baselines3.DDPG`` with the fast
+    update.
     """

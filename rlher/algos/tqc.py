@@ -1,26 +1,26 @@
-"""Truncated quantile critics."""
+"""Truncated quantile critics, and the quantile loss."""
 
 import sb3_contrib
 import torch as th
 
-from rlher.algos.actor_critic import Draws
-from rlher.algos.fast_update import Batch
-from rlher.algos.max_entropy import MaximumEntropy
-from rlher.algos.quantile_loss import quantile_huber_loss
+from rlher.algos.fast_update import LossInputs
+from rlher.algos.sac import SoftActorCritic
 
 
-class TQC(MaximumEntropy, sb3_contrib.TQC):
-    """Truncated quantile critics (Kuznetsov et al. 2020, arXiv:2005.04269), as ``sb3_contrib.TQC`` with our update."""
+class TQC(SoftActorCritic, sb3_contrib.TQC):
+    """Truncated quantile critics (Kuznetsov et al. 2020, arXiv:2005.04269): ``sb3_contrib.TQC`` with the fast update.
 
-    def critic_loss(self, batch: Batch, draws: Draws) -> tuple[th.Tensor, th.Tensor]:
+    Actor, entropy coefficient and target networks are updated as in SAC.
+    """
+
+    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the loss towards the pooled quantiles of the target critics without the largest ones."""
-        _, noise, ent_coef, *subset = draws
         with th.no_grad():
-            actions, log_prob = self.action_and_log_prob(batch.next_obs, noise)
-            quantiles = self.target_q_values(batch, actions, tuple(subset))
+            actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)
+            quantiles = self.target_q_values(batch, actions)
             kept = len(quantiles) * (quantiles.shape[2] - self.top_quantiles_to_drop_per_net)
             pooled = quantiles.transpose(0, 1).flatten(1)
-            target = batch.rewards + batch.discounts * (pooled - ent_coef * log_prob)
+            target = batch.rewards + batch.discounts * (pooled - batch.ent_coef * log_prob)
             target = target.topk(kept, dim=1, largest=False, sorted=False).values
         quantiles = self.q_values(batch)
         losses = quantile_huber_loss(quantiles, target.expand(len(quantiles), *target.shape))
@@ -29,3 +29,24 @@ class TQC(MaximumEntropy, sb3_contrib.TQC):
     def actor_value(self, values: th.Tensor) -> th.Tensor:
         """Return the mean over quantiles and critics."""
         return values.mean(dim=(0, 2)).unsqueeze(1)
+
+
+def quantile_huber_loss(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
+    """Return the quantile Huber loss (Dabney et al. 2018, arXiv:1710.10044) of every quantile.
+
+    ``sb3_contrib.common.utils.quantile_huber_loss`` computes the same through autograd.
+
+    :param quantiles: (…, n) estimates, of the probabilities (i + 1/2) / n.
+    :param targets: (…, m) samples of the estimated distribution; they get no gradient.
+    :return: (…, n), each the mean over all targets.
+    """
+    count = quantiles.shape[-1]
+    share = ((th.arange(count, device=quantiles.device, dtype=quantiles.dtype) + 0.5) / count).unsqueeze(-1)
+    # The gradient is computed here: autograd would pass over all (…, n, m) pairs twice as often.
+    with th.no_grad():
+        delta = targets.unsqueeze(-2) - quantiles.unsqueeze(-1)
+        clipped = delta.clamp(-1, 1)
+        slopes = th.addcmul(share * clipped, 1 - 2 * share, clipped.clamp(max=0))  # |share - (delta < 0)| * clipped
+        loss = (slopes * delta.sub_(clipped, alpha=0.5)).mean(dim=-1)
+        slope = slopes.mean(dim=-1)
+    return loss - slope * (quantiles - quantiles.detach())

@@ -18,7 +18,7 @@ from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
 
-GROUPS = ("algo", "env", "her", "engine", "recipe", "preset")
+GROUPS = ("algo", "env", "her", "recipe", "preset")
 """Config groups, which are chosen with ``<group>=<name>`` or ``--<group> <name>``."""
 HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
 HYDRA_FLAGS = ("-c", "--cfg", "-p", "--package", "-cd", "--config-dir", "-cn", "--config-name", "-i", "--info")

@@ -26,29 +26,24 @@ class Algorithm:
     """An entry of ``ALGORITHMS``.
 
     :param config: dataclass of its config keys.
-    :param ours: ``module:class`` of the model, with our update step if there is one.
+    :param model: ``module:class`` of the model, with the fast update if the algorithm has one.
     :param sb3: ``module:class`` in Stable-Baselines3 or sb3-contrib.
     :param actions: kind of its action space, ``"discrete"`` or ``"continuous"``.
-    :param target_network: attribute of the model that holds the target network of Q; None: it has none.
-    :param sb3_trains_on_dicts: whether the ``sb3`` class trains on dictionary observations; if not, ``engine=sb3`` uses
-        ``ours``.
     """
 
     config: "type[OffPolicyConfig]"
-    ours: str
+    model: str
     sb3: str
     actions: str
-    target_network: str | None = "critic_target"
-    sb3_trains_on_dicts: bool = True
 
     @property
     def description(self) -> str:
         """One line for ``rlher list algos``."""
         return (self.config.__doc__ or "").splitlines()[0].rstrip(".")
 
-    def load(self, engine: str = "rlher") -> "type[OffPolicyAlgorithm]":
-        """Import the class with the update step of ``"rlher"`` or ``"sb3"``."""
-        return import_class(self.sb3 if engine == "sb3" and self.sb3_trains_on_dicts else self.ours)
+    def load(self) -> "type[OffPolicyAlgorithm]":
+        """Import the class of the model."""
+        return import_class(self.model)
 
 
 def import_class(path: str) -> "type[OffPolicyAlgorithm]":
@@ -99,7 +94,7 @@ class ActorCriticConfig(OffPolicyConfig):
 
 @dataclass
 class EnsembleConfig(ActorCriticConfig):
-    """Keys that only the fast update step has."""
+    """Keys that only the fast update has."""
 
     target_critics: int | None = key(None, "random critics whose minimum is the target; null: all critics", low=1)
     target_update: str = key("update", "update the target after each update or each round", choices=TARGET_UPDATES)
@@ -121,7 +116,7 @@ class EntropyConfig:
 
     ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
     target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
-    use_sde: bool = key(False, "gSDE, state-dependent exploration; uses the update step of SB3")
+    use_sde: bool = key(False, "gSDE, state-dependent exploration; updates by SB3's own train")
 
 
 @dataclass
@@ -183,20 +178,12 @@ class CrossQConfig(EntropyConfig, ActorCriticConfig):
 
 
 ALGORITHMS = {
-    "dqn": Algorithm(
-        DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete", target_network="q_net_target"
-    ),
-    "qrdqn": Algorithm(
-        QRDQNConfig, "rlher.algos.qrdqn:QRDQN", "sb3_contrib:QRDQN", "discrete", target_network="quantile_net_target"
-    ),
+    "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
+    "qrdqn": Algorithm(QRDQNConfig, "rlher.algos.qrdqn:QRDQN", "sb3_contrib:QRDQN", "discrete"),
     "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
     "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
     "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
     "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
-    "crossq": Algorithm(
-        *(CrossQConfig, "rlher.algos.crossq:CrossQ", "sb3_contrib:CrossQ", "continuous"),
-        target_network=None,
-        sb3_trains_on_dicts=False,
-    ),
+    "crossq": Algorithm(CrossQConfig, "rlher.algos.crossq:CrossQ", "sb3_contrib:CrossQ", "continuous"),
 }
 """Every algorithm, by the name that ``algo=`` takes."""

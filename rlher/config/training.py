@@ -26,19 +26,18 @@ from rlher.core.nested import flatten
 
 @dataclass
 class EngineConfig:
-    """The update step: the project's own, or the equivalent slower one of Stable-Baselines3."""
+    """How updates are computed. Without the fast update (CrossQ, gSDE, images) the keys have no effect."""
 
-    name: str = experiment_key("rlher", "implementation of the update step", choices=("rlher", "sb3"))
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     matmul: str = machine_key(
-        "auto", "library for float32 matrix products; auto: the faster one", choices=("auto", "torch", "onednn")
+        "auto", "library for float32 matrix products; auto: by processor and width", choices=("auto", "torch", "onednn")
     )
     precision: str = experiment_key(
         "auto",
-        "precision of the losses; auto: bf16 for batches and layers of at least 256 on devices with bf16 units",
+        "precision of the losses; auto: bf16 for batches and layers of at least 256 on AMX or AMD's AVX-512 BF16",
         choices=("float32", "bf16", "auto"),
     )
-    overlap: bool | None = experiment_key(None, "update while the environments step; null: true unless engine.name=sb3")
+    overlap: bool | None = experiment_key(None, "update while the environments step; null: true with the fast update")
 
 
 @dataclass
@@ -99,7 +98,7 @@ class TrainConfig:
     env: EnvConfig = section(EnvConfig, "environment")
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
-    engine: EngineConfig = section(EngineConfig, "update step")
+    engine: EngineConfig = section(EngineConfig, "update")
     seed: int = experiment_key(0, "seed of all random numbers", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"])
     total_timesteps: int = experiment_key(
         100_000,
@@ -116,7 +115,7 @@ class TrainConfig:
         choices=("auto", "dummy", "subproc"),
     )
     device: str = machine_key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = machine_key(None, "torch threads; null: chosen by a short measurement", low=1, high=1024)
+    threads: int | None = machine_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")

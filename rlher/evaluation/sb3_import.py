@@ -13,7 +13,7 @@ from typing import Any
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
-from rlher.config.algorithms import ALGORITHMS
+from rlher.config.algorithms import ALGORITHMS, import_class
 from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
@@ -112,7 +112,7 @@ def _algorithm_class(path: Path) -> type[OffPolicyAlgorithm]:
         raise UserError(f"{path} is not a Stable-Baselines3 model ({first_line(error)}).") from error
     if name not in ALGORITHMS:
         raise UserError(f"{path} is a {name} model; use a model of {', '.join(ALGORITHMS)}.")
-    return ALGORITHMS[name].load("sb3")
+    return import_class(ALGORITHMS[name].sb3)
 
 
 def find_vecnormalize(path: Path) -> Path | None:

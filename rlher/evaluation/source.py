@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlher.algos.device import validate_device
+from rlher.algos.factory import validate_device
 from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError

@@ -43,9 +43,9 @@ def validate_demonstrations(config: TrainConfig) -> None:
 def validate_cloning(config: TrainConfig, model: OffPolicyAlgorithm) -> None:
     """Raise UserError if a model cannot clone, but its config asks for it."""
     for name, value in _learning(config).items():
-        if value and not (isinstance(model, ActorCritic) and model._fast):
+        if value and not (isinstance(model, ActorCritic) and model.is_fast):
             raise UserError(
-                f"{name}={value} needs rlher's own update step of sac, td3, ddpg or tqc, which this configuration of "
+                f"{name}={value} needs the fast update of sac, td3, ddpg or tqc, which this configuration of "
                 f"algo={config.algo.name} does not use; leave it out. demos alone works with every algorithm."
             )
 

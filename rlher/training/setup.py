@@ -10,8 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher.algos.device import validate_device
-from rlher.algos.factory import build_model, validate_actions
+from rlher.algos.factory import build_model, is_fast, uses_fast_update, validate_actions, validate_device
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
@@ -29,7 +28,7 @@ from rlher.evaluation.sb3_import import EXPORTED, find_vecnormalize, is_normaliz
 from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import Run
 from rlher.runs.trust import require_no_code
-from rlher.training.defaults import resolve_defaults
+from rlher.training.defaults import resolve_defaults, use_slow_updates
 from rlher.training.demonstration_learning import add_demonstrations, validate_cloning, validate_demonstrations
 from rlher.training.loggers.services import require_installed
 from rlher.training.memory_check import require_memory
@@ -93,6 +92,9 @@ def prepare(
         model = build_model(
             config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine, config.demos
         )
+        if uses_fast_update(config.algo) and not is_fast(model):  # images, which the config does not show
+            config, note = use_slow_updates(config, bool(config.engine.overlap))
+            notes.append(note)
         validate_cloning(config, model)
         if initial is not None:
             model_file.load_all(initial, model, normalizer)

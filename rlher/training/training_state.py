@@ -64,7 +64,7 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},
-        "postponed": getattr(model, "postponed", None),
+        "updates_due": getattr(model, "updates_due", 0),
         "generators": {
             "python": random.getstate(),
             "numpy": numpy_state,
@@ -93,9 +93,8 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder) or model._n_updates < 0 or model._episode_num < 0:
         raise ValueError("the counters do not match the name of the checkpoint")
-    if (postponed := state["postponed"]) is not None:
-        updates, batch_size = postponed
-        model.postponed = int(updates), int(batch_size)  # type: ignore[attr-defined]
+    if hasattr(model, "updates_due"):
+        model.updates_due = int(state["updates_due"])
     for name in STATISTICS:
         entries = state["recent"][name]
         _require_numbers(entries)

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from rlher.algos import compilation
 from rlher.algos.compilation import choose_compilation, compile_with_fallback
 from rlher.algos.fast_update import FastUpdate
-from rlher.algos.options import Options
+from rlher.algos.options import UpdateOptions
 from tests.algos.test_faithful import require_same
 from tests.conftest import TINY
 from tests.support.models import ours, theirs, train, weights
@@ -46,7 +46,7 @@ def test_an_error_of_the_function_itself_is_raised(monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", slow_except(["dqn"], ["sac", "dqn"]))
 def test_updates_without_a_compiler_equal_sb3s(capsys, name) -> None:
-    mine, other = ours(name, options=Options(compile=True)), theirs(name)
+    mine, other = ours(name, options=UpdateOptions(compile=True)), theirs(name)
     with config.patch({"cpp.cxx": ("/nowhere/g++",), "force_disable_caches": True}):
         for model in (mine, other):
             train(model, 2)
@@ -57,7 +57,7 @@ def test_updates_without_a_compiler_equal_sb3s(capsys, name) -> None:
 @pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("name", slow_except(["dqn"], ["tqc", "dqn"]))
 def test_compiled_updates_equal_sb3s(capsys, name) -> None:
-    mine, other = ours(name, options=Options(compile=True)), theirs(name)
+    mine, other = ours(name, options=UpdateOptions(compile=True)), theirs(name)
     for model in (mine, other):
         train(model, 20)
     require_same(mine, other)
@@ -142,7 +142,7 @@ def test_choose_compilation(monkeypatch, mode, updates, compiler, decision, reas
 
 
 def test_bf16_gives_similar_updates_and_float32_weights() -> None:
-    float32, bf16 = (ours("sac", options=Options(precision=precision)) for precision in ("float32", "bf16"))
+    float32, bf16 = (ours("sac", options=UpdateOptions(precision=precision)) for precision in ("float32", "bf16"))
     before = {key: value.clone() for key, value in weights(float32).items()}
     for model in (float32, bf16):
         train(model, 20)

@@ -1,4 +1,4 @@
-"""Noise over time, held random actions, schedules of the learning rate, and gSDE's engine."""
+"""Noise over time, held random actions, schedules of the learning rate, and gSDE."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,8 @@ from stable_baselines3.common.noise import NormalActionNoise, OrnsteinUhlenbeckA
 
 from rlher.algos import exploration
 from rlher.algos.exploration import PinkActionNoise, RandomActions, make_noise, pink_noise
-from rlher.algos.factory import build_model
-from rlher.algos.fast_update import FastUpdate
-from rlher.algos.options import Options
+from rlher.algos.factory import build_model, is_fast
+from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import BitFlippingConfig
@@ -146,7 +145,7 @@ def test_before_learning_starts_each_action_is_held():
 
 
 def test_no_action_is_held_beyond_the_end_of_its_episode():
-    model = ours("ddpg", options=Options(random_action=1.0, random_action_hold=100), learning_starts=0)
+    model = ours("ddpg", options=UpdateOptions(random_action=1.0, random_action_hold=100), learning_starts=0)
     actions = model.replay_buffer.storage.rows["_action"][:, 0]
     storage = model.replay_buffer.storage
     episodes = range(storage.n_episodes - storage.running[0])
@@ -170,20 +169,20 @@ def test_schedules_of_the_learning_rate(kind, expected):
 
 @pytest.mark.parametrize("name", ["sac", "tqc", "crossq"])
 @pytest.mark.parametrize("keys", [{"use_sde": True}, {"kwargs": {"use_sde": True}}], ids=str)
-def test_gsde_is_trained_by_sb3s_update_step(name, keys):
+def test_gsde_is_trained_by_sb3s_train(name, keys):
     model = built(name, target_q_bounds=[-4, 0], **keys) if name != "crossq" else built(name, **keys)
     assert model.use_sde
-    assert not isinstance(model, FastUpdate)
+    assert not is_fast(model)
     model.learn(20)
     assert model._n_updates > 0
-    assert isinstance(built("sac"), FastUpdate)
+    assert is_fast(built("sac"))
     assert isinstance(built("sac"), PlainSAC)
 
 
 @pytest.mark.parametrize(
     ("keys", "named"), [({"random_action": 0.1}, "random_action"), ({"target_critics": 1}, "target")]
 )
-def test_options_of_our_update_step_are_refused_with_gsde(keys, named):
+def test_options_of_the_fast_update_are_refused_with_gsde(keys, named):
     with pytest.raises(UserError, match=named) as caught:
         built("sac", use_sde=True, **keys)
     assert "use_sde" in str(caught.value)

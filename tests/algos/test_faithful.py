@@ -1,10 +1,9 @@
-"""With default options our update step gives SB3's weights, up to float32 rounding."""
+"""With default options the fast update gives SB3's weights, up to float32 rounding."""
 
 import pytest
 import torch as th
 
-from rlher.algos import ALGORITHMS
-from rlher.algos.options import Options
+from rlher.algos.options import UpdateOptions
 from rlher.algos.target_bounds import clamp_outputs
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
@@ -15,6 +14,7 @@ CASES = {
     "dqn": [{}, {"max_grad_norm": 0.01}],
     "qrdqn": [{}, {"max_grad_norm": 0.01, "policy_kwargs": {"n_quantiles": 7}}],
 }
+TARGETS = {"dqn": "q_net_target", "qrdqn": "quantile_net_target"}
 ROUNDING = 2e-6  # largest difference seen: 4e-7, in weights around 0.1 that moved by about 0.01
 
 
@@ -60,13 +60,24 @@ def test_learning_and_predictions_equal_sb3s(name) -> None:
 @pytest.mark.parametrize("name", THEIRS)
 def test_target_bounds_equal_clamping_sb3s_target_network(name) -> None:
     bounds = (-0.05, 0.02)
-    mine, other, free = ours(name, options=Options(target_bounds=bounds)), theirs(name), theirs(name)
-    clamp_outputs(getattr(other, ALGORITHMS[name].target_network), bounds)
+    mine, other, free = ours(name, options=UpdateOptions(target_bounds=bounds)), theirs(name), theirs(name)
+    clamp_outputs(getattr(other, TARGETS.get(name, "critic_target")), bounds)
     for model in (mine, other, free):
         train(model, 20)
     require_same(mine, other)
     with pytest.raises(AssertionError):
         require_same(mine, free)
+
+
+@pytest.mark.parametrize("name", ["sac", "td3"])
+def test_target_bounds_hold_for_models_that_sb3_trains(name) -> None:
+    bounds = (-0.05, 0.02)
+    shared = {"policy_kwargs": {"share_features_extractor": True, "features_extractor_class": LearntFeatures}}
+    mine, other = ours(name, options=UpdateOptions(target_bounds=bounds), **shared), theirs(name, **shared)
+    clamp_outputs(other.critic_target, bounds)
+    for model in (mine, other):
+        train(model, 20)
+    require_same(mine, other)
 
 
 @pytest.mark.parametrize("name", ["sac", "td3", "tqc"])
@@ -76,8 +87,9 @@ def test_unsupported_policies_are_trained_by_sb3(name) -> None:
     for model in (mine, other):
         train(model, 5)
     require_same(mine, other)
-    with pytest.raises(ValueError, match="options"):
-        ours(name, options=Options(target_bounds=(-1.0, 0.0)), **shared)
+    assert not mine.is_fast
+    with pytest.raises(ValueError, match="target_critics"):
+        ours(name, options=UpdateOptions(target_critics=1), **shared)
 
 
 class LearntFeatures(th.nn.Module):

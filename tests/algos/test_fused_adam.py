@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch as th
 
-from rlher.algos.fused_adam import FusedAdam
+from rlher.algos.fast_update import FusedAdam
 
 OPTIMIZERS = [
     (th.optim.Adam, {"lr": 1e-2}),

@@ -10,47 +10,79 @@ from torch import nn
 from torch.nn import functional as F
 
 from rlher.algos import precision
-from rlher.algos.batched_mlp import BatchedMLP
 from rlher.algos.fast_update import FastUpdate
-from rlher.algos.options import Options
+from rlher.algos.networks import BatchedMLP
+from rlher.algos.options import UpdateOptions
+from rlher.algos.precision import choose_arithmetic
+from rlher.config.training import EngineConfig
+from rlher.core.errors import UserError
 from tests.conftest import TINY
 
 CPU = th.device("cpu")
+PROCESSORS = {
+    "amx": ("GenuineIntel", {"avx512f", "avx512_bf16", "amx_bf16"}),
+    "xeon": ("GenuineIntel", {"avx512f", "avx512_bf16"}),
+    "zen4": ("AuthenticAMD", {"avx512f", "avx512_bf16"}),
+    "zen3": ("AuthenticAMD", {"avx2"}),
+    "arm": ("", set()),
+}
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """Return a function that pretends to run on one of the processors."""
+
+    def pretend(name: str) -> None:
+        vendor, flags = PROCESSORS[name]
+        monkeypatch.setattr(precision, "processor", lambda: (vendor, frozenset(flags)))
+        monkeypatch.setattr(precision, "has_onednn", lambda: True)
+
+    return pretend
+
+
+def chosen(engine: EngineConfig, device: th.device = CPU, batch: int = 256, width: int = 256) -> tuple[str, str]:
+    found, _ = choose_arithmetic(engine, device, batch, [64, width])
+    return found.precision, found.matmul
 
 
 @pytest.mark.parametrize(
-    ("mode", "has_units", "batch", "width", "chosen"),
+    ("name", "batch", "width", "expected"),
     [
-        ("auto", True, 256, 256, "bf16"),
-        ("auto", True, 128, 512, "float32"),
-        ("auto", True, 512, 128, "float32"),
-        ("auto", False, 2048, 512, "float32"),
-        ("bf16", False, 16, 16, "bf16"),
-        ("float32", True, 2048, 512, "float32"),
+        ("amx", 256, 256, ("bf16", "torch")),
+        ("amx", 128, 512, ("float32", "torch")),
+        ("amx", 512, 128, ("float32", "torch")),
+        ("xeon", 512, 512, ("float32", "torch")),
+        ("zen4", 256, 256, ("bf16", "torch")),
+        ("zen4", 128, 256, ("float32", "onednn")),
+        ("zen4", 256, 64, ("float32", "torch")),
+        ("zen3", 2048, 512, ("float32", "torch")),
+        ("arm", 2048, 512, ("float32", "torch")),
     ],
 )
-def test_sizes_and_processor_decide(monkeypatch, mode: str, has_units: bool, batch: int, width: int, chosen) -> None:
-    monkeypatch.setattr(precision, "has_bf16_units", lambda device: has_units)
-    assert precision.choose_precision(mode, CPU, batch, [64, width])[0] == chosen
+def test_processor_batch_and_width_decide(on, name: str, batch: int, width: int, expected: tuple[str, str]) -> None:
+    on(name)
+    assert chosen(EngineConfig(), batch=batch, width=width) == expected
 
 
-@pytest.mark.parametrize(("ratio", "chosen"), [(0.4, "bf16"), (0.9, "float32")])
-def test_a_measurement_decides_on_a_gpu(monkeypatch, ratio: float, chosen: str) -> None:
-    monkeypatch.setattr(precision, "has_bf16_units", lambda device: True)
-    monkeypatch.setattr(precision, "time_network", lambda *_, bf16: ratio if bf16 else 1.0)
-    assert precision.choose_precision("auto", th.device("cuda"), 2048, [512])[0] == chosen
+def test_given_values_are_kept_and_a_gpu_has_torchs_products(on) -> None:
+    on("zen4")
+    assert chosen(EngineConfig(precision="float32")) == ("float32", "onednn")
+    assert chosen(EngineConfig(precision="bf16", matmul="onednn"), batch=8) == ("bf16", "onednn")
+    assert chosen(EngineConfig(), th.device("cuda"), 2048) == ("float32", "torch")
+    with pytest.raises(UserError):
+        chosen(EngineConfig(matmul="onednn"), th.device("cuda"))
 
 
-def test_bf16_without_units_is_said_to_be_slow(monkeypatch) -> None:
-    monkeypatch.setattr(precision, "has_bf16_units", lambda device: False)
-    assert "slow" in precision.choose_precision("bf16", CPU, 256, [256])[1]
+def test_bf16_without_fast_units_is_said_to_be_slow(on) -> None:
+    on("xeon")
+    assert "slow" in choose_arithmetic(EngineConfig(precision="bf16"), CPU, 256, [256])[1]
 
 
-def test_measuring_leaves_random_numbers_and_threads() -> None:
-    threads, state = th.get_num_threads(), th.get_rng_state()
-    assert precision.time_network(32, [16, 16], CPU, bf16=True) > 0
-    assert th.get_num_threads() == threads
-    assert th.equal(th.get_rng_state(), state)
+def test_vendor_and_flags_are_read_from_cpuinfo(tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text("processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu avx512f\n\nprocessor\t: 1\n")
+    assert precision.processor(file) == ("AuthenticAMD", {"fpu", "avx512f"})
+    assert precision.processor(tmp_path / "missing") == ("", frozenset())
 
 
 @pytest.mark.parametrize("outputs", [2, precision.MIN_OUTPUTS])
@@ -63,7 +95,7 @@ def test_outputs_are_float32_under_autocast(layer_norm: bool, outputs: int) -> N
         for parameter in (network[-1].weight, network[-1].bias):
             parameter.zero_()
         network[-1].bias += -20.06
-    model = SimpleNamespace(options=Options(precision="bf16"))
+    model = SimpleNamespace(options=UpdateOptions(precision="bf16"))
     with th.autocast("cpu", th.bfloat16):
         single = FastUpdate.evaluate(model, network, th.ones(4, 3))
         batched = BatchedMLP([network])(th.ones(4, 3))
@@ -81,22 +113,14 @@ def test_layers_before_an_activation_are_float32_if_they_have_few_outputs(output
     assert product.dtype == (th.float32 if exact else th.bfloat16)
 
 
-@pytest.mark.parametrize(("has_units", "chosen"), [(True, "bf16"), (False, "float32")])
-def test_a_run_keeps_the_choice_when_it_is_resumed(rlher, monkeypatch, has_units: bool, chosen: str) -> None:
-    monkeypatch.setattr(precision, "MIN_BATCH", 16)
-    monkeypatch.setattr(precision, "MIN_WIDTH", 16)
-    monkeypatch.setattr(precision, "has_bf16_units", lambda device: has_units)
+@pytest.mark.parametrize(("first", "then", "expected"), [("zen4", "zen3", "bf16"), ("zen3", "zen4", "float32")])
+def test_a_run_keeps_the_choice_when_it_is_resumed(rlher, monkeypatch, on, first: str, then: str, expected) -> None:
+    monkeypatch.setattr(precision, "MIN_SIZE", 16)
+    on(first)
     done = rlher("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=60")
     assert done.code == 0, done.err
-    assert ("precision bf16" in done.err) == has_units
-    monkeypatch.setattr(precision, "has_bf16_units", lambda device: not has_units)
+    assert ("precision bf16" in done.err) == (expected == "bf16")
+    on(then)
     folder = Path("logs/dqn/BitFlipping-v0_1")
     assert rlher("train", "--resume", str(folder), "total_timesteps=+20").code == 0
-    assert yaml.safe_load((folder / "config.yaml").read_text())["engine"]["precision"] == chosen
-
-
-def test_auto_is_float32_where_the_update_step_is_another_ones(rlher) -> None:
-    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "engine=sb3", "engine.precision=auto")
-    assert rlher("train", *words, "total_timesteps=60").code == 0
-    config = yaml.safe_load(Path("logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
-    assert config["engine"]["precision"] == "float32"
+    assert yaml.safe_load((folder / "config.yaml").read_text())["engine"]["precision"] == expected

@@ -1,4 +1,4 @@
-"""Every algorithm of the registry: its YAML, its classes, its actions and its target network."""
+"""Every algorithm of the registry: its YAML, its classes and its actions."""
 
 from importlib import resources
 from typing import Any
@@ -12,16 +12,14 @@ from rlher.algos.factory import build_model, validate_actions
 from rlher.config.algorithms import ALGORITHMS, import_class
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.her import HerConfig
-from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError
 from rlher.envs.vec import make_goal_envs
 
 SPACES = {"discrete": spaces.Discrete(3), "continuous": spaces.Box(-1.0, 1.0, (3,))}
 
 
-@pytest.mark.parametrize("engine", ["rlher", "sb3"])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_algorithm_trains_from_its_yaml(name: str, engine: str) -> None:
+def test_every_algorithm_trains_from_its_yaml(name: str) -> None:
     algorithm = ALGORITHMS[name]
     path = resources.files("rlher.conf") / "algo" / f"{name}.yaml"
     defaults: Any = OmegaConf.to_container(OmegaConf.create(path.read_text()))
@@ -31,24 +29,22 @@ def test_every_algorithm_trains_from_its_yaml(name: str, engine: str) -> None:
     env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=algorithm.actions == "continuous")
     envs = make_goal_envs(env)
     algo = algorithm.config(**defaults | small)
-    model = build_model(algo, HerConfig(), env, envs, 0, "cpu", EngineConfig(name=engine))
+    model = build_model(algo, HerConfig(), env, envs, 0, "cpu")
     model.learn(12)
     assert isinstance(model, import_class(algorithm.sb3))
     assert isinstance(model, OffPolicyAlgorithm)
     assert model._n_updates > 0
-    assert algorithm.target_network is None or hasattr(model, algorithm.target_network)
     assert algorithm.description
     assert "\n" not in algorithm.description
 
 
-@pytest.mark.parametrize("engine", ["rlher", "sb3"])
 @pytest.mark.parametrize("name", ["ddpg", "dqn"])
-def test_a_round_of_updates_follows_that_many_episodes(name: str, engine: str, monkeypatch) -> None:
+def test_a_round_of_updates_follows_that_many_episodes(name: str, monkeypatch) -> None:
     env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=name == "ddpg")
     algo = ALGORITHMS[name].config(
         name=name, learning_starts=0, train_freq=4, train_freq_unit="episode", gradient_steps=7, batch_size=8
     )
-    model = build_model(algo, HerConfig(), env, make_goal_envs(env), 0, "cpu", EngineConfig(name=engine))
+    model = build_model(algo, HerConfig(), env, make_goal_envs(env), 0, "cpu")
     rounds = []
     train = model.train
     monkeypatch.setattr(

@@ -33,7 +33,7 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
     assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
     assert {name for name in dotted_keys(TrainConfig) if name.startswith("eval.")} <= ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her.", "normalize."))}
-    assert not {"env.kwargs", "n_envs", "init_from", "engine.name", "engine.precision"} & ignored
+    assert not {"env.kwargs", "n_envs", "init_from", "engine.precision"} & ignored
     assert "checkpoint.every" in ignored, "it truncates an episode now and then, which makes no other agent"
 
 

@@ -157,15 +157,15 @@ TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs
 
 
 @pytest.mark.parametrize(
-    ("engine", "normalised"), [("rlher", "true"), pytest.param("sb3", "false", marks=pytest.mark.slow)]
+    ("sde", "normalised"), [("false", "true"), pytest.param("true", "false", marks=pytest.mark.slow)]
 )
-def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, engine, normalised):
+def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, sde, normalised):
     (tmp_path / "marks").mkdir()
     models = []
     build = setup.build_model
     monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     failures = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
-    words = (f"engine={engine}", f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
+    words = (f"algo.use_sde={sde}", f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
     done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.every=150")
     assert done.code == 0, done.err
     assert done.err.count("killed by SIGKILL") == 6

@@ -1,14 +1,15 @@
-"""Pairs of models, ours and SB3's, with equal weights, buffers and random numbers."""
+"""Pairs of models, with the fast update and SB3's, with equal weights, buffers and random numbers."""
 
 import torch as th
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.fast_update import FastUpdate
+from rlher.config.algorithms import import_class
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import HerReplayBuffer
 
-THEIRS = {name: each.load("sb3") for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
-"""SB3's class of every algorithm with our update step."""
+THEIRS = {name: import_class(each.sb3) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
+"""SB3's class of every algorithm with the fast update."""
 
 
 def build(cls, actions="continuous", buffer=None, policy="MultiInputPolicy", **kwargs):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rlher.config.algorithms import SACConfig
+from rlher.config.algorithms import CrossQConfig, SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
@@ -32,7 +32,7 @@ def test_open_values_are_resolved() -> None:
     for value in ("learning_starts 1500", "gradient_steps 3"):
         assert any(note.startswith(value) for note in notes)
     assert (resolved.engine.overlap, resolved.vec_env) == (True, "subproc")
-    assert len(notes) == 6, "on processes, compilation, threads and evaluations, too"
+    assert len(notes) == 5, "on processes, compilation and evaluations, too"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,6 @@ def test_open_values_are_resolved() -> None:
         (TrainConfig(algo=SACConfig(name="sac"), threads=1), 2, True, "dummy"),
         (TrainConfig(algo=SACConfig(name="sac"), vec_env="dummy"), 2, True, "dummy"),
         (TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=False)), 2, False, "dummy"),
-        (TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(name="sb3")), 2, False, "dummy"),
         (TrainConfig(algo=SACConfig(name="sac", use_sde=True)), 2, False, "dummy"),
     ],
 )
@@ -52,33 +51,34 @@ def test_a_second_core_steps_the_environment_during_updates(
 ) -> None:
     """Whether updates overlap with steps decides the numbers of a run, so it does not depend on the cores."""
     monkeypatch.setattr(processes, "available_cores", lambda: cores)
-    monkeypatch.setattr(defaults, "choose_threads", lambda *_: (1, ""))
+    monkeypatch.setattr(defaults, "available_cores", lambda: cores)
     resolved, _ = resolve_defaults(config)
     assert (resolved.engine.overlap, resolved.vec_env) == (overlap, vec_env)
 
 
+LARGE = SACConfig(name="sac", net_arch=[512, 512], batch_size=512)
+
+
 @pytest.mark.parametrize(
-    ("cores", "keys", "vec_env"),
-    [(2, {}, "dummy"), (2, {"vec_env": "subproc"}, "subproc"), (2, {"n_envs": 2}, "subproc"), (8, {}, "subproc")],
+    ("algo", "cores", "keys", "expected"),
+    [
+        (LARGE, 2, {}, (2, "dummy")),
+        (LARGE, 2, {"vec_env": "subproc"}, (1, "subproc")),
+        (LARGE, 2, {"n_envs": 2}, (1, "subproc")),
+        (LARGE, 8, {}, (4, "subproc")),
+        (LARGE, 4, {"n_envs": 2}, (2, "subproc")),
+        (LARGE, 4, {"engine": EngineConfig(overlap=False)}, (4, "dummy")),
+        (LARGE, 1, {}, (1, "dummy")),
+        (SACConfig(name="sac"), 8, {}, (1, "subproc")),
+        (SACConfig(name="sac", net_arch=[]), 8, {}, (1, "subproc")),
+    ],
 )
-def test_an_environment_does_not_take_a_core_that_updates_need(monkeypatch, cores: int, keys: dict, vec_env) -> None:
-    """With 512 units and two cores, updates on both take a little more than half of the time on one."""
-    monkeypatch.setattr(processes, "available_cores", lambda: cores)
-    monkeypatch.setattr(defaults, "AVAILABLE", cores)
-    monkeypatch.setattr(defaults, "choose_threads", lambda batch, arch, busy, *_: (max(cores - busy, 1), ""))
-    resolved, _ = resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), **keys))
-    assert resolved.vec_env == vec_env
-    assert resolved.engine.overlap, "the numbers do not depend on the cores"
-
-
-@pytest.mark.parametrize(("overlap", "gain"), [(True, defaults.STAY_GAIN), (False, 0.0)])
-def test_the_gain_from_a_second_core_is_compared_with_that_of_overlap(monkeypatch, overlap: bool, gain: float) -> None:
-    gains = []
-    monkeypatch.setattr(processes, "available_cores", lambda: 2)
-    monkeypatch.setattr(defaults, "AVAILABLE", 2)
-    monkeypatch.setattr(defaults, "choose_threads", lambda *arguments: gains.append(arguments[-1]) or (1, ""))
-    resolve_defaults(TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=overlap)))
-    assert gains == [gain]
+def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
+    """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
+    for module in (processes, defaults):
+        monkeypatch.setattr(module, "available_cores", lambda: cores)
+    resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
+    assert (resolved.threads, resolved.vec_env) == expected
 
 
 def test_an_episode_has_one_step_per_repeated_action() -> None:
@@ -145,11 +145,16 @@ def test_rounds_of_episodes_are_counted_for_the_choice_of_compilation(monkeypatc
     assert counted == [updates]
 
 
-@pytest.mark.parametrize("asked", [{"use_sde": True}, {"kwargs": {"use_sde": True}}], ids=str)
-def test_gsde_selects_the_engine_and_says_so(asked) -> None:
-    resolved, notes = resolve_defaults(TrainConfig(algo=SACConfig(name="sac", **asked), threads=1))
-    assert resolved.engine.name == "sb3"
-    assert any("Stable-Baselines3" in note and "algo.use_sde" in note for note in notes)
+@pytest.mark.parametrize(
+    "algo",
+    [SACConfig("sac", use_sde=True), SACConfig("sac", kwargs={"use_sde": True}), CrossQConfig("crossq")],
+    ids=["key", "kwargs", "crossq"],
+)
+def test_without_the_fast_update_the_engine_is_stable_baselines3s(algo) -> None:
+    config = TrainConfig(algo=algo, engine=EngineConfig(compile="on", precision="bf16", overlap=True), threads=1)
+    resolved, notes = resolve_defaults(config)
+    assert resolved.engine == EngineConfig(compile="off", matmul="torch", precision="float32", overlap=False)
+    assert any("Stable-Baselines3" in note for note in notes)
 
 
 def test_given_values_are_kept() -> None:

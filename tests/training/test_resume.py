@@ -68,7 +68,7 @@ CASES = {
         "algo.target_policy_noise_schedule=linear",
     ),
     "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),
-    "sac, its own update": ("algo=sac", "engine=sb3", "her=mix"),
+    "sac, mix": ("algo=sac", "her=mix"),
     "sac, gSDE": ("algo=sac", "algo.use_sde=true", "algo.learning_rate_schedule=cosine"),
     "sac, no overlap": ("algo=sac", "engine.overlap=false"),
     "sac, environment in a process": ("algo=sac", "vec_env=subproc"),

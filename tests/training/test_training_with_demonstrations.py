@@ -58,7 +58,7 @@ def rows_of(folder: str | Path) -> list[dict[str, str]]:
         ("algo=sac",),
         ("algo=ddpg", "n_envs=2", "vec_env=dummy", "her.priority=energy"),
         ("algo=tqc", "her.n_steps=2", "her.priority=td_error", "demos.bc_weight=2"),
-        ("algo=td3", "engine=sb3"),
+        ("algo=td3",),
         ("algo=crossq", "demos.fraction=0.5", "normalize.enabled=false"),
     ],
     ids=" ".join,
@@ -214,7 +214,7 @@ ERRORS = {
     "nothing to train": ("total_timesteps=0",),
     "infos": ("her.copy_info_dict=true",),
     "pretraining of crossq": ("algo=crossq", "demos.pretrain_steps=5"),
-    "cloning with SB3's update": ("engine=sb3", "demos.bc_weight=1"),
+    "cloning with gSDE": ("algo.use_sde=true", "demos.bc_weight=1"),
     "a share of 1": ("demos.fraction=1",),
     "other action repeat": ("env.action_repeat=2",),
 }

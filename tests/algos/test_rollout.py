@@ -1,10 +1,10 @@
-"""Updating while the environments step: ``engine.overlap``."""
+"""The training loop: order of steps and updates, with and without ``engine.overlap``."""
 
 import pytest
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnvWrapper
 
 from rlher.algos import TD3
-from rlher.algos.options import Options
+from rlher.algos.options import UpdateOptions
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import HerReplayBuffer
 from tests.support.models import ours
@@ -31,7 +31,7 @@ class Recorded(VecEnvWrapper):
 
 def recorded_run(overlap: bool, **arguments) -> tuple:
     """Train 40 steps; return the model, what happened in which order, and the updates before each choice of actions."""
-    model = ours("td3", options=Options(overlap=overlap), learning_starts=20, **arguments)
+    model = ours("td3", options=UpdateOptions(overlap=overlap), learning_starts=20, **arguments)
     events: list = []
     model.env, model._n_updates = Recorded(model.env, events), 0
     update, sample_action, acting = model._update_repeatedly, model._sample_action, []
@@ -47,7 +47,7 @@ def test_updates_run_between_sending_actions_and_waiting_for_their_results() -> 
     assert events[42:] == ["send", "update", "wait"] * 19 + ["update"], "nothing follows the last step"
     assert acting[21:] == list(range(19)), "each action is that of the policy before the update"
     assert model._n_updates == 20
-    assert model.postponed is None
+    assert model.updates_due == 0
 
 
 def test_without_it_updates_run_between_steps() -> None:
@@ -64,13 +64,13 @@ def test_rounds_of_episodes_update_in_the_first_step_of_the_next() -> None:
     assert events.count("update") == 2
 
 
-def test_a_saved_model_has_no_postponed_updates(tmp_path) -> None:
+def test_a_saved_model_has_no_updates_due(tmp_path) -> None:
     """They would be done at the first step of a run that starts from it, with an empty replay buffer."""
-    model = ours("td3", options=Options(overlap=True), learning_starts=20)
-    model.postponed = (1, 8)
+    model = ours("td3", options=UpdateOptions(overlap=True), learning_starts=20)
+    model.updates_due = 1
     model.save(tmp_path / "model")
-    loaded = type(model).load(tmp_path / "model", model.env, options=Options(overlap=True))
-    assert loaded.postponed is None
+    loaded = type(model).load(tmp_path / "model", model.env, options=UpdateOptions(overlap=True))
+    assert loaded.updates_due == 0
 
 
 def in_process() -> BitFlippingEnv:
@@ -86,7 +86,7 @@ def test_rewards_of_environments_in_processes(compute_reward) -> None:
         envs,
         replay_buffer_class=HerReplayBuffer,
         replay_buffer_kwargs={"compute_reward": compute_reward} if compute_reward else {},
-        options=Options(overlap=True),
+        options=UpdateOptions(overlap=True),
         learning_starts=10,
         device="cpu",
     )

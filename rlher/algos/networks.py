@@ -1,0 +1,219 @@
+"""How losses and acting evaluate the networks: features, layer by layer, and several networks together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.policies import BaseModel, BasePolicy
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
+from torch import nn
+from torch.nn import functional as F
+
+from rlher.algos import onednn
+from rlher.algos.precision import is_output, multiply
+
+Observation = Any
+"""A tensor, or a dictionary of tensors."""
+
+ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
+"""Layers that accept their input's dimensions in any order."""
+
+
+class BatchedMLP:
+    """Several networks with stacked weights, so that one layer of all of them is one batched matrix product.
+
+    The networks' own parameters become views of the stacked tensors: a change of one is a change of the other, and
+    optimizers, checkpoints and ``state_dict`` need no adaptation.
+
+    :param networks: sequences of ``Linear``, ``LayerNorm`` and elementwise modules, all with the same layers.
+    :param use_onednn: evaluate one network after the other, with products by oneDNN, which has no batched ones.
+    :raises TypeError: a layer cannot be batched, see :func:`is_batchable`.
+    """
+
+    def __init__(self, networks: Sequence[nn.Module], use_onednn: bool = False) -> None:
+        self.layers = [*networks[0].children()]
+        self.use_onednn = use_onednn
+        self.batch_last = all(isinstance(layer, nn.Linear | ELEMENTWISE) for layer in self.layers)
+        self.parameters: list[nn.Parameter] = []
+        self.stacked: list[th.Tensor] = []
+        for layers in zip(*(network.children() for network in networks), strict=True):
+            if not is_batchable(layers[0]):
+                raise TypeError(f"{type(layers[0]).__name__} cannot be batched.")
+            for parts in zip(*(layer.parameters() for layer in layers), strict=True):
+                stacked = th.stack([part.detach() for part in parts])
+                for part, view in zip(parts, stacked, strict=True):
+                    part.data = view
+                self.parameters += parts
+                self.stacked.append(stacked.requires_grad_())
+
+    def __call__(self, x: th.Tensor, indices: slice | th.Tensor | None = None, frozen: bool = False) -> th.Tensor:
+        """Evaluate the networks.
+
+        :param x: (batch, inputs), the same for every network.
+        :param indices: which networks; None: all.
+        :param frozen: compute no gradient of the weights, only of the input.
+        :return: (networks, batch, outputs).
+        """
+        weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
+        if frozen:
+            weights = [tensor.detach() for tensor in weights]
+        if self.use_onednn:
+            parts = zip(*(tensor.unbind() for tensor in weights), strict=True)
+            return th.stack([evaluate(self.layers, x, iter(each), onednn.linear) for each in parts])
+        x = x.expand(len(weights[0]), *x.shape)
+        return self._batch_last(x.mT, weights).mT if self.batch_last else self._features_last(x, weights)
+
+    def _batch_last(self, x: th.Tensor, stacked: Sequence[th.Tensor]) -> th.Tensor:
+        """Evaluate on inputs of shape (networks, inputs, batch), contiguous over the batch.
+
+        A weight's gradient then has the layout of the weight, and the optimizer copies nothing. No layer transposes:
+        compiled code would transpose its output, at many times the cost. The bias is added separately, because
+        ``baddbmm`` first fills the output with it, while compiled code adds it together with the activation.
+        """
+        weights = iter(stacked)
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                weight, bias = next(weights), next(weights)
+                x = multiply(th.bmm, weight, x, exact=is_output(layer, self.layers))
+                x = x + bias.unsqueeze(2).to(x.dtype)  # under autocast the product's dtype differs from the bias's
+            else:
+                x = layer(x)
+        return x
+
+    def _features_last(self, x: th.Tensor, stacked: Sequence[th.Tensor]) -> th.Tensor:
+        """Evaluate on inputs of shape (networks, batch, inputs), contiguous over features: fastest for LayerNorm."""
+        weights = iter(stacked)
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                weight, bias = next(weights), next(weights)
+                exact = is_output(layer, self.layers)
+                x = multiply(th.baddbmm, bias.unsqueeze(1), x, weight.mT, exact=exact)
+            elif isinstance(layer, nn.LayerNorm):
+                scale, shift = next(weights), next(weights)
+                normal = F.layer_norm(x, layer.normalized_shape, eps=layer.eps)
+                x = th.addcmul(shift.unsqueeze(1), normal, scale.unsqueeze(1))
+            else:
+                x = layer(x)
+        return x
+
+    def split_gradients(self, stacked: Sequence[th.Tensor]) -> Iterator[th.Tensor]:
+        """Split gradients of the stacked tensors into those of ``parameters``, in their order."""
+        for gradient in stacked:
+            yield from gradient
+
+
+def is_batchable(layer: nn.Module) -> bool:
+    """Return whether :class:`BatchedMLP` can evaluate a layer, which must not depend on the training mode."""
+    if isinstance(layer, nn.Linear):
+        return layer.bias is not None
+    if isinstance(layer, nn.LayerNorm):
+        return layer.elementwise_affine and layer.bias is not None
+    if isinstance(layer, nn.modules.dropout._DropoutNd | nn.RReLU):
+        return False
+    return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())
+
+
+def evaluate(
+    layers: Sequence[nn.Module],
+    x: th.Tensor,
+    parameters: Iterator[th.Tensor],
+    linear: Callable[..., th.Tensor],
+) -> th.Tensor:
+    """Evaluate ``Linear``, ``LayerNorm`` and elementwise layers of one network.
+
+    :param x: (batch, inputs).
+    :param parameters: of the layers, in their order.
+    :param linear: multiplies inputs with weight and bias.
+    """
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            x = multiply(linear, x, next(parameters), next(parameters), exact=is_output(layer, layers))
+        elif isinstance(layer, nn.LayerNorm):
+            x = F.layer_norm(x, layer.normalized_shape, next(parameters), next(parameters), layer.eps)
+        else:
+            x = layer(x)
+    return x
+
+
+def make_feature_fn(network: BaseModel) -> Callable[[Observation], th.Tensor]:
+    """Return the function from a batch of observations to (batch, features), for a network without learnt features.
+
+    SB3 converts, flattens and concatenates the keys for each network; without parameters the result is the same.
+    """
+    keys = vector_keys(network)
+    if keys is None:
+        return lambda obs: network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
+    return lambda obs: th.cat([obs[key] for key in keys], dim=1).float()
+
+
+def make_observation_fn(network: BaseModel) -> Callable[[dict[str, np.ndarray]], np.ndarray] | None:
+    """Return the function from NumPy observations, single or batched, to (batch, features).
+
+    None unless observations are dictionaries of vectors.
+    """
+    keys = vector_keys(network)
+    if keys is None:
+        return None
+
+    def read(obs: dict[str, np.ndarray]) -> np.ndarray:
+        joined = np.concatenate([obs[key] for key in keys], axis=-1, dtype=np.float32, casting="unsafe")
+        return joined.reshape(-1, joined.shape[-1])
+
+    return read
+
+
+def vector_keys(network: BaseModel) -> list[str] | None:
+    """Return the observation's keys in the order the network joins them; None unless all of them are vectors."""
+    extractor, space = network.features_extractor, network.observation_space
+    if type(extractor) is not CombinedExtractor or not isinstance(space, spaces.Dict):
+        return None
+    keys = list(extractor.extractors)
+    return keys if all(_is_vector(space[key]) for key in keys) else None
+
+
+def _is_vector(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Box | spaces.MultiBinary) and len(space.shape or ()) == 1
+
+
+def has_batchable_layers(network: BaseModel) -> bool:
+    """Return whether a network's features have no parameters and all its layers are batchable."""
+    extractor = network.features_extractor
+    fixed_features = isinstance(extractor, CombinedExtractor | FlattenExtractor) and not any(
+        True for _ in extractor.parameters()
+    )
+    leaves = [module for module in network.modules() if not any(True for _ in module.children())]
+    return fixed_features and all(is_batchable(layer) for layer in leaves)
+
+
+@cache
+def with_layer_norm(policy: type[BasePolicy]) -> type[BasePolicy]:
+    """Return a subclass of the policy with LayerNorm before each activation of its critics.
+
+    It keeps critics stable under many updates per step (DroQ, Hiraoka et al. 2022, arXiv:2110.02034).
+
+    :param policy: policy class of an algorithm with continuous actions.
+    """
+
+    class LayerNormCritics(policy):  # type: ignore[misc, valid-type]
+        def make_critic(self, *args: Any, **kwargs: Any) -> Any:
+            critic = super().make_critic(*args, **kwargs)
+            for index, network in enumerate(critic.q_networks):
+                critic.q_networks[index] = _add_layer_norm(network).to(critic.device)
+                setattr(critic, f"qf{index}", critic.q_networks[index])
+            return critic
+
+    LayerNormCritics.__name__ = f"LayerNorm{policy.__name__}"
+    return LayerNormCritics
+
+
+def _add_layer_norm(network: nn.Sequential) -> nn.Sequential:
+    *hidden, last = network
+    layers: list[nn.Module] = []
+    for layer in hidden:
+        layers.append(layer)
+        if isinstance(layer, nn.Linear):
+            layers.append(nn.LayerNorm(layer.out_features))
+    return nn.Sequential(*layers, last)

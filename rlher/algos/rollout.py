@@ -1,0 +1,123 @@
+"""The training loop: choose actions, send them, update while the environments step, receive, store, call callbacks."""
+
+from typing import Any, Self
+
+from stable_baselines3 import HerReplayBuffer
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
+from stable_baselines3.common.utils import should_collect_more_steps
+from stable_baselines3.common.vec_env import VecEnv
+
+from rlher.algos.options import UpdateOptions
+
+
+class TrainingLoop(OffPolicyAlgorithm):
+    """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
+
+    With ``options.overlap`` the updates that follow a rollout are done during the first step of the next one. The
+    actions of that step are chosen before, so the policy that acts is always exactly one round of updates old. Time is
+    saved only if the environments run in worker processes; the results are the same if not.
+    """
+
+    options: UpdateOptions = UpdateOptions()
+    updates_due: int = 0
+    """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str = "run",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """Learn as ``OffPolicyAlgorithm.learn``; updates still due at the end are done after all callbacks.
+
+        :raises ValueError: with ``options.overlap``, the buffer calls ``compute_reward`` in another process.
+        """
+        total_timesteps, callback = self._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+        if self.options.overlap:
+            _require_local_rewards(self.replay_buffer)
+        callback.on_training_start(locals(), globals())
+        while self.num_timesteps < total_timesteps:
+            rollout = self.collect_rollouts(
+                self.env,  # type: ignore[arg-type]
+                callback=callback,
+                train_freq=self.train_freq,  # type: ignore[arg-type]
+                replay_buffer=self.replay_buffer,  # type: ignore[arg-type]
+                action_noise=self.action_noise,
+                learning_starts=self.learning_starts,
+                log_interval=log_interval,
+            )
+            if not rollout.continue_training:
+                break
+            if self.num_timesteps > self.learning_starts:
+                self.updates_due = rollout.episode_timesteps if self.gradient_steps < 0 else self.gradient_steps
+            if not self.options.overlap:
+                self._do_due_updates()
+        callback.on_training_end()
+        self._do_due_updates()
+        return self
+
+    def collect_rollouts(
+        self,
+        env: VecEnv,
+        callback: BaseCallback,
+        train_freq: TrainFreq,
+        replay_buffer: ReplayBuffer,
+        action_noise: ActionNoise | None = None,
+        learning_starts: int = 0,
+        log_interval: int | None = None,
+    ) -> RolloutReturn:
+        """Play ``train_freq`` steps or episodes and store them; do the updates that are due during the first step."""
+        self.policy.set_training_mode(False)
+        n_envs, steps, episodes = env.num_envs, 0, 0
+        if self.use_sde:
+            self.actor.reset_noise(n_envs)  # type: ignore[operator]
+        callback.on_rollout_start()
+        while should_collect_more_steps(train_freq, steps, episodes):
+            if self.use_sde and self.sde_sample_freq > 0 and steps % self.sde_sample_freq == 0:
+                self.actor.reset_noise(n_envs)  # type: ignore[operator]
+            actions, buffer_actions = self._sample_action(learning_starts, action_noise, n_envs)
+            env.step_async(actions)
+            self._do_due_updates()
+            new_obs, rewards, dones, infos = env.step_wait()
+
+            self.num_timesteps += n_envs
+            steps += 1
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return RolloutReturn(steps * n_envs, episodes, continue_training=False)
+            self._update_info_buffer(infos, dones)
+            self._store_transition(replay_buffer, buffer_actions, new_obs, rewards, dones, infos)  # type: ignore[arg-type]
+            self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
+            self._on_step()
+            for index in dones.nonzero()[0]:
+                episodes += 1
+                self._episode_num += 1
+                if action_noise is not None:
+                    action_noise.reset(**({"indices": [index]} if n_envs > 1 else {}))
+                if log_interval is not None and self._episode_num % log_interval == 0:
+                    self.dump_logs()
+        callback.on_rollout_end()
+        return RolloutReturn(steps * n_envs, episodes, continue_training=True)
+
+    def _do_due_updates(self) -> None:
+        updates, self.updates_due = self.updates_due, 0
+        if updates > 0:
+            self.train(gradient_steps=updates, batch_size=self.batch_size)
+
+
+def _require_local_rewards(buffer: Any) -> None:
+    """Raise ValueError if a message to an environment's process would be answered with the result of its step."""
+    if isinstance(buffer, HerReplayBuffer) and not getattr(buffer, "samples_while_env_steps", False):
+        raise ValueError(
+            "options.overlap samples while environments in other processes step, so compute_reward must run in this "
+            "process; pass it to rlher.her.HerReplayBuffer."
+        )
