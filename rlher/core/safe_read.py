@@ -31,6 +31,9 @@ MAX_YAML_BYTES = 100_000
 MAX_YAML_VALUES = 100_000
 """Limit of values in a YAML file with its aliases expanded: a few lines of nested aliases stand for billions."""
 
+MAX_MERGED_KEYS = 1000
+"""Limit of keys in a YAML mapping with its merges (``<<``): nested merges of a few lines stand for billions."""
+
 MAX_YAML_DEPTH = 50
 """Limit of nesting in a YAML file, for readers that recurse."""
 
@@ -82,6 +85,15 @@ def read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+class _Loader(yaml.SafeLoader):
+    """PyYAML's loader of plain values, with a limit of merged keys."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > MAX_MERGED_KEYS:
+            raise ValueError("it merges too many keys")
+
+
 def read_yaml(path: Path) -> Any:
     """Return the plain values of a YAML file.
 
@@ -90,7 +102,7 @@ def read_yaml(path: Path) -> Any:
     """
     require_regular_file(path, MAX_YAML_BYTES)
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     # PyYAML raises the last three for tags that do not fit their value.
     except (yaml.YAMLError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(" ".join(str(error).split())) from error

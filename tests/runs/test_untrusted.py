@@ -279,6 +279,13 @@ def test_links_outside(tmp_path: Path, target: str, outside: bool) -> None:
 # --------------------------------------------------------------------------------------------- unlimited size
 
 
+def nested_merges(levels: int, each: int) -> str:
+    """Return YAML in which every mapping merges ``each`` copies of the previous one."""
+    lines = ["zzz:", "  - &m0 {k: 1}"]
+    lines += [f"  - &m{n} {{<<: [{', '.join([f'*m{n - 1}'] * each)}]}}" for n in range(1, levels)]
+    return "\n".join([*lines, ""])
+
+
 def replace_by_pipe(path: Path) -> None:
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -289,6 +296,8 @@ def prepend(text: str) -> Callable[[Path], object]:
 
 
 UNLIMITED: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "merges": ("config.yaml", prepend(nested_merges(9, 10))),
+    "wide merges": ("config.yaml", prepend(nested_merges(3, 3000))),
     "base-60 integer": ("config.yaml", prepend("zzz: 1" + ":1" * 400_000 + "\n")),
     "pipe": ("config.yaml", replace_by_pipe),
     "device": ("config.yaml", lambda path: link(path, Path("/dev/zero"))),
