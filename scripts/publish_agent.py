@@ -1,10 +1,18 @@
 """Add a run's best model to the agents that come with rlher: scripts/publish_agent.py <run folder> [<name>]."""
 
 import argparse
+import io
+import json
 import shutil
+import zipfile
 from pathlib import Path
 
-from rlher.runs import lookup, model_file
+import torch as th
+
+from rlher.core.files import atomic_write
+from rlher.core.safe_read import open_zip, read_tensors
+from rlher.runs import lookup
+from rlher.runs.model_file import ACTING, NORMALIZER, POLICY, SPACES, read_timesteps
 from rlher.runs.run_folder import MODELS, Run
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +27,24 @@ def publish(run: Run, destination: Path) -> None:
     destination.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(run.folder / name, destination / name)
-    model_file.copy_policy(run.model("best"), destination / MODELS["best"])
+    copy_policy(run.model("best"), destination / MODELS["best"])
+
+
+def copy_policy(source: Path, target: Path) -> None:
+    """Copy a model without what only training needs: critics, target networks, optimisers, attributes.
+
+    :raises UserError: the source is missing or damaged.
+    """
+    steps = read_timesteps(source)
+    with open_zip(source) as archive, atomic_write(target) as temporary:
+        tensors = read_tensors(io.BytesIO(archive.read(POLICY)), th.device("cpu"))
+        policy = io.BytesIO()
+        th.save({name: tensor for name, tensor in tensors.items() if name.startswith(ACTING)}, policy)
+        with zipfile.ZipFile(temporary, "w") as copy:
+            copy.writestr("data", json.dumps({"num_timesteps": steps}))
+            copy.writestr(POLICY, policy.getvalue())
+            for name in {SPACES, NORMALIZER} & set(archive.namelist()):
+                copy.writestr(name, archive.read(name))
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ def read_config(folder: Path) -> TrainConfig:
 
 
 def _require_sections(values: Any) -> None:
-    """Raise ValueError unless a file's values are keys, among them those that say which other keys there are."""
+    """Raise ValueError unless a file has keys, and names its algorithm and environment, which decide the other keys."""
     if values is None:
         raise ValueError("it is empty")
     if not isinstance(values, dict):

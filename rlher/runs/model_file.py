@@ -78,9 +78,9 @@ def _as_user_error(path: Path) -> Iterator[None]:
 
 
 def _misfit(error: Exception) -> str:
-    """Return what torch found first in a model whose networks are others."""
+    """Return what torch found first in a model with other networks."""
     details = [line.strip().rstrip(".") for line in str(error).splitlines()[1:] if line.strip()]
-    return f"its networks are others ({details[0][:160]})" if details else "its networks are others"
+    return f"its networks differ ({details[0][:160]})" if details else "its networks differ"
 
 
 def require_spaces(path: Path, env: gym.Env) -> None:
@@ -102,25 +102,9 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm, normalizer: 
         tensors = _tensors(archive, POLICY, model.device)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
         if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
-            raise ValueError("its networks are others")
+            raise ValueError("its networks differ")
         model.policy.load_state_dict(tensors, strict=is_complete)
         _load_normalizer(archive, normalizer)
-
-
-def copy_policy(source: Path, target: Path) -> None:
-    """Copy a model without what only training needs: critics, target networks, optimisers, attributes.
-
-    :raises UserError: the source is missing or damaged.
-    """
-    with _as_user_error(source), open_zip(source) as archive, atomic_write(target) as temporary:
-        tensors = _tensors(archive, POLICY, th.device("cpu"))
-        policy = io.BytesIO()
-        th.save({name: tensor for name, tensor in tensors.items() if name.startswith(ACTING)}, policy)
-        with zipfile.ZipFile(temporary, "w") as copy:
-            copy.writestr("data", json.dumps({"num_timesteps": read_timesteps(source)}))
-            copy.writestr(POLICY, policy.getvalue())
-            for name in {SPACES, NORMALIZER} & set(archive.namelist()):
-                copy.writestr(name, archive.read(name))
 
 
 def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:

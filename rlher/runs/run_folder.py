@@ -58,28 +58,14 @@ class Run:
         """
         if checkpoint == "auto":
             return next((name for name in MODELS if self.model(name).exists()), "best")
-        if checkpoint in MODELS:
+        steps = self.model_steps()
+        if checkpoint in (*MODELS, *map(str, steps)):
             return checkpoint
-        if not checkpoint.isdecimal():
-            raise UserError(
-                f"checkpoint={checkpoint} is not best, last, auto or a number of steps"
-                f"{did_you_mean(checkpoint, MODELS)}."
-            )
-        steps, available = int(checkpoint), self.model_steps()
-        if steps in available:
-            return str(steps)
-        raise UserError(self._describe_missing(steps, available))
-
-    def _describe_missing(self, steps: int, available: list[int]) -> str:
-        if not available:
-            models = " and ".join(name for name in MODELS if self.model(name).exists()) or "no model"
-            return (
-                f"{self} has no models by steps, only {models}; train with eval.keep_models=true to keep one "
-                "at each evaluation."
-            )
-        nearest = sorted(sorted(available, key=lambda each: abs(each - steps))[:2])
-        hint = " or ".join(map(str, nearest))
-        return f"{self} has no model after {steps:,} steps; use {hint} (nearest of {len(available)})."
+        kept = ["after a number of steps (train with eval.keep_models=true)"]
+        if steps and checkpoint.isdecimal():
+            kept = [str(each) for each in sorted(steps, key=lambda each: abs(each - int(checkpoint)))[:2]]
+        near = did_you_mean(checkpoint, MODELS)
+        raise UserError(f"{self} has no model checkpoint={checkpoint}{near}; use best, last or {' or '.join(kept)}.")
 
     @property
     def checkpoints(self) -> Path:

@@ -31,9 +31,9 @@ class RunResult:
     """The result of a training run.
 
     :param error: why it failed; None otherwise.
-    :param wall_seconds: seconds since the command started; in a resumed run with those of training before it.
+    :param wall_seconds: seconds since the command started; a resumed run adds the seconds of its earlier parts.
     :param final: summary of the final evaluation of the last model; empty when it was not played.
-    :param best: the same of the best model, with the ``timesteps`` after which it was saved.
+    :param best: summary of the final evaluation of the best model, and ``timesteps``, after which it was saved.
     """
 
     status: Status = Status.FAILED

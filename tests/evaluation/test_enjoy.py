@@ -64,8 +64,8 @@ def test_models_by_steps_give_the_numbers_of_their_evaluations(rlher, run: Path)
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--checkpoint", "70"), {"70", "40", "80"}),
-        (("--checkpoint", "5000"), {"5,000", "80", "120"}),
+        (("--checkpoint", "70"), {"checkpoint=70", "40", "80"}),
+        (("--checkpoint", "5000"), {"checkpoint=5000", "80", "120"}),
         (("--checkpoint", "bets"), {"checkpoint=bets", "'best'"}),
         (("--checkpoint", "../secret"), {"checkpoint=../secret"}),
         (("--grid", "3by2"), {"grid=3by2", "3x2"}),

@@ -80,5 +80,5 @@ def test_a_policy_of_other_networks_is_refused(publish, tmp_path: Path):
     publish("mine", "algo=dqn", *BITS)
     config = tmp_path / "agents/mine/config.yaml"
     config.write_text(config.read_text().replace("- 16", "- 16\n  - 16"))
-    with pytest.raises(UserError, match="its networks are others"):
+    with pytest.raises(UserError, match="its networks differ"):
         load_agent(lookup.find(str(config.parent), "logs"), "best", "cpu", deterministic=True, render_mode=None)

@@ -112,7 +112,8 @@ def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple
         assert run.choose_model(str(count)) == str(count)
     with pytest.raises(UserError) as caught:
         run.choose_model("70")
-    assert ("use 40 or 80 " if steps else "eval.keep_models=true") in str(caught.value)
+    named = ("80", "40") if steps else ("eval.keep_models=true",)
+    assert all(name in str(caught.value) for name in named)
 
 
 DAMAGE = [

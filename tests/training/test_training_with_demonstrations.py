@@ -10,7 +10,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from rlher.training.demonstrations import _as_in_training
+from rlher.training.demonstration_learning import _as_in_training
 from same_run import differences
 
 from rlher.algos.actor_critic import ActorCritic
