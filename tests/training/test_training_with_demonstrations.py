@@ -10,7 +10,6 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from rlher.training.demonstration_learning import _as_in_training
 from same_run import differences
 
 from rlher.algos.actor_critic import ActorCritic
@@ -19,6 +18,7 @@ from rlher.demonstrations.reading import read_dataset
 from rlher.envs.make import make_env
 from rlher.envs.registration import yaml_names
 from rlher.her.demonstrations import Trajectory
+from rlher.training.demonstration_learning import _as_in_training
 from rlher.training.setup import TrainingSetup
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
