@@ -1,7 +1,7 @@
 """A command as a Hydra application: Hydra composes the config of each job, then the jobs are run.
 
 Hydra composes one job, or one per value of a sweep (``-m``). The jobs of a sweep of `rlher train` run side by side, see
-:mod:`rlher.tuning.sweep`; jobs of other commands run one after the other.
+:mod:`rlher.training.sweep`; jobs of other commands run one after the other.
 """
 
 import contextlib

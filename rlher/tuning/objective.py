@@ -1,4 +1,4 @@
-"""Objectives of the trials: train with the trainer of `rlher train`, report to the pruner and store the score."""
+"""Objectives of the trials: train as `rlher train` does, report to the pruner and store the score."""
 
 import time
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.distributions import IntDistribution
 from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
@@ -20,12 +20,12 @@ from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train
 from rlher.tuning.scoring import Row, Score, mean_score, n_last_evaluations, objective_value, score_run
 from rlher.tuning.search_space import Space, apply_params
-from rlher.tuning.study import BASELINE
+from rlher.tuning.storage import BASELINE, wait_for_database
 
 RERUN_SEEDS = 1000
-"""First seed of the re-runs, above all seeds of the search."""
+"""First seed of the re-runs. All seeds of the search are smaller."""
 BASELINE_NUMBER = -1
-"""Number of the baseline among the candidates of the re-runs; the others have their trial's number."""
+"""Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
 
 RERUN_SPACE: Space = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
 """Parameters of a re-run."""
@@ -54,7 +54,7 @@ class SearchObjective:
         :raises RunFailed: a run failed.
         :raises UserError: its parameters exclude each other.
         """
-        params = {name: suggest(trial, name, distribution) for name, distribution in self.space.items()}
+        params = {name: trial.params[name] for name in self.space}
         reporter = TrialReporter(trial, self.config.objective)
         scores: list[Score] = []
         started = time.perf_counter()
@@ -89,17 +89,14 @@ class RerunObjective:
         :raises RunFailed: the run failed.
         :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
         """
-        candidate = trial.suggest_int("candidate", BASELINE_NUMBER, max(self.candidates))
-        seed = suggest(trial, "seed", RERUN_SPACE["seed"])
+        candidate, seed = trial.params["candidate"], trial.params["seed"]
         if candidate not in self.candidates:
             raise optuna.TrialPruned
         reporter = TrialReporter(trial, None)
         started = time.perf_counter()
         folder = self.folder / str(trial.number)
-        run, result = _train(self.config, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
+        _, result = _train(self.config, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
         _store_score(trial, score_run(reporter.rows), time.perf_counter() - started)
-        trial.set_user_attr("run", str(run.folder))
-        trial.set_user_attr("episodes", result.final["episodes"])
         return float(result.final["success_rate"])
 
 
@@ -128,22 +125,20 @@ class TrialReporter:
             return
         started = time.perf_counter()
         value = rows[-1]["success_rate"] if self._objective == "success" else score_run(rows).auc
-        self._trial.report(value, self._step)
+        should_stop = self._report(value)
         self._step += 1
-        should_stop = self._can_prune and self._trial.should_prune()
         self.seconds += time.perf_counter() - started
         if should_stop:
             raise StopTraining
 
-
-def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
-    """Return the sampler's value of a parameter."""
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    method = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
-    return method(name, distribution.low, distribution.high, log=distribution.log)  # type: ignore[attr-defined]
+    @wait_for_database
+    def _report(self, value: float) -> bool:
+        """Report a value to the pruner, and return whether it ends the trial."""
+        self._trial.report(value, self._step)
+        return self._can_prune and self._trial.should_prune()
 
 
+@wait_for_database
 def _count_repeats(trial: Trial) -> int:
     """Return how many earlier trials have the same parameters; this one then trains other seeds."""
     earlier = trial.study.get_trials(deepcopy=False)[: trial.number]
@@ -178,6 +173,7 @@ def _train(
     return run, result
 
 
+@wait_for_database
 def _store_score(trial: Trial, score: Score, seconds: float) -> None:
     for name, value in (asdict(score) | {"seconds": round(seconds, 3)}).items():
         trial.set_user_attr(name, value)

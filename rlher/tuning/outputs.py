@@ -1,36 +1,51 @@
-"""Results of a search: best.yaml, verdict.json, trials.csv, plots and the table on stdout."""
+"""Results of a search: best.yaml (a recipe), verdict.json, trials.csv, plots and the table on stdout."""
 
 import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
+from omegaconf import DictConfig, OmegaConf
 from optuna.study import Study
 from optuna.trial import TrialState
 
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import quote
+from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
+from rlher.core.nested import flatten, unflatten
 from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.runs.metadata import typed_command
 from rlher.runs.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
-from rlher.tuning.recipe import recipe_text
+from rlher.tuning.progress import STATES, failure_reason
 from rlher.tuning.scoring import Score, format_steps
 from rlher.tuning.search_space import apply_params, decode
-from rlher.tuning.significance import Candidate
-from rlher.tuning.study import WORKER, counted_trials, elapsed_seconds
-from rlher.tuning.study_progress import STATES, failure_reason
+from rlher.tuning.significance import Candidate, rank_trials
+from rlher.tuning.trials import counted_trials, elapsed_seconds
+
+NOT_RECIPE = keys_ignored_by("recipe")
+"""Keys that a recipe leaves to the user: seeds, machine, files and output."""
 
 Params = Mapping[int, Mapping[str, Any]]
+
+
+def write_search(study: Study, config: OptimizeConfig, folder: Path) -> None:
+    """Write the files of a search whose best trials are not trained again yet."""
+    best = rank_trials(study, config.objective)[0]
+    comment = f"Values of trial {best.number}, the best of the search; not compared with the baseline on fresh seeds."
+    _write_files(study, best.params, [comment], config, folder)
 
 
 def write_results(
@@ -40,30 +55,43 @@ def write_results(
 
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "command.txt", typed_command() + "\n")
-    write_trials(study, folder / "trials.csv")
-    files = ["command.txt", "trials.csv", *(plot.name for plot in write_plots(study, folder))]
-    best_yaml = folder / "best.yaml"
+    params, comments = None, []
     if compared:
         number = compared[0].number
+        params = candidates[number]
         origin = "the baseline, which no trial beat" if number == BASELINE_NUMBER else f"trial {number}"
-        comments = [f"Values of {origin}.", _conclusion(compared, config), _train_command(config, best_yaml)]
-        best = apply_params(train_config(config), candidates[compared[0].number])
-        write_text(best_yaml, sign(recipe_text(best, comments), folder))
+        comments = [f"Values of {origin}.", _conclusion(compared, config)]
+        folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "verdict.json", _summary(study, compared, candidates))
-        files = ["best.yaml", "verdict.json", *files]
+    files = _write_files(study, params, comments, config, folder)
+    files += ["verdict.json"] if compared else []
     if config.json:
         print(json.dumps({"folder": str(folder), **_summary(study, compared, candidates)}))
     else:
         lines = [_count_states(study), *_table(compared, candidates), _conclusion(compared, config)]
         print("\n".join(map(escape_control, [*lines, f"written to {folder}: {', '.join(files)}"])))
     if compared and compared[0].is_better:
-        print(f"use it: {_train_command(config, best_yaml)}", file=sys.stderr)
+        print(f"use it: {_train_command(config, folder / 'best.yaml')}", file=sys.stderr)
+
+
+def _write_files(
+    study: Study, params: Mapping[str, Any] | None, comments: list[str], config: OptimizeConfig, folder: Path
+) -> list[str]:
+    """Write the command, the trials, the plots, and a recipe with the given parameters; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "command.txt", typed_command() + "\n")
+    write_trials(study, folder / "trials.csv")
+    files = ["command.txt", "trials.csv", *(plot.name for plot in write_plots(study, folder))]
+    if params is None:
+        return files
+    best_yaml = folder / "best.yaml"
+    comments = [*comments, _train_command(config, best_yaml)]
+    write_text(best_yaml, sign(recipe_text(apply_params(train_config(config), params), comments), folder))
+    return ["best.yaml", *files]
 
 
 def write_trials(study: Study, path: Path) -> None:
-    """Write one row a trial: state, values, score, parameters, worker, and the reason if it failed."""
+    """Write one row a trial: state, values, score, parameters, and the reason if it failed."""
     rows = [
         {
             "trial": trial.number,
@@ -73,7 +101,6 @@ def write_trials(study: Study, path: Path) -> None:
             "train_seconds": trial.user_attrs.get("seconds"),
             "seconds": elapsed_seconds(trial),
             **trial.params,
-            "worker": trial.user_attrs.get(WORKER),
             "reason": failure_reason(trial) if trial.state is TrialState.FAIL else None,
         }
         for trial in counted_trials(study)
@@ -146,3 +173,50 @@ def _summary(study: Study, compared: list[Candidate], candidates: Params) -> dic
             for each in compared
         ],
     }
+
+
+# ------------------------------------------------------------------------------------------- best.yaml
+
+
+def recipe_text(config: TrainConfig, comments: list[str]) -> str:
+    """Return a recipe with the values that differ from the defaults of the algorithm and the environment.
+
+    :param comments: lines for its head.
+    """
+    defaults = dict(flatten(_defaults(config)))
+    tuned = {key: value for key, value in recipe_items(asdict(config)) if key not in defaults or value != defaults[key]}
+    head = "".join(f"# {line}\n" for line in ["@package _global_", *comments])
+    return head + (
+        yaml.safe_dump(unflatten(tuned), sort_keys=False) if tuned else "# no value differs from the defaults\n"
+    )
+
+
+def recipe_items(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted keys of a config that belong in a recipe, with their values."""
+    for key, value in flatten(config):
+        if key not in NOT_RECIPE:
+            yield key, value
+
+
+def _defaults(config: TrainConfig) -> dict[str, Any]:
+    """Return the config that `rlher train algo=... env=... recipe=null` would compose."""
+    algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name, config.algo)
+    env = _from_file(type(config.env)(id=config.env.id), "env", config.env.name or config.env.id, config.env)
+    return asdict(TrainConfig()) | {"algo": algo, "env": env}
+
+
+def _from_file(schema: Any, group: str, name: str, section: Any) -> dict[str, Any]:
+    """Return the defaults of ``conf/<group>/<name>.yaml``, or the schema's if there is no such file.
+
+    :param section: the config's own section; values that the file derives from other keys are derived from it.
+    """
+    file = resources.files("rlher.conf") / group / f"{name}.yaml"
+    node = OmegaConf.structured(schema)
+    if file.is_file():
+        values = OmegaConf.create(file.read_text())
+        assert isinstance(values, DictConfig)
+        values.pop("defaults", None)
+        node = OmegaConf.merge(node, values)
+    derived = [key for key in node if OmegaConf.is_interpolation(node, key)]
+    own = OmegaConf.merge(node, {key: value for key, value in asdict(section).items() if key not in derived})
+    return {**OmegaConf.to_container(node), **{key: own[key] for key in derived}}  # type: ignore[dict-item]

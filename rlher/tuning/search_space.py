@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import yaml
 from omegaconf import OmegaConf
@@ -79,19 +79,16 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     return to_object(node, TrainConfig)
 
 
-def foreign_parameter(space: Space, params: Mapping[str, Any]) -> str | None:
-    """Return the first of a trial's parameters that is not of the space, or has no value of it; None if all are."""
-    for key, value in params.items():
-        distribution = space.get(key)
-        if isinstance(distribution, CategoricalDistribution):
-            known = value in distribution.choices
-        elif isinstance(distribution, IntDistribution | FloatDistribution):
-            known = isinstance(value, int | float) and distribution.low <= value <= distribution.high
-        else:
-            known = False
-        if not known:
-            return key
-    return None
+def contains(space: Space, params: Mapping[str, Any]) -> bool:
+    """Return whether all parameters of a trial, or of a part of one, are values of the space."""
+    return all(key in space and _contains(space[key], value) for key, value in params.items())
+
+
+def _contains(distribution: BaseDistribution, value: Any) -> bool:
+    if isinstance(distribution, CategoricalDistribution):
+        return value in distribution.choices
+    assert isinstance(distribution, IntDistribution | FloatDistribution)
+    return isinstance(value, int | float) and distribution.low <= value <= distribution.high
 
 
 def encode(value: Any) -> Any:
@@ -110,7 +107,7 @@ def describe(space: Space) -> dict[str, str]:
 
 
 def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read a space with those that it includes; its own keys override theirs.
+    """Read a space and the spaces that it includes, whose keys it overrides.
 
     :param included_by: the spaces that include this one, to detect a cycle.
     """
@@ -160,7 +157,7 @@ def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig, space: st
         ends = leaf["choices"] + ([] if own in leaf["choices"] else [own])
         distribution: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
     else:
-        distribution, ends = _range(key, leaf, own, config, space)
+        distribution, ends = _range(key, leaf, own, space)
     for end in ends:
         try:
             apply_params(config, {key: encode(end)})
@@ -169,22 +166,18 @@ def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig, space: st
     return distribution
 
 
-def _range(
-    key: str, leaf: dict[str, Any], own: Any, config: TrainConfig, space: str
-) -> tuple[BaseDistribution, list[Any]]:
+def _range(key: str, leaf: dict[str, Any], own: Any, space: str) -> tuple[BaseDistribution, list[Any]]:
     """Return the distribution of a range, and its two ends."""
-    kind = _type(key, config)
-    numbers = [leaf.get("low"), leaf.get("high"), own]
-    if kind not in (int, float) or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers[:2]):
-        raise SearchSpaceError(space, f"{key} needs choices, or low and high as numbers of its type", key)
-    if not isinstance(own, int | float):
-        raise SearchSpaceError(space, f"{key} is {own!r} in the baseline; set a number to start from, {key}=...", key)
-    low, high = min(numbers), max(numbers)
-    log = bool(leaf.get("log"))
+    if isinstance(own, bool) or not isinstance(own, int | float):
+        raise SearchSpaceError(space, f"{key} is {own!r} in the baseline; use choices, or set a number, {key}=...", key)
+    numbers: list[Any] = [leaf.get("low"), leaf.get("high"), own]
+    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
+        raise SearchSpaceError(space, f"{key} needs choices, or low and high as numbers", key)
+    low, high, log = min(numbers), max(numbers), bool(leaf.get("log"))
     if leaf["low"] >= leaf["high"] or (log and low <= 0):
         raise SearchSpaceError(space, f"{key} needs low < high{', and both above 0' if log else ''}", key)
-    if kind is int:
-        return IntDistribution(int(low), int(high), log), [int(low), int(high)]
+    if isinstance(own, int):
+        return IntDistribution(int(low), int(high), log), [low, high]
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]
 
 
@@ -213,15 +206,3 @@ def _value(key: str, config: TrainConfig) -> Any:
     for name in key.split("."):
         value = value[name]
     return value
-
-
-def _type(key: str, config: TrainConfig) -> type | None:
-    """Return the type of a key's value without its None; None for lists, mappings and unions."""
-    if key.startswith(MIX):
-        return float
-    section, _, name = key.partition(".")
-    hint = get_type_hints(type(getattr(config, section)))[name]
-    if get_origin(hint) in (list, dict):
-        return None
-    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
-    return kinds[0] if len(kinds) == 1 else None

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.scoring import mean_score, score_of
-from rlher.tuning.study import BASELINE, counted_trials
+from rlher.tuning.storage import BASELINE
+from rlher.tuning.trials import completed_trials, counted_trials
 
 CONFIDENCE = 0.95
 
@@ -40,11 +41,6 @@ class Candidate:
     def is_better(self) -> bool:
         """Whether the whole interval lies above zero."""
         return self.gain[1] > 0
-
-
-def completed_trials(study: Study) -> list[FrozenTrial]:
-    """Return the trials that count and were neither pruned nor failed."""
-    return [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE]
 
 
 def rank_trials(study: Study, objective: str) -> list[FrozenTrial]:
@@ -76,7 +72,7 @@ def rerun_parameters(candidates: Mapping[int, Any], n_seeds: int) -> list[dict[s
 
 
 def compare_candidates(reruns: Study, candidates: Mapping[int, Any], config: OptimizeConfig) -> list[Candidate]:
-    """Return the candidates, the baseline among them, best first; without those with fewer than two completed seeds.
+    """Return baseline and candidates, best first. Candidates with fewer than two completed seeds are left out.
 
     The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).
 

@@ -16,10 +16,8 @@ from pathlib import Path
 
 from optuna.trial import TrialState
 
-from rlher.tuning.launchers import make_launcher
-from rlher.tuning.supervisor import supervise
 from tests.support.postgres import Postgres, binaries
-from tests.support.workers import BLOCK, new_study, no_progress, require_complete, wait_for
+from tests.support.workers import BLOCK, new_study, require_complete, run_trials, wait_for
 
 HEAD = "127.0.0.1:6399"
 
@@ -49,9 +47,8 @@ def main(folder: Path) -> None:
     start_node("--head", "--port=6399", "--include-dashboard=false", f"--temp-dir={tempfile.mkdtemp(prefix='ray-')}")
     start_node(f"--address={HEAD}", **{BLOCK: "1"})  # trials on this node block
     study, spec = new_study(folder, postgres.url, heartbeat=5, seconds=0.3)
-    spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD, workers=2))
-    launch = make_launcher(spec.config)
-    search = threading.Thread(target=supervise, args=(study, spec, 2, launch, no_progress), daemon=True)
+    spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD))
+    search = threading.Thread(target=run_trials, args=(study, spec, 2), daemon=True)
     search.start()
     wait_for((folder / "blocked").exists, 120)
     raylet = parent(int((folder / "blocked").read_text()))

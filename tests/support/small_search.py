@@ -4,7 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import optuna
 from omegaconf import OmegaConf
+from optuna.trial import TrialState
 
 from rlher.config.algorithms import DQNConfig
 from rlher.config.environment import BitFlippingConfig
@@ -12,6 +14,7 @@ from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.tuning import search_space
 from rlher.tuning.objective import SearchObjective
+from rlher.tuning.trials import Objective
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -46,3 +49,13 @@ def small_objective(folder: Path, n_seeds: int) -> tuple[SearchObjective, dict]:
     )
     space = search_space.load("her", train_config(config))
     return SearchObjective(config, space, folder), search_space.baseline_params(space, train_config(config))
+
+
+def run_here(study: optuna.Study, objective: Objective, space: search_space.Space, n_trials: int) -> None:
+    """Run trials in this process."""
+    for _ in range(n_trials):
+        trial = study.ask(space)
+        try:
+            study.tell(trial, objective(trial))
+        except optuna.TrialPruned:
+            study.tell(trial, state=TrialState.PRUNED)

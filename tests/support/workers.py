@@ -3,17 +3,19 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from optuna.distributions import FloatDistribution
 from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
+from rlher.training.parallel import Pool
+from rlher.tuning.progress import study_progress
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.study import BASELINE, counted_trials, open_study, requeue
-from rlher.tuning.study_storage import open_storage
-from rlher.tuning.worker import WorkerSpec
+from rlher.tuning.storage import BASELINE, open_storage, open_study
+from rlher.tuning.trials import TrialRunner, TrialSpec, counted_trials
 
 BLOCK = "RLHER_TEST_BLOCK"
 """Environment variable that makes every trial of a process block."""
@@ -37,7 +39,7 @@ class Quadratic:
         (self.folder / f"{os.getpid()}.pid").touch()
         while len(list(self.folder.glob("*.pid"))) < self.together:
             time.sleep(0.05)
-        x = trial.suggest_float("x", -10, 10)
+        x = trial.params["x"]
         if trial.number == self.blocks or BLOCK in os.environ:
             (self.folder / "blocked").write_text(str(os.getpid()))
             time.sleep(600)
@@ -52,17 +54,20 @@ class Quadratic:
 
 def new_study(
     folder: Path, storage: str | None = None, heartbeat: int = 60, **options: object
-) -> tuple[Study, WorkerSpec]:
-    """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its workers need."""
+) -> tuple[Study, TrialSpec]:
+    """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its trials need."""
     config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
-    opened = open_storage(storage, folder, heartbeat, requeue)
+    opened = open_storage(storage, folder, heartbeat)
     study, _ = open_study(opened, "quadratic", [StudyDirection.MAXIMIZE], {"n": 1}, [{"x": 3.0}])
     objective = Quadratic(folder, **options)  # type: ignore[arg-type]
-    return study, WorkerSpec(config, "quadratic", TOTAL, objective, folder, (0,))
+    space = {"x": FloatDistribution(-10, 10)}
+    return study, TrialSpec(config, "quadratic", objective, space, folder, TOTAL)
 
 
-def no_progress() -> None:
-    pass
+def run_trials(study: Study, spec: TrialSpec, workers: int) -> None:
+    """Run the trials of a study without showing progress."""
+    with Pool(replace(spec.config, workers=workers), reuse=True, ray_retries=0) as pool:
+        TrialRunner(study, spec, pool).run(study_progress(study, "", spec.total, enabled=False))
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -14,17 +14,17 @@ from torch._dynamo.utils import counters
 from rlher.config.training import EngineConfig
 from rlher.core import files
 from rlher.training import setup
-from rlher.tuning.objective import BASELINE_NUMBER, RerunObjective, RunFailed
+from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SPACE, RerunObjective, RunFailed
 from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
 from rlher.tuning.significance import rank_trials
-from tests.support.small_search import small_objective
+from tests.support.small_search import run_here, small_objective
 
 
 def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
     objective, baseline = small_objective(tmp_path, n_seeds=2)
     study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=2.0))
     study.enqueue_trial(baseline, user_attrs={"baseline": True})
-    study.optimize(objective, n_trials=2)
+    run_here(study, objective, objective.space, 2)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE, TrialState.PRUNED]
     first, second = study.trials
     assert (len(first.intermediate_values), len(second.intermediate_values)) == (6, 1)
@@ -37,7 +37,7 @@ def test_repeated_proposal_trains_other_seeds(tmp_path: Path) -> None:
     study = optuna.create_study(direction="maximize")
     study.enqueue_trial(baseline, user_attrs={"baseline": True})
     study.enqueue_trial(baseline)
-    study.optimize(objective, n_trials=2)
+    run_here(study, objective, objective.space, 2)
     seeds = [yaml.safe_load(path.read_text())["seed"] for path in tmp_path.rglob("config.yaml")]
     assert sorted(seeds) == [0, 1, 2, 3]
     assert [trial.number for trial in rank_trials(study, "success")] == [0], "both are one entry"
@@ -48,14 +48,14 @@ def test_a_run_without_evaluation_has_no_score(tmp_path: Path) -> None:
     stop = {"stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes": {"max_episodes": 1}}
     objective = replace(objective, config=replace(objective.config, callbacks=[stop]))
     with pytest.raises(RunFailed):
-        optuna.create_study().optimize(objective, n_trials=1)
+        run_here(optuna.create_study(), objective, objective.space, 1)
 
 
 def test_two_objectives(tmp_path: Path) -> None:
     objective, _ = small_objective(tmp_path, n_seeds=1)
     objective = replace(objective, config=replace(objective.config, objective="multi"))
     study = optuna.create_study(directions=["maximize", "minimize"])
-    study.optimize(objective, n_trials=1)
+    run_here(study, objective, objective.space, 1)
     score = score_of(study.trials[0])
     assert study.trials[0].values == [score.success, score.steps]
 
@@ -66,7 +66,7 @@ def test_trial_checks_no_environment_and_waits_for_no_disk(tmp_path: Path, monke
     monkeypatch.setattr(files.os, "fsync", forbidden)
     objective, _ = small_objective(tmp_path, n_seeds=1)
     study = optuna.create_study()
-    study.optimize(objective, n_trials=1)
+    run_here(study, objective, objective.space, 1)
     assert study.trials[0].state is TrialState.COMPLETE
     with pytest.raises(AssertionError, match="called"):
         files.write_text(tmp_path / "file", "after the trial")
@@ -78,7 +78,7 @@ def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
     study = optuna.create_study()
     for candidate in (1, 2):
         study.enqueue_trial({"candidate": candidate, "seed": 0})
-    study.optimize(objective, n_trials=2)
+    run_here(study, objective, RERUN_SPACE, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
 
 
@@ -93,9 +93,9 @@ def test_losses_are_compiled_once_a_worker(tmp_path: Path) -> None:
     torch._dynamo.reset()
     graphs = []
     for n_sampled_goal in (2, 4):
-        trial = optuna.trial.FixedTrial({**baseline, "her.n_sampled_goal": n_sampled_goal})
-        trial.study = optuna.create_study()
-        replace(objective, config=compiled)(trial)
+        study = optuna.create_study()
+        study.enqueue_trial({**baseline, "her.n_sampled_goal": n_sampled_goal})
+        replace(objective, config=compiled)(study.ask(objective.space))
         graphs.append(counters["stats"]["unique_graphs"])
     assert graphs[0] > 0
     assert graphs[1] == graphs[0]

@@ -7,7 +7,7 @@ import yaml
 from rlher.config.algorithms import DQNConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import CheckpointConfig, EngineConfig, EvalConfig, TrainConfig
-from rlher.tuning.recipe import recipe_text
+from rlher.tuning.outputs import recipe_text
 from tests.support.small_search import bit_flipping
 
 

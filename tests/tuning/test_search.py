@@ -13,11 +13,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher.cli import flags
 from rlher.config.tuning import OptimizeConfig
+from rlher.core.errors import UserError
 from rlher.tuning import search
-from rlher.tuning.foreign_trials import ForeignTrial, require_own_trials
 from rlher.tuning.objective import BASELINE_NUMBER
-from rlher.tuning.study import counted_trials, requeue
-from rlher.tuning.study_storage import open_storage
+from rlher.tuning.storage import open_storage
+from rlher.tuning.trials import TrialRunner, counted_trials, require_own_trials
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
 from tests.support.workers import wait_for
 
@@ -61,7 +61,7 @@ def test_an_existing_study_is_unpickled_only_if_trusted(rlher, monkeypatch: pyte
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "_run", interrupt)
+    monkeypatch.setattr(TrialRunner, "run", interrupt)
     words = ("optimize", *SMALL, "sampler=cmaes")
     assert rlher(*words).code == 130
     again = rlher(*words)
@@ -79,11 +79,11 @@ def test_a_study_with_parameters_of_others_is_refused(rlher, monkeypatch: pytest
     """The best trials are trained again with all their parameters, and a name of a module would be imported."""
     studies = []
 
-    def stop(study: optuna.Study, *_: object) -> None:
-        studies.append(study)
+    def stop(runner: TrialRunner, *_: object) -> None:
+        studies.append(runner._study)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "_run", stop)
+    monkeypatch.setattr(TrialRunner, "run", stop)
     words = ("optimize", *SMALL)
     assert rlher(*words).code == 130
     distributions = {key: optuna.distributions.CategoricalDistribution([value]) for key, value in params.items()}
@@ -148,19 +148,19 @@ def test_a_trial_of_another_program_is_named(monkeypatch: pytest.MonkeyPatch, ca
     foreign = FOREIGN[case]()
     foreign.number = len(own)
     monkeypatch.setattr(study, "get_trials", lambda deepcopy: [*own, foreign])
-    with pytest.raises(ForeignTrial) as caught:
+    with pytest.raises(UserError) as caught:
         require_own_trials(study, space)
-    assert caught.value.number == len(own)
+    assert f" trial {len(own)} " in str(caught.value)
 
 
 def test_a_foreign_trial_ends_a_search_with_a_message(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     studies = []
 
-    def stop(study: optuna.Study, *_: object) -> None:
-        studies.append(study)
+    def stop(runner: TrialRunner, *_: object) -> None:
+        studies.append(runner._study)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "_run", stop)
+    monkeypatch.setattr(TrialRunner, "run", stop)
     assert rlher("optimize", *SMALL).code == 130
     studies[0].add_trial(optuna.create_trial(value=1.0))
     again = rlher("optimize", *SMALL)
@@ -170,13 +170,13 @@ def test_a_foreign_trial_ends_a_search_with_a_message(rlher, monkeypatch: pytest
 
 
 def test_a_foreign_rerun_is_refused(tmp_path: Path) -> None:
-    storage = open_storage(None, tmp_path, 60, requeue)
+    storage = open_storage(None, tmp_path, 60)
     config = OptimizeConfig(rerun_seeds=2)
     reruns = search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config)
     assert len(reruns.get_trials()) == 2
     assert len(search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config).get_trials()) == 2
     reruns.add_trial(trial())
-    with pytest.raises(ForeignTrial):
+    with pytest.raises(UserError):
         search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config)
 
 
@@ -232,6 +232,6 @@ def test_ctrl_c_queues_the_running_trial(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "0 of 2 trials" in stderr
     assert "Traceback" not in stderr
-    storage = open_storage(None, tmp_path / STUDY, 60, requeue)
+    storage = open_storage(None, tmp_path / STUDY, 60)
     study = optuna.load_study(storage=storage, study_name="dqn-BitFlipping-v0-her")
     assert [trial.state for trial in counted_trials(study)] == [TrialState.WAITING]

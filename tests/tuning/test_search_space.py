@@ -9,7 +9,6 @@ import pytest
 from rlher.config.algorithms import ALGORITHMS, DQNConfig
 from rlher.config.training import TrainConfig
 from rlher.tuning import search_space
-from rlher.tuning.objective import suggest
 from rlher.tuning.search_space import SearchSpaceError
 
 
@@ -23,11 +22,10 @@ def test_every_space_fits_every_algorithm(name: str, algo: str) -> None:
     space = search_space.load(name, config)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.enqueue_trial(search_space.baseline_params(space, config))
-    first, second = study.ask(), study.ask()
-    baseline = search_space.apply_params(config, {key: suggest(first, key, each) for key, each in space.items()})
+    first, second = study.ask(space), study.ask(space)
+    baseline = search_space.apply_params(config, first.params)
     assert replace(baseline, her=replace(baseline.her, goal_mix={})) == config
-    drawn = {key: suggest(second, key, each) for key, each in space.items()}
-    assert search_space.apply_params(config, drawn) != config
+    assert search_space.apply_params(config, second.params) != config
 
 
 def test_space_is_widened_to_the_values_of_the_baseline(tmp_path: Path) -> None:

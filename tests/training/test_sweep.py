@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,7 @@ from same_run import differences
 
 from rlher import COMMAND
 from rlher.runs import run_folder
-from rlher.tuning import sweep
-from rlher.tuning.launchers import Task
+from rlher.training import sweep
 from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal
 from tests.support.workers import wait_for
@@ -27,23 +27,30 @@ LONG = (*SMALL, "total_timesteps=1500", "eval.freq=300", "checkpoint.every=300")
 RLHER = (sys.executable, "-m", "rlher.cli.main")
 
 
-class WorkerHere:
-    """A worker that runs its task in this process."""
+class PoolHere:
+    """A pool that calls functions in this process."""
 
-    def __init__(self, task: Task) -> None:
-        self.code = task.function() or 0
+    size = 1
 
-    def is_alive(self) -> bool:
-        return False
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
 
-    def exit_code(self) -> int:
-        return self.code
+    def __enter__(self) -> "PoolHere":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, function: Callable, _: Path) -> Future:
+        future: Future = Future()
+        future.set_result(function())
+        return future
 
 
 @pytest.fixture
 def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
-    """Run `rlher train -m` with workers in this process."""
-    monkeypatch.setattr(sweep, "make_launcher", lambda config: WorkerHere)
+    """Run `rlher train -m` in this process."""
+    monkeypatch.setattr(sweep, "Pool", PoolHere)
     monkeypatch.setattr(sweep, "start_imports", lambda config: None)
     monkeypatch.setenv(COMMAND, "")  # restored after the test
     return lambda *words: rlher("train", "-m", *SMALL, *words)
@@ -192,7 +199,7 @@ def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
         if each == signal.SIGINT:
             os.killpg(process.pid, each)  # as a terminal does
             assert process.wait(30) == 130
-            assert re.search(r"^seed=\d stopped ", process.stderr.read(), re.MULTILINE)  # type: ignore[union-attr]
+            assert re.search(r" seed=\d stopped ", process.stderr.read(), re.MULTILINE)  # type: ignore[union-attr]
             wait_for(lambda: not workers_of(process.pid), 30)  # noqa: B023
         else:  # the next command waits for the runs that still write a checkpoint
             process.kill()

@@ -9,8 +9,8 @@ import optuna
 import pytest
 from optuna.study import Study
 
+from rlher.tuning.progress import study_progress
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.study_progress import StudyProgress
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import run_on_terminal
 
@@ -41,7 +41,7 @@ def test_table_shows_a_trial_whose_score_is_partly_stored(monkeypatch: pytest.Mo
     running = study.ask()
     for name in SCORE_KEYS[:n_stored]:
         running.set_user_attr(name, 0.25)
-    with StudyProgress(study, "search", total=2, enabled=True) as progress:
+    with study_progress(study, "search", total=2, enabled=True) as progress:
         progress.update()
     assert ("25.0%" in terminal.getvalue()) == (n_stored == len(SCORE_KEYS))
 
@@ -51,7 +51,7 @@ def test_steps_to_90_percent_of_trials_that_did_not_get_there(
     capsys: pytest.CaptureFixture, reached: float, shown: str
 ) -> None:
     study = optuna.create_study(direction="maximize")
-    progress = StudyProgress(study, "search", total=1, enabled=True)
+    progress = study_progress(study, "search", total=1, enabled=True)
     study.add_trials(completed_study(80, reached).trials)
     progress.update()
     assert f"90% at {shown} " in capsys.readouterr().err
@@ -59,7 +59,7 @@ def test_steps_to_90_percent_of_trials_that_did_not_get_there(
 
 def test_reruns_are_named_by_the_trial_they_repeat(capsys: pytest.CaptureFixture) -> None:
     study = optuna.create_study(direction="maximize")
-    progress = StudyProgress(study, "re-runs", total=2, enabled=True)
+    progress = study_progress(study, "re-runs", total=2, enabled=True)
     for candidate in (-1, 4):
         study.enqueue_trial({"candidate": candidate, "seed": 2})
         study.tell(study.ask(), 1.0)
@@ -72,7 +72,7 @@ def test_reruns_are_named_by_the_trial_they_repeat(capsys: pytest.CaptureFixture
 
 def test_time_left_includes_the_reruns(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     study = optuna.create_study(direction="maximize")
-    progress = StudyProgress(study, "search", total=1, enabled=True, runs_per_trial=2, runs_after=20)
+    progress = study_progress(study, "search", total=1, enabled=True, runs_per_trial=2, runs_after=20)
     monkeypatch.setattr("time.monotonic", lambda: progress._start_time + 4)
     study.add_trials(completed_study().trials)
     progress.update()

@@ -5,24 +5,23 @@ import threading
 import time
 from pathlib import Path
 
+import optuna
 import psycopg
 import pytest
 import sqlalchemy
+from optuna.exceptions import StorageInternalError
 from optuna.storages import RDBStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
 
 from rlher.core.console import redact
 from rlher.core.errors import UserError
-from rlher.tuning import study as study_module
-from rlher.tuning import study_storage
-from rlher.tuning.launchers import LocalWorker
-from rlher.tuning.study import SURPLUS, WORKER, counted_trials
-from rlher.tuning.study_storage import open_storage
-from rlher.tuning.supervisor import supervise
-from rlher.tuning.worker import WorkerSpec, run_worker
+from rlher.tuning import trials as trials_module
+from rlher.tuning.storage import open_storage, open_study, wait_for_database
+from rlher.tuning.trials import OWNER, TrialSpec, counted_trials, run_trial
 from tests.support.postgres import Postgres
 from tests.support.small_search import run_optimize
-from tests.support.workers import new_study, no_progress, require_complete, wait_for
+from tests.support.workers import new_study, require_complete, run_trials, wait_for
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ from tests.support.workers import new_study, no_progress, require_complete, wait
 )
 def test_database_that_cannot_be_opened_is_named_without_its_password(tmp_path: Path, url: str, shown: str) -> None:
     with pytest.raises(UserError) as caught:
-        open_storage(url, tmp_path, 60, print)
+        open_storage(url, tmp_path, 60)
     assert f" {shown}: " in str(caught.value)
     assert "s3cret" not in str(caught.value)
     if url.startswith("oracle"):
@@ -55,12 +54,50 @@ def test_database_that_cannot_be_opened_is_named_without_its_password(tmp_path: 
 )
 def test_address_that_cannot_be_parsed_is_not_printed(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError) as caught:
-        open_storage(text, tmp_path, 60, print)
+        open_storage(text, tmp_path, 60)
     assert "s3cret" not in str(caught.value)
     assert redact(str(caught.value)) == str(caught.value), "the example is no password"
 
 
-def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rest", ['{"op_code":6,"worker', "\0" * 100_000])
+def test_incomplete_record_is_dropped(tmp_path: Path, rest: str) -> None:
+    """As after a full disk; Optuna would append to the record and lose both."""
+
+    def study() -> optuna.Study:
+        storage = open_storage(None, tmp_path, 60)
+        return optuna.create_study(storage=storage, study_name="mine", load_if_exists=True)
+
+    study().optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    with (tmp_path / "journal.log").open("a") as file:
+        file.write(rest)
+    running = study()
+    running.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    assert len(study().trials) == len(running.trials) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["[]\n", "nonsense\nnonsense\n", '{"op_code": 99}\n', "\0\n\0\n", "[" * 9000 + "\n[\n"]
+)
+def test_damaged_journal_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "journal.log").write_text(text)
+    with pytest.raises(UserError) as caught:
+        open_storage(None, tmp_path, 60)
+    assert f" {tmp_path / 'journal.log'}: " in str(caught.value)
+
+
+def test_study_with_another_identity_is_refused(tmp_path: Path) -> None:
+    storage = open_storage(None, tmp_path, 60)
+    open_study(storage, "mine", [StudyDirection.MAXIMIZE], {"objective": "success"})
+    with pytest.raises(UserError) as caught:
+        open_study(storage, "mine", [StudyDirection.MAXIMIZE], {"objective": "auc"})
+    assert "'mine' has objective=success, this command auc" in str(caught.value)
+
+
+def server_closed(*_: object) -> None:
+    raise StorageInternalError from sqlalchemy.exc.OperationalError("select", {}, Exception("server closed"))
+
+
+def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path) -> None:
     study, _ = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
     failures = [sqlalchemy.exc.OperationalError("select", {}, Exception("server closed")) for _ in range(2)]
 
@@ -73,23 +110,26 @@ def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path, monkeyp
     assert not failures
 
 
-def test_calls_are_not_repeated_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_storage, "RETRY_SECONDS", 0.3)
-    study, _ = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+def test_calls_are_not_repeated_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[None] = []
 
-    def fail(connection, cursor, statement, *_) -> None:
-        raise sqlalchemy.exc.OperationalError("select", {}, Exception("server closed"))
+    @wait_for_database
+    def fail() -> None:
+        calls.append(None)
+        server_closed()
 
-    sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", fail)
-    with pytest.raises(UserError):
-        study.get_trials()
+    fail.retry.stop = lambda state: len(calls) == 3  # type: ignore[attr-defined]
+    with pytest.raises(StorageInternalError):
+        fail()
+    assert len(calls) == 3
 
 
 def test_database_that_cannot_be_written_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    with pytest.raises(UserError) as caught:
-        new_study(tmp_path, f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true", heartbeat=30)
-    assert "readonly" in str(caught.value)
+    _, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    storage = open_storage(f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true", tmp_path, 60)
+    study = optuna.load_study(storage=storage, study_name="quadratic")
+    with pytest.raises(StorageInternalError):
+        run_trials(study, spec, 1)
     assert "trying again" not in capsys.readouterr().err
 
 
@@ -97,56 +137,38 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    create, failures = RDBStorage.__init__, [study_storage.StorageInternalError("commit") for _ in range(3)]
+    number = study.ask(spec.space).number
+    create, failures = RDBStorage.__init__, [None] * 3
 
     def fail_three_times(*args: object, **options: object) -> None:
         if failures:
-            raise failures.pop() from sqlalchemy.exc.OperationalError("commit", {}, Exception("server closed"))
+            failures.pop()
+            server_closed()
         create(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(RDBStorage, "__init__", fail_three_times)
     with pytest.raises(UserError):  # a command that starts ends at once
-        open_storage(spec.config.storage, tmp_path, 60, print)
-    run_worker(spec)
-    require_complete(study)
+        open_storage(spec.config.storage, tmp_path, 60)
+    assert run_trial(spec, number).state is TrialState.COMPLETE
     assert capsys.readouterr().err.count("server closed") == 1
-
-
-def test_trial_whose_creation_got_no_reply_is_requeued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_module, "UNNAMED_SECONDS", 1)
-    study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    create, created = RDBStorage._create_new_trial, []
-
-    def lose_first_reply(*args: object) -> FrozenTrial:
-        created.append(create(*args))  # type: ignore[arg-type]
-        if len(created) == 1:
-            raise sqlalchemy.exc.OperationalError("commit", {}, Exception("server closed"))
-        return created[-1]
-
-    monkeypatch.setattr(RDBStorage, "_create_new_trial", lose_first_reply)
-    run_worker(spec)
-    supervise(study, spec, 1, LocalWorker, no_progress)
-    require_complete(study)
-    assert study.trials[created[0].number].state is TrialState.FAIL
 
 
 @pytest.mark.slow
 def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_module, "UNNAMED_SECONDS", 5)
+    monkeypatch.setattr(trials_module, "UNOWNED_SECONDS", 5)
     study, spec = new_study(tmp_path, postgres.url, seconds=0.5, together=2)
-    command = threading.Thread(target=supervise, args=(study, spec, 2, LocalWorker, no_progress))
+    command = threading.Thread(target=run_trials, args=(study, spec, 2))
     command.start()
-    wait_for(lambda: any(trial.state is TrialState.COMPLETE for trial in study.get_trials()))
+    wait_for(lambda: any(trial.state is TrialState.COMPLETE for trial in counted_trials(study)))
     for _ in range(3):
         postgres.restart()
         time.sleep(0.3)
     command.join(120)
     assert not command.is_alive()
     require_complete(study)
-    # Both workers may start a trial when one is left; the second is marked as surplus and does not count. A trial
-    # without a worker is one whose creation got no reply.
+    # A trial without an owner is one whose creation got no reply.
     others = [trial for trial in study.trials if trial.state is not TrialState.COMPLETE]
-    assert all(SURPLUS in trial.user_attrs or WORKER not in trial.user_attrs for trial in others)
+    assert all(OWNER not in trial.user_attrs for trial in others)
 
 
 @pytest.mark.slow
@@ -168,20 +190,20 @@ def test_postgresql_connection_lost_within_a_transaction(postgres: Postgres, tmp
 @pytest.mark.slow
 def test_postgresql_heartbeat_frees_the_trial_of_a_dead_machine(postgres: Postgres, tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, postgres.url, heartbeat=1, blocks=1)
-    remote = _start_unsupervised(spec)
+    remote = multiprocessing.get_context("spawn").Process(target=_join, args=(spec,))
+    remote.start()
     wait_for((tmp_path / "blocked").exists)
     time.sleep(0.2)
     remote.kill()
-    supervise(study, spec, 1, LocalWorker, no_progress)
+    run_trials(study, spec, 1)
     require_complete(study)
     assert study.trials[1].state is TrialState.FAIL
 
 
-def _start_unsupervised(spec: WorkerSpec) -> multiprocessing.process.BaseProcess:
-    """Start a worker that no supervisor watches, like one on another machine."""
-    process = multiprocessing.get_context("spawn").Process(target=run_worker, args=(spec,))
-    process.start()
-    return process
+def _join(spec: TrialSpec) -> None:
+    """Run trials of a study, as a command on another machine does."""
+    storage = open_storage(spec.config.storage, spec.folder, spec.config.heartbeat)
+    run_trials(optuna.load_study(storage=storage, study_name=spec.study_name), spec, 1)
 
 
 @pytest.mark.slow

@@ -1,0 +1,250 @@
+"""A sweep (``rlher train -m``): its runs are trained side by side, finished ones skipped, unfinished ones resumed.
+
+A run belongs to the sweep if it has the same experiment, its seed included, in the same folder ``logs``. A sweep has no
+other state, so the same command again, or one with more seeds, trains what is missing.
+"""
+
+import csv
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tenacity
+
+from rlher import COMMAND
+from rlher.config.training import TrainConfig, experiment_id
+from rlher.config.tuning import SweepJob, WorkersConfig, train_config
+from rlher.core.console import warn
+from rlher.core.errors import EnvironmentFault, UserError, describe_error, exit_as_fault, os_error_reason
+from rlher.core.safe_read import read_json, read_text
+from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
+from rlher.core.workers import WorkerLost
+from rlher.runs import lookup
+from rlher.runs.run_folder import RunIsLocked, safe_name
+from rlher.training.parallel import POLL_SECONDS, Pool, start_imports
+from rlher.training.progress_table import ProgressTable, Row
+
+UNLOCK_SECONDS = 60
+"""Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
+
+COLUMNS = ("run", "state", "steps", "success", "return")
+WAITING, RUNNING, STOPPED, FAILED, FINISHED = STATES = ("waiting", "running", "stopped", "failed", "finished")
+"""States of a run, in the order of the table; waiting runs are not in it."""
+
+
+@dataclass
+class SweepRun:
+    """A run of a sweep.
+
+    :param name: its overrides that other runs of the sweep do not have: ``seed=3``.
+    :param command: the command line of this run alone, for the run folder.
+    :param folder: its run folder, once it is known; a dry run has none here.
+    :param reason: why it failed.
+    """
+
+    name: str
+    command: str
+    config: TrainConfig
+    state: str = WAITING
+    folder: Path | None = None
+    reason: str = ""
+
+    @property
+    def log(self) -> Path:
+        """Path of the worker's output."""
+        name = f"{safe_name(self.name)[:80]}-{experiment_id(self.config)[:8]}.log"
+        return Path(self.config.logs) / "sweeps" / name
+
+    def update_folder(self) -> None:
+        """Look for the run folder, which the worker creates."""
+        if self.folder is None and not self.config.dry_run:
+            self.folder = lookup.find_experiment(self.config)
+
+    def last_evaluation(self) -> dict[str, Any]:
+        """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
+        if self.folder is None:
+            return {}
+        if self.state == FINISHED:
+            return read_json(self.folder / "result.json")
+        *_, last = [{}, *csv.DictReader(io.StringIO(read_text(self.folder / "evaluations.csv")))]
+        return {name: float(value) for name, value in last.items() if value}
+
+    def row(self) -> Row:
+        """Return the row of the table of progress."""
+        last, cells = self.last_evaluation(), ("0", "–", "–")
+        if last.keys() >= {"success_rate", "mean_reward"}:
+            cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
+        line = "{} {}  {} steps  success {}  return {}".format(self.name, self.state, *cells)
+        if self.reason:
+            line = f"{self.name} failed: {self.reason}"
+        elif self.state == WAITING or (self.state == RUNNING and not last):
+            line = ""
+        return Row(self.name, self.state, cells, line, shown=self.state != WAITING)
+
+
+def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
+    """Train the runs of a sweep that are not finished.
+
+    :param jobs: the runs; the workers of the first one are used.
+    :return: the runs, and the exit code: the largest of any run, or 130 after Ctrl-C.
+    :raises UserError: the launcher cannot be used.
+    """
+    config = jobs[0].config
+    runs = _sweep_runs(jobs)
+    waiting = [run for run in runs if run.state == WAITING]
+    if len(waiting) < len(runs):
+        print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
+    if not waiting:
+        return runs, 0
+    logs = waiting[0].log.parent
+    _make_log_folder(logs)
+    start_imports(config)
+    print(f"{len(waiting)} runs, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
+    try:
+        with interrupt_on_stop_signals(), _progress(runs, config) as progress:
+            code = _train_all(waiting, config, progress)
+    except KeyboardInterrupt:
+        finished = sum(run.state == FINISHED for run in runs)
+        warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
+        return runs, INTERRUPTED
+    for run in runs:
+        if run.state == FAILED:
+            warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log}.")
+    return runs, code
+
+
+def _make_log_folder(folder: Path) -> None:
+    """Create the folder of the workers' output.
+
+    :raises UserError: it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        advice = "free space or choose another folder with logs=…"
+        raise UserError(f"cannot write {folder}: {os_error_reason(error)}; {advice}.") from error
+
+
+def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
+    """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
+    runs: dict[str, SweepRun] = {}
+    for name, command, config in jobs:
+        # One thread each, because runs side by side that use all cores slow each other down.
+        logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs  # a task's folder is another
+        run = SweepRun(
+            name, command, replace(train_config(config), logs=logs, threads=config.threads or 1, progress=False)
+        )
+        other = runs.setdefault(experiment_id(run.config), run)
+        if other is not run:
+            warn(f"left out {name}: the same experiment as {other.name}.")
+        run.update_folder()
+        if run.folder and lookup.is_finished(run.folder):
+            run.state = FINISHED
+    return list(runs.values())
+
+
+def _progress(runs: Sequence[SweepRun], config: WorkersConfig) -> ProgressTable:
+    agents = {f"{run.config.algo.name} on {run.config.env.name or run.config.env.id}" for run in runs}
+
+    def rows() -> list[Row]:
+        return [run.row() for run in sorted(runs, key=lambda run: STATES.index(run.state))]
+
+    def work() -> tuple[float, float]:
+        total = sum(run.config.total_timesteps for run in runs if run.state != FAILED)
+        return sum(run.last_evaluation().get("timesteps", 0) for run in runs), total
+
+    title = agents.pop() if len(agents) == 1 else "sweep"
+    return ProgressTable(title, COLUMNS, len(runs), rows, work, config.progress)
+
+
+def _train_all(waiting: Sequence[SweepRun], config: WorkersConfig, progress: ProgressTable) -> int:
+    """Train the waiting runs, some at a time, and return the largest exit code; stop them if this is interrupted."""
+    queue, codes = list(waiting), [0]
+    running: dict[Future, SweepRun] = {}
+    # Each run has a process of its own, as without a sweep. Ray resumes a run on another node if its node dies.
+    with Pool(config, reuse=False, ray_retries=-1) as pool:
+        try:
+            while queue or running:
+                for run in queue[: pool.size - len(running)]:
+                    queue.remove(run)
+                    running[pool.submit(partial(train_run, run.config, run.command), run.log)] = run
+                    run.state = RUNNING
+                ended, _ = wait(running, POLL_SECONDS, FIRST_COMPLETED)
+                codes += [_record_end(running.pop(future), future) for future in ended]
+                for run in running.values():
+                    run.update_folder()
+                progress.update()
+        except KeyboardInterrupt:
+            print("\nrlher: stopping each run after its step; press Ctrl-C again to kill them", file=sys.stderr)
+            pool.stop(None)
+            for run in running.values():
+                run.state = STOPPED
+            progress.update()
+            raise
+    return max(codes)
+
+
+def _record_end(run: SweepRun, future: Future) -> int:
+    """Record how a run ended, and return its exit code; a run whose process was killed has that of a failed one."""
+    error = future.exception()
+    code: int = EnvironmentFault.exit_code if error else future.result()
+    run.update_folder()
+    run.state = FAILED if code else FINISHED
+    if isinstance(error, WorkerLost):
+        run.reason = f"its process {error}"
+    elif code:
+        run.reason = describe_error(error) if error else _reason(run, code)
+    return code
+
+
+def _reason(run: SweepRun, code: int) -> str:
+    """Return why a run failed: the error in its result, or the last line of its output."""
+    if run.folder and (error := read_json(run.folder / "result.json").get("error")):
+        return str(error)
+    lines = read_text(run.log).splitlines()
+    return lines[-1].removeprefix("rlher: ") if lines else f"exit code {code}"
+
+
+def train_run(config: TrainConfig, command: str) -> int:
+    """Train a run, or resume it if it has a folder, in a worker; return the exit code, as of `rlher train`.
+
+    :param command: its command line, for the run folder.
+    """
+    from rlher.training.result import print_result
+    from rlher.training.trainer import train
+
+    os.environ[COMMAND] = command
+    folder = None if config.dry_run else lookup.find_experiment(config)
+    if folder and lookup.is_finished(folder):  # Ray repeats a task whose node died before it reported the end
+        return 0
+    try:
+        with exit_as_fault():
+            run, result = _resume(folder, config) if folder else train(config)
+    except (UserError, EnvironmentFault) as error:
+        warn(str(error))
+        return error.exit_code
+    print_result(run, result)
+    return result.exit_code
+
+
+@tenacity.retry(
+    retry=tenacity.retry_if_exception_type(RunIsLocked),
+    wait=tenacity.wait_fixed(1),
+    stop=tenacity.stop_after_delay(UNLOCK_SECONDS),
+    reraise=True,
+)
+def _resume(folder: Path, config: TrainConfig) -> Any:
+    """Resume a run, as soon as no other process trains it."""
+    from rlher.training.resume import resume
+
+    found = lookup.find(str(folder), config.logs, config.trust_code)
+    return resume(found, replace(found.config, progress=False))

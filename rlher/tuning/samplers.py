@@ -1,0 +1,29 @@
+"""Samplers, which propose the parameters of trials, and pruners, which end bad trials early."""
+
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.samplers import BaseSampler, CmaEsSampler, RandomSampler, TPESampler
+
+from rlher.config.tuning import OptimizeConfig
+
+DEFAULT_EVALUATIONS = 20  # evaluations of a run if eval.freq is null
+STARTUP_TRIALS = 5
+
+
+def make_sampler(name: str, seed: int) -> BaseSampler:
+    """Return the sampler of ``sampler=``."""
+    if name == "random":
+        return RandomSampler(seed=seed)
+    if name == "cmaes":  # CMA-ES proposes numbers only; choices are drawn at random
+        return CmaEsSampler(seed=seed, warn_independent_sampling=False)
+    return TPESampler(seed=seed, multivariate=True, constant_liar=True)
+
+
+def make_pruner(config: OptimizeConfig) -> BasePruner:
+    """Return the pruner of ``pruner=``."""
+    evaluations = config.total_timesteps // config.eval.freq if config.eval.freq else DEFAULT_EVALUATIONS
+    if config.pruner == "median":
+        return MedianPruner(n_startup_trials=STARTUP_TRIALS, n_warmup_steps=evaluations // 3)
+    if config.pruner == "hyperband":
+        low = max(evaluations // 4, 1)
+        return HyperbandPruner(min_resource=low, max_resource=max(evaluations * config.n_seeds, low))
+    return NopPruner()

@@ -1,0 +1,203 @@
+"""Storage of studies: an Optuna journal file on this machine, or a database that several machines share.
+
+A command that cannot reach its database when it starts ends with an error. Later, commands and their workers wait: each
+call of :func:`wait_for_database` is repeated until the server is back.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+import sqlalchemy.exc
+import tenacity
+from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, OptunaError, StorageInternalError
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+from optuna.study import Study, StudyDirection
+from sqlalchemy.engine import URL, make_url
+
+from rlher.core.console import format_seconds, redact, warn
+from rlher.core.errors import UserError, first_line, pip_install
+
+# Heartbeats and the retry of stale trials have been marked experimental since 2021; every worker would print a warning.
+warnings.filterwarnings("ignore", category=ExperimentalWarning)
+# The command that asks for trials records their heartbeats.
+warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed to be used")
+
+MAX_RETRY = 2  # a trial whose worker dies three times stays failed
+RETRY_SECONDS = 600.0
+"""How long a running study waits for a database that went away."""
+CONNECT_SECONDS = 10
+SQLITE_SECONDS = 60  # how long a process waits until the others have written
+DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql"}
+IDENTITY, BASELINE = "rlher", "baseline"
+"""User attributes of a study, and of its trial 0."""
+
+
+def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStorage:
+    """Open the journal in ``folder``, or the database of a URL.
+
+    :param heartbeat: seconds between heartbeats in a database. A trial without one for twice as long is run again. A
+        journal has no heartbeats.
+    :raises UserError: the journal is damaged, the URL cannot be parsed, the driver is missing or the server cannot be
+        reached.
+    """
+    if storage is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _open_journal(folder / "journal.log")
+    url = _parse_url(storage)
+    options: dict[str, Any] = {"pool_pre_ping": True, "connect_args": {"timeout": SQLITE_SECONDS}}
+    if url.get_backend_name() in DRIVERS:
+        options["connect_args"] = {"connect_timeout": CONNECT_SECONDS}
+    try:
+        return RDBStorage(
+            url.render_as_string(hide_password=False),
+            engine_kwargs=options,
+            heartbeat_interval=heartbeat,
+            heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(MAX_RETRY),
+        )
+    except ImportError as error:
+        reason = f"the driver of {url.drivername} is missing; run {pip_install(url.get_backend_name())}"
+        raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
+    except (sqlalchemy.exc.SQLAlchemyError, OptunaError, RuntimeError, ValueError, TypeError) as error:
+        raise storage_error(storage, error) from error
+
+
+def storage_error(storage: str | None, error: BaseException) -> UserError:
+    """Return the message about an error of a storage, without passwords."""
+    return UserError(f"cannot use the storage {redact(storage or 'of the journal')}: {_reason(error)}.")
+
+
+def _open_journal(path: Path) -> JournalStorage:
+    """Open or create a journal. An incomplete last record, for example after a full disk, is removed.
+
+    :raises UserError: its records cannot be replayed.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(f"cannot use the storage {path}: it is not a regular file; move it away to start a new study.")
+    try:
+        lock = JournalFileSymlinkLock(str(path))
+        backend = JournalFileBackend(str(path), lock)
+        lock.acquire()
+        try:
+            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
+        finally:
+            lock.release()
+        return JournalStorage(backend)
+    except OSError:
+        raise
+    except Exception as error:  # Optuna raises all kinds of errors on records that it did not write
+        problem = f"it is damaged ({type(error).__name__}: {error}); move it away to start a new study"
+        raise UserError(f"cannot use the storage {path}: {problem}.") from error
+
+
+def _parse_url(storage: str) -> URL:
+    """Return the address with the driver of its extra.
+
+    :raises UserError: it cannot be parsed. It is not printed, since any part of it may be a password.
+    """
+    try:
+        url = make_url(storage)
+    except (sqlalchemy.exc.ArgumentError, ValueError):  # ValueError: the port is not a number
+        example = "sqlite:///study.db"  # without @: warn() takes what is before an @ for a password
+        raise UserError(
+            f"storage= is not the address of a database, such as {example}; leave it out for a journal file."
+        ) from None
+    credentials = re.match(r"[^:]+://[^:/]*:[^@]*@", storage)  # SQLAlchemy ends a password at its first @
+    if credentials and "@" in storage[credentials.end() :]:
+        raise UserError("storage= has a password with an unquoted '@'; write it as %40.")
+    return url.set(drivername=f"{url.drivername}+{DRIVERS[url.drivername]}") if url.drivername in DRIVERS else url
+
+
+# -------------------------------------------------------------------------- a database that goes away
+
+
+def _is_connection_error(error: BaseException | None) -> bool:
+    """Return whether the database may answer if the call is repeated."""
+    if isinstance(error, (StorageInternalError, UserError)):
+        return _is_connection_error(error.__cause__)
+    if isinstance(error, sqlalchemy.exc.OperationalError) and isinstance(error.orig, sqlite3.Error):
+        return "locked" in str(error.orig)  # by another process; SQLite has no server that could be away
+    return isinstance(
+        error,
+        sqlalchemy.exc.OperationalError
+        | sqlalchemy.exc.InterfaceError
+        | sqlalchemy.exc.PendingRollbackError,  # raised when Optuna continues a transaction of a lost connection
+    )
+
+
+def _warn_once(state: tenacity.RetryCallState) -> None:
+    """Say that a call waits for the database, unless a new connection was enough."""
+    error = state.outcome.exception() if state.outcome else None
+    if error is not None and state.attempt_number == 2:
+        warn(f"the database is away ({_reason(error)}); trying again for {format_seconds(RETRY_SECONDS)}.")
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of what the database or its driver said."""
+    while isinstance(error, (StorageInternalError, UserError)) and error.__cause__ is not None:
+        error = error.__cause__
+    return first_line(getattr(error, "orig", None) or error)
+
+
+wait_for_database = tenacity.retry(
+    retry=tenacity.retry_if_exception(_is_connection_error),
+    wait=tenacity.wait_exponential(multiplier=0.2, max=5),
+    stop=tenacity.stop_after_delay(RETRY_SECONDS),
+    before_sleep=_warn_once,
+    reraise=True,
+)
+"""Decorator of functions that use a storage: a call is repeated as a whole while the connection is lost."""
+
+
+# ------------------------------------------------------------------------------------------ studies
+
+
+def open_study(
+    storage: BaseStorage,
+    name: str,
+    directions: Sequence[StudyDirection],
+    identity: dict[str, Any],
+    baseline: Iterable[dict[str, Any]] = (),
+) -> tuple[Study, bool]:
+    """Create or join a study.
+
+    :param identity: settings that must be equal for two commands to share a study; stored in it.
+    :param baseline: parameters of the trials to queue when the study is created.
+    :return: the study, and whether it was created now.
+    :raises UserError: a study of this name has another identity.
+    """
+    try:
+        study = optuna.create_study(storage=storage, study_name=name, directions=directions)
+    except DuplicatedStudyError:
+        study = optuna.load_study(storage=storage, study_name=name)
+        _require_identity(study, identity)
+        return study, False
+    for params in baseline:
+        study.enqueue_trial(params, user_attrs={BASELINE: True})
+    study.set_user_attr(IDENTITY, identity)
+    return study, True
+
+
+def _require_identity(study: Study, identity: dict[str, Any]) -> None:
+    """Raise UserError if the study has another identity."""
+    name = study.study_name
+    for _ in range(50):  # the command that created the study may not have written it yet
+        stored = study.user_attrs.get(IDENTITY)
+        if isinstance(stored, dict):
+            break
+        time.sleep(0.1)
+    else:
+        raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
+    requested = json.loads(json.dumps(identity))
+    for key in [*requested, *stored]:
+        if stored.get(key) != requested.get(key):
+            why = f"has {key}={stored.get(key)}, this command {requested.get(key)}"
+            raise UserError(f"the study {name!r} {why}; choose another --study-name.")

@@ -1,0 +1,120 @@
+"""Trials in worker processes of this machine: the total, killed workers, dead commands, failing trials."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+
+from rlher.tuning import trials as trials_module
+from rlher.tuning.storage import open_storage, open_study
+from rlher.tuning.trials import (
+    OWNER,
+    REASON,
+    count_unstarted,
+    counted_trials,
+    fail_and_repeat,
+    is_dead,
+    owner_id,
+    repeat_lost_trials,
+)
+from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
+
+
+def test_two_workers_run_the_total(tmp_path: Path) -> None:
+    study, spec = new_study(tmp_path, together=2)
+    run_trials(study, spec, 2)
+    require_complete(study)
+    assert len(list(tmp_path.glob("*.pid"))) == 2
+    run_trials(study, spec, 2)
+    assert len(study.trials) == TOTAL, "a second call adds no trial"
+
+
+def test_two_commands_share_the_total(tmp_path: Path) -> None:
+    study, spec = new_study(tmp_path, together=2)
+    joined, created = open_study(open_storage(None, tmp_path, 60), "quadratic", [StudyDirection.MAXIMIZE], {"n": 1})
+    assert not created
+    other = threading.Thread(target=run_trials, args=(joined, spec, 1))
+    other.start()
+    run_trials(study, spec, 1)
+    other.join()
+    # Both commands may start the last trial at the same time.
+    assert TOTAL <= len(counted_trials(study)) <= TOTAL + 1
+    assert all(trial.state is TrialState.COMPLETE for trial in study.trials)
+
+
+def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
+    study, spec = new_study(tmp_path, blocks=2)
+    command = threading.Thread(target=run_trials, args=(study, spec, 2))
+    command.start()
+    wait_for((tmp_path / "blocked").exists, 120)
+    time.sleep(0.2)
+    os.kill(int((tmp_path / "blocked").read_text()), signal.SIGKILL)
+    command.join(60)
+    require_complete(study)
+    lost = [trial for trial in study.trials if trial.state is TrialState.FAIL]
+    assert [trial.number for trial in lost] == [2], "no other trial was lost"
+    assert sum(trial.params == lost[0].params for trial in counted_trials(study)) == 1, "its retry"
+
+
+def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
+    study, spec = new_study(tmp_path)
+    for owner in (owner_id(), "this-is:dead"):
+        study.ask(spec.space).set_user_attr(OWNER, owner)
+    repeat_lost_trials(study)
+    assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
+    assert study.trials[2].params == study.trials[1].params
+    assert count_unstarted(study, TOTAL) == TOTAL - 1
+
+
+def test_trial_without_an_owner_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its creation got no reply from the database."""
+    monkeypatch.setattr(trials_module, "UNOWNED_SECONDS", 0.5)
+    study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    study.ask(spec.space)
+    run_trials(study, spec, 2)
+    require_complete(study)
+    assert study.trials[0].state is TrialState.FAIL
+
+
+def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
+    study, _ = new_study(tmp_path)
+    numbers = []
+    for _ in range(3):
+        numbers.append(study.ask().number)
+        fail_and_repeat(study, numbers[-1])
+    assert [trial.number for trial in counted_trials(study)] == [numbers[-1]]
+    assert count_unstarted(study, 1) == 0
+
+
+def test_exception_fails_its_trial_and_is_recorded(tmp_path: Path) -> None:
+    study, spec = new_study(tmp_path, fails=1)
+    run_trials(study, replace(spec, total=3), 1)
+    failed = study.trials[1]
+    assert failed.state is TrialState.FAIL
+    assert failed.user_attrs[REASON].startswith("ZeroDivisionError: ")
+    assert [trial.state for trial in study.trials].count(TrialState.COMPLETE) == 2
+    assert "Traceback" in (tmp_path / "workers/quadratic-1.log").read_text()
+
+
+def test_a_running_process_is_not_dead() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = f"{owner_id().split(':')[0]}:{process.pid}:{trials_module._start_time(process.pid)}"
+    assert not is_dead(owner)
+    process.communicate()
+    assert is_dead(owner)
+    assert not is_dead(owner_id())
+    assert not is_dead("elsewhere:1:2")
+
+
+@pytest.mark.parametrize("owner", ["", "x", "::", "host:x:1", 7, None, [], {"a": 1}])
+def test_a_malformed_id_is_of_no_process(owner: Any) -> None:
+    assert is_dead(owner)
