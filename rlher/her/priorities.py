@@ -336,7 +336,7 @@ class Energy(TreePriority):
         numbers = [*state["energy"], *state["steps"] - 1, state["mean"], *state["known"]]
         if not (np.isfinite(numbers).all() and min(numbers) >= 0 and 0 < state["per_step"] < np.inf):
             raise ValueError("the energies are not finite numbers of at least 0")
-        used = slice(0, self.storage.episodes_used)
+        used = slice(0, len(state["energy"]))  # the saved buffer may have used more episodes than are left
         self.energy[used], self.steps[used] = state["energy"], state["steps"]
         self.known = state["known"].astype(int).tolist()
         self.mean, self.per_step, self.new = float(state["mean"]), float(state["per_step"]), int(state["new"])
