@@ -240,7 +240,7 @@ class FastUpdate(TrainingLoop):
 class FusedAdam:
     """Steps of an optimizer along given gradients; for plain Adam on the CPU, one fused call on its state.
 
-    ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.2 to 3.8 times as long, and imports torch's compiler, which takes
+    ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
     1.2 seconds. Other optimizers, and Adam with options such as ``amsgrad``, use their own ``step``.
 
     :param optimizer: of exactly these parameters.

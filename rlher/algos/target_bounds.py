@@ -54,7 +54,7 @@ def _from_reward_range(reward_range: list[float | None] | None, gamma: float) ->
 def clamp_outputs(network: nn.Module, bounds: Bounds) -> None:
     """Clamp every tensor that ``network`` returns to ``bounds``.
 
-    For Stable-Baselines3's own update step, whose algorithms all call their target network, so that a forward hook
+    For models that Stable-Baselines3's own ``train`` updates. It always calls the target network, so a forward hook
     applies to each. Hooks are not saved with a model.
     """
     low, high = bounds
