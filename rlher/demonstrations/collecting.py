@@ -18,8 +18,7 @@ from rlher.core.console import can_redraw, warn
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.controllers import SCRIPTED, load_controller
-from rlher.demonstrations.reading import OWN
-from rlher.demonstrations.writing import RecordedEpisode, new_folder, write_dataset
+from rlher.demonstrations.datasets import OWN, RecordedEpisode, new_folder, write_dataset
 from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals

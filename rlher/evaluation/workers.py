@@ -4,22 +4,31 @@ The episodes of an evaluation are divided into groups of :data:`GROUP`, each of 
 and every episode has its own seed. So the results do not depend on the number of processes.
 """
 
+import copy
+import io
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+import gymnasium as gym
 import torch as th
+from stable_baselines3.common.vec_env import DummyVecEnv
 
+from rlher.algos.factory import build_inference_model
 from rlher.config.training import TrainConfig
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
+from rlher.core.rng import preserve_rng_state, seed_generators
 from rlher.core.signals import StopRequest
 from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers, report
+from rlher.envs.make import make_env
+from rlher.envs.normalize import GoalNormalize
 from rlher.envs.processes import step_seconds
-from rlher.evaluation.player import EpisodePlayer
-from rlher.evaluation.rollout import Episode
+from rlher.evaluation.rollout import Episode, OnStep, Policy, make_policy, play_episode
+from rlher.runs import model_file
 
 GROUP = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
@@ -40,6 +49,65 @@ class Evaluation(Protocol):
         :raises EnvironmentFault: the environment failed, or its processes were lost too often.
         :raises KeyboardInterrupt: a stop was requested; it can be called again.
         """
+
+
+class EpisodePlayer:
+    """Plays episodes with models of one training run, in this process, on the CPU, with one thread.
+
+    It leaves the generators of random numbers and the number of threads as they are.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        self._config = config
+        self._built: tuple[Any, GoalNormalize | None] | None = None
+
+    def play(
+        self,
+        model: bytes,
+        seeds: Sequence[int],
+        on_episode: Callable[[Episode], None],
+        on_step: OnStep | None = None,
+    ) -> None:
+        """Play an episode for each seed in a new environment.
+
+        :param model: content of a model file.
+        :param on_episode: called with each episode when it is over.
+        :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
+        :raises EnvironmentFault: the environment failed.
+        """
+        with preserve_rng_state(), _one_thread():
+            seed_generators(seeds[0])
+            env = make_env(self._config.env)
+            try:
+                policy = self.load(model, env)
+                for seed in seeds:
+                    seed_generators(seed)
+                    on_episode(play_episode(env, policy, seed, on_step))
+            finally:
+                env.close()
+
+    def load(self, model: bytes, env: gym.Env) -> Policy:
+        """Return the policy of a model file's content for an environment of the run."""
+        if self._built is None:
+            venv = DummyVecEnv([lambda: env])
+            # the model seeds its action space, which all environments of a class may share
+            venv.action_space = copy.deepcopy(venv.action_space)
+            normalize = self._config.normalize
+            normalizer = GoalNormalize(venv, normalize.clip, training=False) if normalize.enabled else None
+            self._built = build_inference_model(self._config.algo, normalizer or venv, "cpu"), normalizer
+        model_file.load_policy(io.BytesIO(model), *self._built)
+        return make_policy(*self._built)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread within the block: sums of several threads may differ in their last digit."""
+    before = th.get_num_threads()
+    th.set_num_threads(1)
+    try:
+        yield
+    finally:
+        th.set_num_threads(before)
 
 
 class PlayerService:

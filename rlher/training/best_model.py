@@ -10,8 +10,8 @@ from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.files import atomic_write, warn_on_write_error
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
-from rlher.evaluation.player import EpisodePlayer
 from rlher.evaluation.rollout import play_episodes
+from rlher.evaluation.workers import EpisodePlayer
 from rlher.runs import checkpoints
 from rlher.runs.run_folder import Run
 

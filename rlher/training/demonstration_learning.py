@@ -15,7 +15,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
-from rlher.demonstrations.reading import Dataset, read_dataset
+from rlher.demonstrations.datasets import Dataset, read_dataset
 from rlher.envs.make import sparse_rewards
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.relay import task_space, widen_goals

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlher.demonstrations.reading import read_dataset
+from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
 from rlher.runs import lookup

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlher.demonstrations.writing import RecordedEpisode, write_dataset
+from rlher.demonstrations.datasets import RecordedEpisode, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import Trajectory
 

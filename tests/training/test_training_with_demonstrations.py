@@ -14,7 +14,7 @@ from same_run import differences
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.config.environment import EnvConfig, RelayConfig
-from rlher.demonstrations.reading import read_dataset
+from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.make import make_env
 from rlher.envs.registration import yaml_names
 from rlher.her.demonstrations import Trajectory

@@ -14,8 +14,7 @@ import pytest
 from gymnasium import spaces
 
 from rlher.core.errors import DamagedFile, MissingFile, UserError
-from rlher.demonstrations.reading import read_dataset
-from rlher.demonstrations.writing import RecordedEpisode, write_dataset
+from rlher.demonstrations.datasets import RecordedEpisode, read_dataset, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import Trajectory
 from tests.support.fuzzing.checks import time_limit

@@ -1,0 +1,277 @@
+"""Datasets of demonstrations in Minari's format: read as trajectories, or written for other tools.
+
+A dataset may come from somebody else. Its sizes and links are checked before Minari reads its arrays, and nothing in it
+is executed, unpickled or followed. It must name its spaces: otherwise Minari would build the environment that the
+dataset names, from any module.
+"""
+
+import copy
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+from numpy.typing import NDArray
+
+from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line, os_error_reason
+from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
+from rlher.her.demonstrations import Trajectory
+from rlher.her.storage import ACHIEVED, GOAL
+
+METADATA, MAIN = "metadata.json", "main_data.hdf5"
+"""Files in a dataset's folder ``data``."""
+
+OWN = "rlher"
+"""Key of the metadata under which rlher describes how it collected a dataset."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The episodes of a dataset and what it says about itself.
+
+    :param metadata: content of ``metadata.json``; nothing in it was checked but ``env_id`` and ``action_repeat``.
+    :param env_id: of the environment it was collected in, None if it does not say.
+    :param action_repeat: environment steps per action.
+    """
+
+    trajectories: list[Trajectory]
+    metadata: dict[str, Any]
+    env_id: str | None
+    action_repeat: int
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps of all episodes."""
+        return sum(map(len, self.trajectories))
+
+
+def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spaces.Space) -> Dataset:
+    """Return the episodes of a dataset.
+
+    :param dataset: its folder, or its name in Minari's folder.
+    :param observation_space: of the environment; further entries of the dataset's observations are left out.
+    :raises MissingFile: there is no such dataset.
+    :raises DamagedFile: it is damaged or incomplete.
+    :raises UserError: it has no goals, no episodes, other spaces, or another format than HDF5.
+    """
+    folder = find(dataset)
+    metadata = read_json(folder / METADATA)
+    if metadata.get("data_format", "hdf5") != "hdf5":
+        raise UserError(
+            f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
+        )
+    shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
+    try:
+        found = _read(dataset, folder, metadata, shapes, action_space.shape or ())
+    except UserError:
+        raise
+    except Exception as error:  # h5py and Minari raise exceptions of many kinds for damaged files
+        raise DamagedFile(folder / MAIN, first_line(error)) from error
+    if not found.trajectories:
+        raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
+    return found
+
+
+def find(dataset: str) -> Path:
+    """Return the folder with the data of a dataset.
+
+    :param dataset: its folder, or the name of one in Minari's own folder.
+    :raises MissingFile: there is no such dataset.
+    """
+    root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+    for folder in (Path(dataset), root / dataset):
+        for data in (folder / "data", folder):
+            if (data / METADATA).is_file():
+                return data
+    inside = sorted(str(path.parents[1]) for path in Path(dataset).glob(f"*/data/{METADATA}"))
+    if inside:
+        raise MissingFile(Path(dataset), f"{dataset} holds several datasets; use one of {', '.join(inside)}.")
+    raise MissingFile(
+        Path(dataset),
+        f"there is no dataset {dataset}, neither as a folder nor in {root}; `rlher collect` makes one, and "
+        "`minari download` fetches public ones.",
+    )
+
+
+def _read(name: str, folder: Path, metadata: dict[str, Any], shapes: dict[str, tuple], action_shape: tuple) -> Dataset:
+    import minari  # takes a while, and few runs have demonstrations
+
+    if not {"observation_space", "action_space"} <= set(metadata):
+        raise ValueError("its metadata do not name its spaces")
+    _require_plain_numbers(folder / MAIN)
+    dataset, own = minari.MinariDataset(folder), metadata.get(OWN) or {}
+    trajectories = [_trajectory(name, episode, shapes, action_shape) for episode in dataset.iterate_episodes()]
+    env_id = dataset.env_spec.id if dataset.env_spec else own.get("env")
+    return Dataset(trajectories, metadata, env_id, int(own.get("action_repeat", 1)))
+
+
+def _require_plain_numbers(path: Path) -> None:
+    """Raise ValueError if a file is too large, or has links, or arrays that take their content from other files.
+
+    A damaged or hostile file may declare arrays of any size.
+    """
+    import h5py
+
+    require_regular_file(path)
+    if links_outside(path):
+        raise ValueError("it is a link to another folder")
+    left = MAX_COMPRESSION * path.stat().st_size
+    with h5py.File(path, "r") as file:
+        groups = [file]
+        while groups:
+            group = groups.pop()
+            for name in group:
+                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    raise ValueError(f"{group.name}/{name} is a link")
+                item = group[name]
+                if isinstance(item, h5py.Group):
+                    groups.append(item)
+                elif isinstance(item, h5py.Dataset):
+                    left -= item.nbytes
+                    if item.external or item.is_virtual or left < 0:
+                        raise ValueError(f"{item.name} has the shape {item.shape}, or its content is in another file")
+
+
+def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape: tuple) -> Trajectory:
+    """Return an episode of Minari with the observations that the environment has.
+
+    :param shapes: of the environment's observations, by key.
+    """
+    observations = episode.observations if isinstance(episode.observations, dict) else {}
+    missing = [key for key in (ACHIEVED, GOAL) if key not in observations]
+    if missing:
+        raise UserError(
+            f"{name} has observations without {' and '.join(missing)}; use a dataset of a goal environment."
+        )
+    arrays = {key: observations[key] for key in shapes if key in observations} | {"actions": episode.actions}
+    for key, shape in {**shapes, "actions": action_shape}.items():
+        if key not in arrays or arrays[key].shape[1:] != shape:
+            has = f"shape {arrays[key].shape[1:]}" if key in arrays else "none"
+            raise UserError(
+                f"{name} does not fit the environment: {key} should have the shape {shape}, but has {has}; use a "
+                "dataset of the same environment."
+            )
+    steps = len(episode.rewards)
+    expected = {key: steps + (key != "actions") for key in arrays}
+    if steps < 1 or {key: len(values) for key, values in arrays.items()} != expected:
+        raise ValueError(f"the arrays of episode {episode.id} have different lengths")
+    if not all(np.isfinite(values).all() for values in (*arrays.values(), episode.rewards)):
+        raise ValueError(f"episode {episode.id} has a value that is not finite")
+    actions = arrays.pop("actions")
+    return Trajectory(arrays, actions, episode.rewards.reshape(-1), bool(episode.terminations[-1]))
+
+
+VERSIONED = re.compile(r"[-\w]+-v\d+")
+"""What Minari accepts as the name of a dataset."""
+
+EPISODE_BYTES = 50_000
+"""Room for an episode's small arrays and HDF5's own tables, which take 24 to 28 kB."""
+
+
+@dataclass(frozen=True)
+class RecordedEpisode:
+    """An episode to be written.
+
+    :param success: (T + 1,) whether the goal was reached, at the reset and after each step.
+    """
+
+    trajectory: Trajectory
+    seed: int
+    success: NDArray[np.bool_]
+
+
+def write_dataset(
+    folder: Path,
+    episodes: Sequence[RecordedEpisode],
+    env: gym.Env,
+    max_episode_steps: int | None,
+    metadata: dict[str, Any],
+) -> None:
+    """Write a dataset beside its place, and rename it.
+
+    :param folder: of the dataset; its name is the dataset's id, its parent what ``MINARI_DATASETS_PATH`` should name.
+    :param env: in which the episodes were recorded, for its spaces and its registration.
+    :param max_episode_steps: limit of an episode, for an environment that is made from the dataset.
+    :param metadata: added to Minari's own; JSON values.
+    :raises UserError: it cannot be written.
+    """
+    import minari
+    from minari.dataset.minari_storage import MinariStorage
+
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent.absolute(), prefix=f".{folder.name}.") as temporary:
+            # Minari joins the parts of a relative path twice, so this one is absolute.
+            data = Path(temporary) / "data"
+            _require_space(Path(temporary), episodes)
+            spec = _describable_spec(env, max_episode_steps)
+            storage = MinariStorage.new(data, env.observation_space, env.action_space, spec, jpeg_encoding=False)
+            storage.update_episodes(_buffer(number, episode) for number, episode in enumerate(episodes))
+            storage.update_metadata({"dataset_id": folder.name, "minari_version": minari.__version__, **metadata})
+            folder.mkdir()
+            shutil.move(data, folder / "data")
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {os_error_reason(error)}.") from error
+
+
+def _require_space(folder: Path, episodes: Sequence[RecordedEpisode]) -> None:
+    """Raise OSError unless the disk has room for episodes: HDF5 ends the process if it cannot write."""
+    arrays = [array for each in episodes for array in (*each.trajectory.observations.values(), each.trajectory.actions)]
+    size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+
+
+def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | None:
+    """Return the environment's registration, None if it cannot be written as JSON: its entry point is a function."""
+    spec = copy.deepcopy(env.unwrapped.spec)  # has no wrappers, and so no limit of steps
+    if spec is None:
+        return None
+    spec.max_episode_steps = max_episode_steps
+    try:
+        spec.to_json()
+    except (TypeError, ValueError):
+        return None
+    return spec
+
+
+def _buffer(number: int, episode: RecordedEpisode) -> Any:
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+    trajectory = episode.trajectory
+    last = np.arange(len(trajectory)) == len(trajectory) - 1
+    return EpisodeBuffer(
+        id=number,
+        seed=episode.seed,
+        observations=dict(trajectory.observations),
+        actions=trajectory.actions,
+        rewards=trajectory.rewards,
+        terminations=last & trajectory.terminated,
+        truncations=last & (not trajectory.terminated),
+        infos={"is_success": episode.success},
+    )
+
+
+def new_folder(output: str, name: str) -> Path:
+    """Return the folder of a new dataset.
+
+    :param output: the folder itself if it ends with a version, such as ``demos/pick-v0``; else one of datasets.
+    :param name: of a dataset in a folder of datasets, without a version; the first free version is added.
+    :raises UserError: the dataset exists.
+    """
+    path = Path(output)
+    is_dataset = VERSIONED.fullmatch(path.name)
+    stem = path.with_name(path.name.rpartition("-v")[0]) if is_dataset else path / re.sub(r"[^-\w]+", "-", name)
+    free = next(each for number in count() if not (each := Path(f"{stem}-v{number}")).exists())
+    if is_dataset and path.exists():
+        raise UserError(f"{path} exists; choose another output, such as {free}.")
+    return path if is_dataset else free
