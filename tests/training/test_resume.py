@@ -513,13 +513,15 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "an infinite success": edit_json("state.json", lambda it: it["recent"].update(ep_success_buffer=[10**400])),
     "a mark with a path": edit_json("buffer/buffer.json", lambda it: it.update(mark="/../../z")),
     "a mark with a NUL byte": edit_json("buffer/buffer.json", lambda it: it.update(mark="\0")),
-    "nested lists of settled steps": edit_json(
-        "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[[5]])
+    "nested lists of computed rewards": edit_json(
+        "buffer/buffer.json", lambda it: it["extra"]["goal_independent"].update(computed=[[5]])
     ),
-    "more settled steps than stored ones": edit_json(
-        "buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(settled=[10**6])
+    "more computed rewards than stored ones": edit_json(
+        "buffer/buffer.json", lambda it: it["extra"]["goal_independent"].update(computed=[10**6])
     ),
-    "a string as reward": edit_json("buffer/buffer.json", lambda it: it["extra"]["hindsight"].update(perfect="much")),
+    "a string as reward": edit_json(
+        "buffer/buffer.json", lambda it: it["extra"]["goal_independent"].update(exact="much")
+    ),
     "a count of -1 in the log": edit_json("state.json", lambda it: it["log"].update(pending={"a": [1.0, -1, [""]]})),
     "a list in the log": edit_json("state.json", lambda it: it["log"].update(pending={"a": [[5], 1, [""]]})),
     "a config that is a list": edit_json("state.json", lambda it: it.update(config=[5], log=[5])),
