@@ -1,6 +1,5 @@
 """Collect demonstrations: play episodes with an agent or a controller, and write them as a dataset."""
 
-import sys
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -9,12 +8,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rlher.config.commands import CollectConfig
 from rlher.config.environment import EnvConfig, RelayConfig
-from rlher.core.console import can_redraw, warn
+from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.controllers import SCRIPTED, load_controller
@@ -22,8 +19,8 @@ from rlher.demonstrations.datasets import OWN, RecordedEpisode, new_folder, writ
 from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals
-from rlher.evaluation.rollout import Observation, Policy, play_episode
-from rlher.evaluation.source import find_source
+from rlher.evaluation.agent import find_source
+from rlher.evaluation.rollout import Policy, episode_bar, play_episode
 from rlher.her.demonstrations import Trajectory
 from rlher.runs.metadata import package_versions
 
@@ -73,7 +70,8 @@ def collect(config: CollectConfig) -> Collected:
     :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
         is kept.
     """
-    demonstrator = _controller(config) if _plays_controller(config) else _agent(config)
+    plays_agent = config.controller is None and (config.env is None or config.run or config.agent)
+    demonstrator = _agent(config) if plays_agent else _controller(config)
     env_config = demonstrator.config
     with closing(demonstrator.env):
         folder = new_folder(config.output, f"{env_config.name or env_config.id}-{demonstrator.short_name}")
@@ -98,13 +96,13 @@ def _play(demonstrator: Demonstrator, config: CollectConfig) -> tuple[list[Recor
     outcomes: list[bool] = []
     limit, stop = config.episodes * (MAX_PLAYED if config.successes_only else 1), StopRequest()
     recorder = Recorder(demonstrator.env, stop)
-    with stop.catch_signals(), _progress_bar() as bar:
-        task = bar.add_task("", total=config.episodes, success="–")
+    with stop.catch_signals(), episode_bar(config.episodes, only_successes=config.successes_only) as bar:
         while len(kept) < config.episodes and len(outcomes) < limit:
             if hasattr(demonstrator.policy, "reset"):
                 demonstrator.policy.reset()
             try:
-                success = play_episode(recorder, demonstrator.policy, config.seed + len(outcomes)).success
+                seed = config.seed + len(outcomes)
+                success = play_episode(recorder, demonstrator.policy, seed, bar.on_step).success
             except KeyboardInterrupt:
                 if not stop.at_step_boundary:
                     raise
@@ -112,7 +110,6 @@ def _play(demonstrator: Demonstrator, config: CollectConfig) -> tuple[list[Recor
             outcomes.append(success)
             if success or not config.successes_only:
                 kept.append(recorder.recorded())
-            bar.update(task, completed=len(kept), success=f"{sum(outcomes) / len(outcomes):.0%}")
     return kept, outcomes, stop.requested
 
 
@@ -124,18 +121,13 @@ class Recorder(gym.Wrapper):
 
     def __init__(self, env: gym.Env, stop: StopRequest) -> None:
         super().__init__(env)
-        self._stop, self._seed = stop, 0
-        self._observations: list[Observation] = []
-        self._actions: list[np.ndarray] = []
-        self._rewards: list[float] = []
-        self._success: list[bool] = []
-        self._terminated = False
+        self._stop = stop
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and begin a new recording."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._seed, self._observations, self._success = seed or 0, [deepcopy(observation)], [False]
-        self._actions, self._rewards, self._terminated = [], [], False
+        self._seed, self._observations = seed or 0, [deepcopy(observation)]
+        self._steps: list[tuple[Any, ...]] = []
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -146,43 +138,26 @@ class Recorder(gym.Wrapper):
         self._stop.raise_if_requested()
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._observations.append(deepcopy(observation))
-        self._actions.append(np.copy(action))
-        self._rewards.append(float(reward))
-        self._success.append(info["is_success"])
-        self._terminated = terminated
+        self._steps.append((np.copy(action), float(reward), terminated, info["is_success"]))
         return observation, reward, terminated, truncated, info
 
     def recorded(self) -> RecordedEpisode:
         """Return the episode since the last reset."""
         observations = {key: np.stack([each[key] for each in self._observations]) for key in self._observations[0]}
-        trajectory = Trajectory(observations, np.stack(self._actions), np.array(self._rewards), self._terminated)
-        return RecordedEpisode(trajectory, self._seed, np.array(self._success))
-
-
-def _progress_bar() -> Progress:
-    return Progress(
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} episodes"),
-        BarColumn(bar_width=None),
-        TimeRemainingColumn(),
-        TextColumn("success {task.fields[success]}"),
-        console=Console(stderr=True),
-        disable=not can_redraw(sys.stderr),
-    )
-
-
-def _plays_controller(config: CollectConfig) -> bool:
-    """Return whether a controller demonstrates, and not an agent.
-
-    :raises UserError: a controller is given without an environment, or with an agent.
-    """
-    if config.controller is not None and (config.env is None or config.run or config.agent):
-        raise UserError(f"controller={config.controller} needs env=<name>, and neither a run nor an agent.")
-    return config.env is not None and not config.run and not config.agent
+        actions, rewards, terminated, success = map(np.array, zip(*self._steps, strict=True))
+        trajectory = Trajectory(observations, actions, rewards, bool(terminated[-1]))
+        return RecordedEpisode(trajectory, self._seed, np.array([False, *success]))
 
 
 def _controller(config: CollectConfig) -> Demonstrator:
-    assert config.env is not None
-    env_config, name = probe(config.env), config.controller or SCRIPTED
+    """Return the demonstrator of ``controller=``.
+
+    :raises UserError: it has no environment, or an agent is given as well.
+    """
+    name = config.controller or SCRIPTED
+    if config.env is None or config.run or config.agent:
+        raise UserError(f"controller={name} needs env=<name>, and neither a run nor an agent.")
+    env_config = probe(config.env)
     env = _recording_env(env_config)
     return Demonstrator(name, name.rpartition(":")[2], env_config, env, load_controller(name, env, env_config.id))
 

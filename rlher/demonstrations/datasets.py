@@ -92,9 +92,6 @@ def find(dataset: str) -> Path:
         for data in (folder / "data", folder):
             if (data / METADATA).is_file():
                 return data
-    inside = sorted(str(path.parents[1]) for path in Path(dataset).glob(f"*/data/{METADATA}"))
-    if inside:
-        raise MissingFile(Path(dataset), f"{dataset} holds several datasets; use one of {', '.join(inside)}.")
     raise MissingFile(
         Path(dataset),
         f"there is no dataset {dataset}, neither as a folder nor in {root}; `rlher collect` makes one, and "

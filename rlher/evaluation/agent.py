@@ -1,16 +1,24 @@
-"""Load a trained agent from its run folder: the policy, its normaliser and an environment to act in."""
+"""Find and load the agent for `rlher evaluate`, `enjoy`, `collect` and `export`: a model of a run, or an SB3 zip."""
 
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
 
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.algos.factory import build_inference_model, validate_actions
+from rlher.algos.factory import build_inference_model, validate_actions, validate_device
+from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError
+from rlher.core.files import relative
 from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.rollout import Policy, make_policy
-from rlher.runs import model_file
+from rlher.runs import lookup, model_file
 from rlher.runs.run_folder import MODELS, Run
 
 
@@ -27,6 +35,63 @@ class Agent:
     config: EnvConfig
 
 
+@dataclass(frozen=True)
+class Source:
+    """An agent that can be loaded.
+
+    :param name: name for printing.
+    :param folder: folder for its video.
+    :param keys: keys that identify it in JSON output.
+    :param env: config of its environment; for an SB3 zip as typed, without the defaults of the loaded agent.
+    :param load: loads the agent with a render mode.
+    """
+
+    name: str
+    folder: Path
+    keys: dict[str, str]
+    env: EnvConfig
+    load: Callable[[str | None], Agent]
+
+
+def find_source(config: ReplayConfig) -> Source:
+    """Return the agent that ``run=`` and ``checkpoint=``, or ``agent=``, name.
+
+    :raises UserError: there is no such run, model or checkpoint, or an SB3 zip is not trusted.
+    """
+    validate_device(config.device)
+    if config.run and config.run.endswith(".zip") and not Path(config.run).is_dir():
+        path = Path(config.run).absolute()  # building the environment may change the current folder
+        folder = lookup.folder_of_model(path)
+        if folder is None:
+            return _sb3_source(path, config)
+        config = replace(config, run=str(relative(folder)), checkpoint=path.stem.removesuffix("_model"))
+    if config.agent and config.run:
+        raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
+    name = str(lookup.agent_folder(config.agent)) if config.agent else config.run
+    run = lookup.find(name, config.logs, config.trust_code)
+    if config.env is not None:
+        raise UserError(
+            f"env={config.env.id} cannot replace the environment of {run}, {run.config.env.id}; leave env= out."
+        )
+    which = run.choose_model(config.checkpoint)
+    return Source(
+        f"{config.agent or run}, {model_name(run, which)}",
+        Path.cwd() if config.agent else run.folder,
+        {"agent": config.agent} if config.agent else {"run": str(run), "checkpoint": which},
+        run.config.env,
+        lambda mode: load_agent(run, which, config.device, config.deterministic, mode),
+    )
+
+
+def _sb3_source(path: Path, config: ReplayConfig) -> Source:
+    from rlher.evaluation import sb3_import  # which imports Agent from here
+
+    env, name = sb3_import.require_trust(path, config), str(config.run)
+    return Source(
+        name, path.parent, {"model": name}, env, lambda mode: sb3_import.load_sb3_zip(path, env, config, mode)
+    )
+
+
 def model_name(run: Run, which: str) -> str:
     """Return the name of a model for printing: "best model, after 1,000 steps"; "model after 500 steps".
 
@@ -37,18 +102,30 @@ def model_name(run: Run, which: str) -> str:
 
 
 def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
-    """Rebuild a run's model from its config and load the weights; nothing is unpickled.
+    """Load a model of a run, and make the environment it acts in.
 
     :param which: model of the run, as :meth:`Run.choose_model` returns it.
     :raises UserError: there is no such model, or it is damaged.
     """
     env = make_env(run.config.env, render_mode=render_mode)
     model_file.require_spaces(run.model(which), env)
-    venv = DummyVecEnv([lambda: env])
     validate_actions(run.config.algo.name, env.action_space)
-    normalizer = (
-        GoalNormalize(venv, run.config.normalize.clip, training=False) if run.config.normalize.enabled else None
-    )
-    model = build_inference_model(run.config.algo, normalizer or venv, device)
-    model_file.load_policy(run.model(which), model, normalizer)
-    return Agent(make_policy(model, normalizer, deterministic), env, run.config.env)
+    return Agent(load_policy(run.config, run.model(which), env, device, deterministic), env, run.config.env)
+
+
+def load_policy(
+    config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu", deterministic: bool = True
+) -> Policy:
+    """Rebuild a run's model from its config, load the weights, and return its policy; nothing is unpickled.
+
+    :param file: model file of the run.
+    :param env: environment of the run, for its spaces.
+    :raises UserError: the file is damaged.
+    """
+    venv = DummyVecEnv([lambda: env])
+    # The model seeds its action space, which all environments of a class may share.
+    venv.action_space = copy.deepcopy(venv.action_space)
+    normalizer = GoalNormalize(venv, config.normalize.clip, training=False) if config.normalize.enabled else None
+    model = build_inference_model(config.algo, normalizer or venv, device)
+    model_file.load_policy(file, model, normalizer)
+    return make_policy(model, normalizer, deterministic)

@@ -1,6 +1,5 @@
 """Captions under a picture in a video: episode, step, distance to the goal, and outcome."""
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -21,25 +20,20 @@ OUTCOME_COLORS = {
     "reached, then left": (154, 102, 18),
     "missed": (98, 104, 110),
 }
-MAX_GOAL_SIZE = 3
-"""Goals with more numbers are not written out."""
-
-GoalText = Callable[[Observation], list[str]]
-"""Returns texts about the goal of an observation, the most important first."""
 
 
-def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool, goal: list[str]) -> np.ndarray:
+def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool, goal: str) -> np.ndarray:
     """Return an image with a caption of two lines below it; the colour shows the outcome, or that the goal is reached.
 
     :param image: (height, width, 3), uint8.
     :param number: number of the episode, from 1.
-    :param goal: texts about the goal, the most important first.
+    :param goal: text about the goal, see :func:`goal_text`.
     :return: (height + :data:`HEIGHT`, width, 3), uint8.
     """
     color, status = _status(episode, is_over)
     strip = Image.new("RGB", (image.shape[1], HEIGHT), color)
     _draw_line(strip, 0, status, f"episode {number}")
-    _draw_line(strip, 1, goal[0], goal[1] if goal[1:] else "")
+    _draw_line(strip, 1, goal)
     return np.concatenate([image, np.asarray(strip)])
 
 
@@ -54,7 +48,7 @@ def _status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], str]
     return BACKGROUND, f"step {episode.length}"
 
 
-def _draw_line(strip: Image.Image, line: int, first: str, second: str) -> None:
+def _draw_line(strip: Image.Image, line: int, first: str, second: str = "") -> None:
     """Draw the more important text on the left, and the other one on the right if it fits beside it."""
     pen, font, top = ImageDraw.Draw(strip), _font(), MARGIN // 2 + line * LINE_HEIGHT
     pen.text((MARGIN, top), first, FOREGROUND, font)
@@ -68,41 +62,22 @@ def _font() -> Any:
     return ImageFont.load_default(FONT_SIZE)
 
 
-def goal_text(config: EnvConfig, env: gym.Env) -> GoalText:
-    """Return a function that describes the goal of an observation.
+def goal_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
+    """Return how far an observation is from its goal.
 
-    It gives the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if goals
-    are bits, else the Euclidean distance between achieved and desired goal, and the goal itself if it is small.
+    That is the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if both
+    goals are bits, else the Euclidean distance between achieved and desired goal.
 
-    :param config: its ``reward_range`` and ``success_reward`` are used.
+    :param config: its ``reward_range``, ``success_reward`` and ``relay`` are used.
     :param env: its ``compute_reward`` is called.
     """
-    space: Any = env.observation_space
-    desired = space["desired_goal"]
     low, high = config.reward_range or (0.0, 0.0)
     if low is None and config.success_reward != high:
-        return lambda observation: _reward_text(config, env, observation)
-    if isinstance(desired, gym.spaces.Box) and (desired.low == 0).all() and (desired.high == 1).all():
-        return _bits_text
+        reward = env.get_wrapper_attr("compute_reward")(observation["achieved_goal"], observation["desired_goal"], {})
+        return f"distance {-float(reward):.2f}"
     if config.relay.enabled:
-        return lambda observation: _distance_text(task_goals(observation, config.relay))
-    return _distance_text
-
-
-def _reward_text(config: EnvConfig, env: gym.Env, observation: Observation) -> list[str]:
-    reward = env.get_wrapper_attr("compute_reward")(observation["achieved_goal"], observation["desired_goal"], {})
-    target = [] if config.success_reward is None else [f"goal at {-config.success_reward:.2f}"]
-    return [f"distance {-float(reward):.2f}", *target]
-
-
-def _bits_text(observation: Observation) -> list[str]:
+        observation = task_goals(observation, config.relay)
     achieved, desired = observation["achieved_goal"], observation["desired_goal"]
-    if not np.isin([achieved, desired], (0, 1)).all():
-        return _distance_text(observation)
-    return [f"{int((achieved != desired).sum())} of {desired.size} bits wrong"]
-
-
-def _distance_text(observation: Observation) -> list[str]:
-    achieved, desired = (np.asarray(observation[name], dtype=np.float64) for name in ("achieved_goal", "desired_goal"))
-    goal = [f"goal {' '.join(f'{value:.2f}' for value in desired.flat)}"] if desired.size <= MAX_GOAL_SIZE else []
-    return [f"distance {np.linalg.norm(achieved - desired):.3f}", *goal]
+    if np.isin([achieved, desired], (0, 1)).all():
+        return f"{(achieved != desired).sum()} of {desired.size} bits wrong"
+    return f"distance {np.linalg.norm(np.subtract(achieved, desired, dtype=np.float64)):.3f}"

@@ -1,13 +1,18 @@
-"""Play episodes with a policy."""
+"""Play episodes with a policy, with a progress bar."""
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecNormalize
 
+from rlher.core.console import can_redraw
 from rlher.evaluation.metrics import Summary, summarize
 
 FINAL_SEED_OFFSET = 1_000_000
@@ -99,3 +104,40 @@ def play_episodes(
 def evaluate_policy(env: gym.Env, policy: Policy, episodes: int, seed: int) -> Summary:
     """Return the metrics of the episodes that :func:`play_episodes` yields."""
     return summarize(list(play_episodes(env, policy, episodes, seed)))
+
+
+class EpisodeBar:
+    """Shows how many episodes have been played, and how many of them succeeded.
+
+    :param episodes: number of episodes to play, or of successes if only successes count.
+    """
+
+    def __init__(self, progress: Progress, episodes: int, only_successes: bool) -> None:
+        self._progress, self._episodes, self._only_successes = progress, episodes, only_successes
+        self._played = self._successes = 0
+        self._task = progress.add_task("", total=episodes)
+
+    def on_step(self, episode: Episode, observation: Observation, is_over: bool) -> None:
+        """Show an episode's step; an ``on_step`` function of :func:`play_episodes`."""
+        self._played += is_over
+        self._successes += is_over and episode.success
+        done = self._successes if self._only_successes else self._played
+        number = min(done + (not is_over), self._episodes)
+        rate = f", success {self._successes / self._played:.0%}" if self._played else ""
+        text = f"episode {number}/{self._episodes}, step {episode.length}{rate}"
+        self._progress.update(self._task, completed=done, description=text)
+
+
+@contextmanager
+def episode_bar(episodes: int, enabled: bool = True, only_successes: bool = False) -> Iterator[EpisodeBar]:
+    """Show an :class:`EpisodeBar` within the block, if stderr is a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    progress = Progress(
+        *columns,
+        console=Console(stderr=True),
+        disable=not (enabled and can_redraw(sys.stderr)),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # otherwise printed lines would go to stderr
+    )
+    with progress:
+        yield EpisodeBar(progress, episodes, only_successes)

@@ -47,15 +47,10 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
 
     :return: the environment to act in.
     :raises MissingFile: there is no such file.
-    :raises UserError: it is a model of rlher without its run, it is not trusted, or no environment was named.
+    :raises UserError: it is not trusted, or no environment was named.
     """
     if not path.is_file():
         raise MissingFile(path, f"there is no model file {path}.")
-    if is_normalized_export(path) or _has_normalizer(path):
-        raise UserError(
-            f"{path} was written by rlher and normalises observations, which needs the other files of its folder; "
-            "name its run folder, or run the play.py beside it if it was exported."
-        )
     if not config.trust_pickle:
         raise UserError(
             f"{path} was not written by rlher, and loading it runs any code pickled in it; add --trust-pickle if you "
@@ -69,14 +64,6 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
 def is_normalized_export(path: Path) -> bool:
     """Return whether a model was exported by rlher and normalises observations."""
     return bool(read_json(path.parent / EXPORTED).get("scales"))
-
-
-def _has_normalizer(path: Path) -> bool:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return NORMALIZER in archive.namelist()
-    except (OSError, zipfile.BadZipFile):  # reported when it is loaded
-        return False
 
 
 def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render_mode: str | None) -> Agent:
@@ -95,7 +82,7 @@ def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render
     )
     venv: VecEnv = DummyVecEnv([lambda: env])
     try:
-        normalizer = _load_normalizer(normalizer_file, venv) if normalizer_file else None
+        normalizer = VecNormalize.load(str(normalizer_file), venv) if normalizer_file else None
         model = model_class.load(path, env=normalizer or venv, device=config.device, custom_objects=UNUSED)
     except Exception as error:  # unpickled code can raise anything
         raise UserError(f"{names} cannot be used in {env_config.id}: {first_line(error)}.") from error
@@ -103,13 +90,22 @@ def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render
 
 
 def _algorithm_class(path: Path) -> type[OffPolicyAlgorithm]:
-    """Return the algorithm of an SB3 zip, which names only the module of its policy."""
+    """Return the algorithm of an SB3 zip, which names only the module of its policy.
+
+    :raises UserError: it is no model of such an algorithm, or a model of rlher that needs other files.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
+            needs_normalizer = NORMALIZER in archive.namelist() or is_normalized_export(path)
             module = json.loads(archive.read("data"))["policy_class"]["__module__"]
         name = module.split(".")[1]
     except Exception as error:  # zipfile and json raise many exceptions for damaged files
         raise UserError(f"{path} is not a Stable-Baselines3 model ({first_line(error)}).") from error
+    if needs_normalizer:
+        raise UserError(
+            f"{path} was written by rlher and normalises observations, which needs the other files of its folder; "
+            "name its run folder, or run the play.py beside it if it was exported."
+        )
     if name not in ALGORITHMS:
         raise UserError(f"{path} is a {name} model; use a model of {', '.join(ALGORITHMS)}.")
     return import_class(ALGORITHMS[name].sb3)
@@ -119,9 +115,3 @@ def find_vecnormalize(path: Path) -> Path | None:
     """Return RL Zoo's ``vecnormalize.pkl`` beside the model or in a subfolder, None if there is none."""
     places = (path.parent / VECNORMALIZE, path.with_suffix("") / VECNORMALIZE, *path.parent.glob(f"*/{VECNORMALIZE}"))
     return next((place for place in places if place.is_file()), None)
-
-
-def _load_normalizer(path: Path, venv: VecEnv) -> VecNormalize:
-    normalizer = VecNormalize.load(str(path), venv)
-    normalizer.training = False
-    return normalizer

@@ -5,7 +5,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.files import output_file
 from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer
-from rlher.evaluation import captions
+from rlher.evaluation.captions import add_caption, goal_text
 from rlher.evaluation.rollout import Episode, Observation
 
 TILE_WIDTH, MAX_WIDTH = 480, 1920
@@ -48,9 +47,6 @@ FORMATS: dict[str, dict[str, Any]] = {
 Grid = tuple[int, int]
 """Columns and rows."""
 
-OnFrame = Callable[[int, int], None]
-"""Takes the number of a frame of a page, from 1, and the number of frames of the page."""
-
 
 def parse_grid(text: str) -> Grid | None:
     """Return the grid of ``"3x2"`` (columns first), None for ``"auto"``.
@@ -59,26 +55,10 @@ def parse_grid(text: str) -> Grid | None:
     """
     if text == "auto":
         return None
-    found = re.fullmatch(r"(\d{1,2})\s*[x×]\s*(\d{1,2})", text)
-    if not found or not all(1 <= int(side) <= MAX_SIDE for side in found.groups()):
+    found = re.fullmatch(r"([1-9]\d?)x([1-9]\d?)", text)
+    if not found or max(map(int, found.groups())) > MAX_SIDE:
         raise UserError(f"grid={text} is not a grid; use auto or columns x rows such as 3x2, each at most {MAX_SIDE}.")
     return int(found[1]), int(found[2])
-
-
-@dataclass(frozen=True)
-class VideoOptions:
-    """Layout and captions of a video.
-
-    :param grid: episodes side by side, further ones follow on the next page; None: three in a row, at most two rows.
-    :param width: width of the video in pixels; None: :data:`TILE_WIDTH` for each column, at most :data:`MAX_WIDTH`.
-    :param captions: whether episode, step, goal and outcome are written under each picture.
-    :param fps: frames per second; None: the environment's ``render_fps``.
-    """
-
-    grid: Grid | None = None
-    width: int | None = None
-    captions: bool = True
-    fps: float | None = None
 
 
 class VideoRecorder:
@@ -90,15 +70,13 @@ class VideoRecorder:
     """
 
     def __init__(
-        self, env: gym.Env, config: EnvConfig, grid: Grid, options: VideoOptions, append: Callable, on_frame: OnFrame
+        self, env: gym.Env, config: EnvConfig, grid: Grid, width: int | None, captions: bool, append: Callable
     ) -> None:
         self.failed = False
-        self._env, self._grid, self._append, self._on_frame = env, grid, append, on_frame
+        self._env, self._config, self._grid, self._captions, self._append = env, config, grid, captions, append
         gaps = GAP * (grid[0] - 1)
-        total = options.width or min(TILE_WIDTH * grid[0] + gaps, MAX_WIDTH)
+        total = width or min(TILE_WIDTH * grid[0] + gaps, MAX_WIDTH)
         self._width = max((total - gaps) // grid[0], 1)
-        self._goal_text = captions.goal_text(config, env) if options.captions else None
-        self._still = round(LAST_FRAME_SECONDS * fps_of(env, options))
         self._number = 1
         self._page: list[list[bytes]] = [[]]
         """The tiles of each episode, compressed, so that long episodes do not fill the memory."""
@@ -133,15 +111,13 @@ class VideoRecorder:
         down, right = height + GAP, width + GAP
         sides = (side + side % 2 for side in (rows * down - GAP, columns * right - GAP))  # H.264: even sides
         frame = np.full((*sides, 3), BACKGROUND, dtype=np.uint8)
-        total = max(map(len, episodes)) + self._still
-        for step in range(total):
+        for step in range(max(map(len, episodes)) + round(LAST_FRAME_SECONDS * _fps(self._env))):
             for index, tiles in enumerate(episodes):
                 if step < len(tiles):
                     row, column = divmod(index, columns)
                     tile = np.frombuffer(zlib.decompress(tiles[step]), dtype=np.uint8).reshape(self._shape)
                     frame[row * down :, column * right :][:height, :width] = tile
             self._append(frame)
-            self._on_frame(step + 1, total)
 
     def _tile(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return the rendered environment in the width of a tile, with its caption."""
@@ -151,14 +127,13 @@ class VideoRecorder:
         image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
         size = self._width, max(round(image.height * self._width / image.width), 1)
         tile = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
-        if self._goal_text is None:
+        if not self._captions:
             return tile
-        return captions.add_caption(tile, self._number, episode, is_over, self._goal_text(observation))
+        return add_caption(tile, self._number, episode, is_over, goal_text(self._config, self._env, observation))
 
 
-def fps_of(env: gym.Env, options: VideoOptions) -> float:
-    """Return the frames per second of a video."""
-    return options.fps or env.metadata.get("render_fps") or 30
+def _fps(env: gym.Env) -> float:
+    return env.metadata.get("render_fps") or 30
 
 
 @contextmanager
@@ -167,27 +142,30 @@ def record_video(
     env: gym.Env,
     config: EnvConfig,
     episodes: int,
-    options: VideoOptions = VideoOptions(),
-    on_frame: OnFrame = lambda number, total: None,
+    grid: Grid | None = None,
+    width: int | None = None,
+    captions: bool = True,
 ) -> Iterator[VideoRecorder]:
     """Record episodes that are played in the block; there is no file if nothing could be rendered.
 
     :param path: file to write, .mp4 or .gif.
     :param env: environment with the render mode ``"rgb_array"``.
-    :param on_frame: called for each frame that was written.
+    :param grid: episodes side by side, further ones follow on the next page; None: three in a row, at most two rows.
+    :param width: width of the video in pixels; None: :data:`TILE_WIDTH` for each column, at most :data:`MAX_WIDTH`.
+    :param captions: whether episode, step, distance and outcome are written under each picture.
     :raises UserError: the file cannot be written.
     """
-    grid = options.grid or (min(episodes, AUTO_COLUMNS), min(-(-episodes // AUTO_COLUMNS), AUTO_ROWS))
+    grid = grid or (min(episodes, AUTO_COLUMNS), min(-(-episodes // AUTO_COLUMNS), AUTO_ROWS))
     opened: list[Callable[[np.ndarray], None]] = []
     with ExitStack() as stack:
 
         def append(frame: np.ndarray) -> None:
             if not opened:  # the size is known with the first frame
-                video = open_video(path, frame.shape[1::-1], fps_of(env, options))
+                video = open_video(path, frame.shape[1::-1], _fps(env))
                 opened.append(stack.enter_context(video))
             opened[0](frame)
 
-        recorder = VideoRecorder(env, config, grid, options, append, on_frame)
+        recorder = VideoRecorder(env, config, grid, width, captions, append)
         yield recorder
         recorder.write_page()
 

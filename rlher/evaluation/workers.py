@@ -4,20 +4,15 @@ The episodes of an evaluation are divided into groups of :data:`GROUP`, each of 
 and every episode has its own seed. So the results do not depend on the number of processes.
 """
 
-import copy
 import io
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing
 from functools import partial
-from typing import Any, Protocol
 
-import gymnasium as gym
 import torch as th
-from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.algos.factory import build_inference_model
 from rlher.config.training import TrainConfig
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
@@ -25,10 +20,9 @@ from rlher.core.rng import preserve_rng_state, seed_generators
 from rlher.core.signals import StopRequest
 from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers, report
 from rlher.envs.make import make_env
-from rlher.envs.normalize import GoalNormalize
 from rlher.envs.processes import step_seconds
-from rlher.evaluation.rollout import Episode, OnStep, Policy, make_policy, play_episode
-from rlher.runs import model_file
+from rlher.evaluation.agent import load_policy
+from rlher.evaluation.rollout import Episode, OnStep, play_episode
 
 GROUP = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
@@ -37,11 +31,26 @@ STOP_SECONDS = 0.2
 """Seconds between two looks at a request to stop while this process waits."""
 
 
-class Evaluation(Protocol):
-    """The episodes of one evaluation."""
+class Evaluation:
+    """The episodes of one evaluation.
+
+    :param play: plays the episodes of a group of seeds.
+    :param threads: where ``play`` is called at once; None: :meth:`episodes` calls it.
+    """
+
+    def __init__(
+        self,
+        play: Callable[[Sequence[int]], list[Episode]],
+        groups: Sequence[Sequence[int]],
+        threads: ThreadPoolExecutor | None,
+        stop: StopRequest,
+    ) -> None:
+        self._play, self._groups, self._stop = play, groups, stop
+        self._results = [threads.submit(play, group) for group in groups] if threads else []
 
     def done(self) -> bool:
-        """Return whether all episodes are played, or a process failed."""
+        """Return whether :meth:`episodes` need not wait for a process."""
+        return all(result.done() for result in self._results)
 
     def episodes(self) -> list[Episode]:
         """Wait for the episodes and return them in the order of their seeds.
@@ -49,65 +58,44 @@ class Evaluation(Protocol):
         :raises EnvironmentFault: the environment failed, or its processes were lost too often.
         :raises KeyboardInterrupt: a stop was requested; it can be called again.
         """
+        if not self._results:
+            return [episode for group in self._groups for episode in self._play(group)]
+        while True:
+            done, waiting = wait(self._results, STOP_SECONDS, FIRST_EXCEPTION)
+            for result in done:
+                result.result()  # raises the exception of a failed group at once
+            if not waiting:
+                return [episode for result in self._results for episode in result.result()]
+            self._stop.raise_if_requested()
 
 
-class EpisodePlayer:
-    """Plays episodes with models of one training run, in this process, on the CPU, with one thread.
+def play_seeds(
+    config: TrainConfig,
+    model: bytes,
+    seeds: Sequence[int],
+    on_episode: Callable[[Episode], None],
+    on_step: OnStep | None = None,
+) -> None:
+    """Play an episode for each seed in a new environment, in this process, on the CPU.
 
-    It leaves the generators of random numbers and the number of threads as they are.
+    The generators of random numbers and the number of threads are restored afterwards. One thread computes, because
+    sums of several threads may differ in their last digit.
+
+    :param model: content of a model file of the run.
+    :param on_episode: called with each episode when it is over.
+    :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
+    :raises EnvironmentFault: the environment failed.
     """
-
-    def __init__(self, config: TrainConfig) -> None:
-        self._config = config
-        self._built: tuple[Any, GoalNormalize | None] | None = None
-
-    def play(
-        self,
-        model: bytes,
-        seeds: Sequence[int],
-        on_episode: Callable[[Episode], None],
-        on_step: OnStep | None = None,
-    ) -> None:
-        """Play an episode for each seed in a new environment.
-
-        :param model: content of a model file.
-        :param on_episode: called with each episode when it is over.
-        :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
-        :raises EnvironmentFault: the environment failed.
-        """
-        with preserve_rng_state(), _one_thread():
-            seed_generators(seeds[0])
-            env = make_env(self._config.env)
-            try:
-                policy = self.load(model, env)
-                for seed in seeds:
-                    seed_generators(seed)
-                    on_episode(play_episode(env, policy, seed, on_step))
-            finally:
-                env.close()
-
-    def load(self, model: bytes, env: gym.Env) -> Policy:
-        """Return the policy of a model file's content for an environment of the run."""
-        if self._built is None:
-            venv = DummyVecEnv([lambda: env])
-            # the model seeds its action space, which all environments of a class may share
-            venv.action_space = copy.deepcopy(venv.action_space)
-            normalize = self._config.normalize
-            normalizer = GoalNormalize(venv, normalize.clip, training=False) if normalize.enabled else None
-            self._built = build_inference_model(self._config.algo, normalizer or venv, "cpu"), normalizer
-        model_file.load_policy(io.BytesIO(model), *self._built)
-        return make_policy(*self._built)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute with one thread within the block: sums of several threads may differ in their last digit."""
-    before = th.get_num_threads()
-    th.set_num_threads(1)
-    try:
-        yield
-    finally:
-        th.set_num_threads(before)
+    threads = th.get_num_threads()
+    with preserve_rng_state(), ExitStack() as stack:
+        stack.callback(th.set_num_threads, threads)
+        th.set_num_threads(1)
+        seed_generators(seeds[0])
+        env = stack.enter_context(closing(make_env(config.env)))
+        policy = load_policy(config, io.BytesIO(model), env)
+        for seed in seeds:
+            seed_generators(seed)
+            on_episode(play_episode(env, policy, seed, on_step))
 
 
 class PlayerService:
@@ -115,11 +103,11 @@ class PlayerService:
 
     def __init__(self, config: TrainConfig) -> None:
         th.set_flush_denormal(True)  # as in setup.prepare
-        self._player = EpisodePlayer(config)
+        self._config = config
 
     def play(self, model: bytes, seeds: Sequence[int]) -> None:
         """Report each episode when it is over, and progress at each step."""
-        self._player.play(model, seeds, on_episode=report, on_step=lambda *_: report())
+        play_seeds(self._config, model, seeds, on_episode=report, on_step=lambda *_: report())
 
 
 class EvaluationWorkers:
@@ -131,8 +119,8 @@ class EvaluationWorkers:
 
     def __init__(self, config: TrainConfig, stop: StopRequest) -> None:
         self._config, self._stop, self._count = config, stop, config.eval.workers or 0
-        self._player = EpisodePlayer(config)
-        self._threads = ThreadPoolExecutor(max(self._count, 1))  # each thread has its own worker process
+        self._threads = ThreadPoolExecutor(self._count) if self._count else None
+        """Each thread has its own worker process."""
         self._workers: dict[int, Worker] = {}
         """The worker of each thread, by the thread's id."""
         self._closed = False
@@ -141,13 +129,13 @@ class EvaluationWorkers:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``."""
         seeds = range(seed, seed + episodes)
         groups = [seeds[first : first + GROUP] for first in range(0, episodes, GROUP)]
-        if not self._count:
-            return _PlayedLater(self._player, model, groups, self._stop)
-        return _PlayedByWorkers([self._threads.submit(self._play, model, group) for group in groups], self._stop)
+        return Evaluation(
+            partial(self._play if self._threads else self._play_here, model), groups, self._threads, self._stop
+        )
 
     def start_early(self) -> None:
         """Start a process before the first evaluation needs it."""
-        if self._count:
+        if self._threads:
             self._threads.submit(self._worker)
 
     def close(self) -> None:
@@ -156,9 +144,21 @@ class EvaluationWorkers:
         for worker in list(self._workers.values()):
             worker.hang_up()
         try:
-            self._threads.shutdown(cancel_futures=True)
+            if self._threads:
+                self._threads.shutdown(cancel_futures=True)
         finally:
             close_workers(list(self._workers.values()))
+
+    def _play_here(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
+        """Play a group of episodes in this process."""
+        episodes: list[Episode] = []
+
+        def on_episode(episode: Episode) -> None:
+            self._stop.raise_if_requested()
+            episodes.append(episode)
+
+        play_seeds(self._config, model, seeds, on_episode)
+        return episodes
 
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a group of episodes in the worker of this thread, and in those that replace it."""
@@ -174,10 +174,15 @@ class EvaluationWorkers:
             except WorkerLost as error:
                 self._workers.pop(threading.get_ident()).kill()
                 restarts = restarts + 1 if len(episodes) == played else 1
-                loss = f"{self._config.env.id}: the process of the evaluation {error}"
-                if len(episodes) < len(seeds) and (self._closed or restarts > self._config.env.max_restarts):
-                    after = f", after {restarts - 1} restart{'s' if restarts > 2 else ''}" if restarts > 1 else ""
-                    raise EnvironmentFault(f"{loss} in the episode of seed {seeds[len(episodes)]}{after}.") from None
+                loss, limit = (
+                    f"{self._config.env.id}: the process of the evaluation {error}",
+                    self._config.env.max_restarts,
+                )
+                if len(episodes) < len(seeds) and (self._closed or restarts > limit):
+                    seed = seeds[len(episodes)]
+                    raise EnvironmentFault(
+                        f"{loss} in the episode of seed {seed} (env.max_restarts={limit})."
+                    ) from None
                 warn(f"{loss}; a new process replaces it.")
         return episodes
 
@@ -190,43 +195,3 @@ class EvaluationWorkers:
                 worker.hang_up()
             worker.receive(Timeout(BUILD_SECONDS))
         return self._workers[thread]
-
-
-class _PlayedLater:
-    """An evaluation that is played in this process when its episodes are asked for."""
-
-    def __init__(self, player: EpisodePlayer, model: bytes, groups: Sequence[range], stop: StopRequest) -> None:
-        self._player, self._model, self._groups, self._stop = player, model, groups, stop
-
-    def done(self) -> bool:
-        return True
-
-    def episodes(self) -> list[Episode]:
-        played: list[Episode] = []
-
-        def on_episode(episode: Episode) -> None:
-            self._stop.raise_if_requested()
-            played.append(episode)
-
-        for seeds in self._groups:
-            self._player.play(self._model, seeds, on_episode)
-        return played
-
-
-class _PlayedByWorkers:
-    """An evaluation that workers play; each result has the episodes of a group."""
-
-    def __init__(self, results: Sequence[Future[list[Episode]]], stop: StopRequest) -> None:
-        self._results, self._stop = results, stop
-
-    def done(self) -> bool:
-        return all(result.done() for result in self._results)
-
-    def episodes(self) -> list[Episode]:
-        while True:
-            done, waiting = wait(self._results, STOP_SECONDS, FIRST_EXCEPTION)
-            for result in done:
-                result.result()  # raises the exception of a failed group at once
-            if not waiting:
-                return [episode for result in self._results for episode in result.result()]
-            self._stop.raise_if_requested()

@@ -6,7 +6,8 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
-from rlher.demonstrations.controllers import CONTROLLERS, load_controller
+from rlher.demonstrations.controllers import load_controller
+from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.evaluation.rollout import play_episodes
@@ -32,7 +33,7 @@ def test_fetch_with_a_block(env_id: str, least: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CONTROLLERS if name.startswith("PointMaze")])
+@pytest.mark.parametrize("name", [name for name in SCRIPTED_CONTROLLERS if name.startswith("PointMaze")])
 def test_point_maze(name: str) -> None:
     assert success_rate(f"{name}-v3") == 1
 

@@ -14,7 +14,7 @@ from rlher.config.environment import CameraConfig, EnvConfig
 from rlher.envs.make import make_env
 from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer, configure_offscreen, has_display
 from rlher.evaluation.rollout import play_episodes
-from rlher.evaluation.video import VideoOptions, record_video
+from rlher.evaluation.video import record_video
 from tests.conftest import TINY
 from tests.envs.test_env_yaml import load
 from tests.support.tiers import slow_except
@@ -74,7 +74,7 @@ def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.Mo
     configure_offscreen()
     config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
     env = make_env(config, render_mode="rgb_array")
-    with record_video(tmp_path / "video.mp4", env, config, 1, VideoOptions(captions=False)) as recorder:
+    with record_video(tmp_path / "video.mp4", env, config, 1, captions=False) as recorder:
         list(play_episodes(env, lambda observation: np.zeros(2), 1, seed=0, on_step=recorder))
     env.close()
     assert not any(map(is_blank, read_frames(tmp_path / "video.mp4")))

@@ -17,14 +17,14 @@ from rlher.core.rng import preserve_rng_state
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.evaluation import captions, video
 from rlher.evaluation.rollout import play_episodes
-from rlher.evaluation.video import VideoOptions, record_video
+from rlher.evaluation.video import record_video
 from tests.evaluation.conftest import BITS
 from tests.support.video import is_blank, read_frames
 
 
 def test_a_grid_is_parsed() -> None:
     assert video.parse_grid("auto") is None
-    assert video.parse_grid("3x2") == video.parse_grid("3×2") == (3, 2)
+    assert video.parse_grid("3x2") == (3, 2)
 
 
 @pytest.mark.parametrize(("episodes", "grid"), [(1, (1, 1)), (2, (2, 1)), (4, (3, 2)), (500, (3, 2))])
@@ -65,8 +65,7 @@ class ThreeSteps:
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> None:
     path, env = tmp_path / f"video{suffix}", ThreeSteps()
-    options = VideoOptions((2, 1), width=305, captions=False)
-    with record_video(path, env, EnvConfig(), 3, options) as recorder:
+    with record_video(path, env, EnvConfig(), 3, (2, 1), width=305, captions=False) as recorder:
         assert len(list(play_episodes(env, lambda observation: np.zeros(1), 3, seed=1, on_step=recorder))) == 3
     frames = read_frames(path)
     assert len(frames) == 2 * (4 + 15), "two pages of four frames, the last one shown for 1.5 s"
@@ -76,16 +75,6 @@ def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> N
     assert frames[0][100, right].mean() == pytest.approx(80, abs=4), "the second beside it"
     assert frames[-1][100, 100].mean() == pytest.approx(150, abs=4), "the last frame of the third, on the next page"
     assert frames[-1][100, right].mean() == pytest.approx(video.BACKGROUND, abs=4)
-
-
-def test_a_failed_rendering_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    env = ThreeSteps()
-    env.render = lambda: 1 / 0
-    with record_video(tmp_path / "video.mp4", env, EnvConfig(), 2) as recorder:
-        assert len(list(play_episodes(env, lambda observation: np.zeros(1), 2, seed=1, on_step=recorder))) == 2
-    assert recorder.failed
-    assert capsys.readouterr().err.count("ZeroDivisionError") == 1
-    assert not list(tmp_path.iterdir())
 
 
 def test_clips_of_new_best_models_do_not_change_the_training(rlher, run: Path, tmp_path: Path) -> None:

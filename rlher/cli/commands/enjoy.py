@@ -28,8 +28,7 @@ class EnjoyConfig(ReplayConfig):
         "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: at most 3x2"
     )
     width: int | None = output_key(None, "width of the video in pixels; null: 480 a column, at most 1920", low=64)
-    captions: bool = output_key(True, "caption each episode with its number, step, goal and outcome")
-    fps: int | None = output_key(None, "frames per second; null: the environment's", low=1)
+    captions: bool = output_key(True, "caption each episode with its number, step, distance and outcome")
 
 
 def run(config: EnjoyConfig) -> int:
@@ -40,10 +39,9 @@ def run(config: EnjoyConfig) -> int:
     """
     from rlher.envs.make import render_modes
     from rlher.envs.rendering import configure_offscreen, has_display
-    from rlher.evaluation.episode_bar import episode_bar
-    from rlher.evaluation.rollout import Episode, Observation, play_episodes
-    from rlher.evaluation.source import find_source
-    from rlher.evaluation.video import VideoOptions, parse_grid, record_video, require_video_suffix
+    from rlher.evaluation.agent import find_source
+    from rlher.evaluation.rollout import Episode, Observation, episode_bar, play_episodes
+    from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 
     if config.video:
         require_video_suffix(Path(config.video))
@@ -56,12 +54,11 @@ def run(config: EnjoyConfig) -> int:
     agent = source.load("human" if window else "rgb_array")
     print(escape_control(source.name), file=sys.stderr)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
-    options = VideoOptions(grid, config.width, config.captions, config.fps)
     outcomes = []
     with ExitStack() as stack:
         stack.enter_context(closing(agent.env))
-        bar = stack.enter_context(episode_bar(episodes, agent.config, enabled=not window))
-        recording = record_video(path, agent.env, agent.config, episodes, options, bar.on_frame)
+        bar = stack.enter_context(episode_bar(episodes, enabled=not window))
+        recording = record_video(path, agent.env, agent.config, episodes, grid, config.width, config.captions)
         film = stack.enter_context(recording) if not window else None
 
         def on_step(episode: Episode, observation: Observation, is_over: bool) -> None:

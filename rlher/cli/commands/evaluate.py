@@ -22,15 +22,14 @@ def run(config: EvaluateConfig) -> int:
 
     :raises UserError: the run, or a readable model in it, does not exist.
     """
-    from rlher.evaluation.episode_bar import episode_bar
+    from rlher.evaluation.agent import find_source
     from rlher.evaluation.metrics import format_summary, summarize
-    from rlher.evaluation.rollout import play_episodes
-    from rlher.evaluation.source import find_source
+    from rlher.evaluation.rollout import episode_bar, play_episodes
 
     source = find_source(config)
     agent = source.load(None)
     print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
-    with closing(agent.env), episode_bar(config.episodes, agent.config) as bar:
+    with closing(agent.env), episode_bar(config.episodes) as bar:
         summary = summarize(list(play_episodes(agent.env, agent.policy, config.episodes, config.seed, bar.on_step)))
     if config.json:
         print(json.dumps({**source.keys, **summary}))

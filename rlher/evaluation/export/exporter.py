@@ -1,22 +1,30 @@
 """`rlher export`: write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
 import json
+import os
+import re
 import shutil
 import sys
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.vec_env import DummyVecEnv
+from sb3_contrib.crossq.policies import CrossQPolicy
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.torch_layers import CombinedExtractor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from rlher.algos.factory import build_inference_model, constructor_arguments, uses_sde
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig, import_class
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import command_line, escape_control
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json
@@ -28,12 +36,10 @@ from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent, model_name
 from rlher.evaluation.export import play
 from rlher.evaluation.export.card import model_card
-from rlher.evaluation.export.hub import push_folder, require_pushable
-from rlher.evaluation.export.onnx_policy import GoalPolicy, OnnxPolicy, require_onnx, write_onnx
-from rlher.evaluation.export.sb3_model import caveats, plain_model, scales
+from rlher.evaluation.export.onnx_policy import GoalPolicy, OnnxPolicy, require_onnx, scales, write_onnx
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
 from rlher.evaluation.sb3_import import EXPORTED
-from rlher.runs import lookup, run_folder
+from rlher.runs import lookup, model_file, run_folder
 from rlher.runs.run_folder import Run, safe_name
 
 STANDALONE = ("rlher.envs.bit_flipping", "rlher.envs.frame_stack")
@@ -41,9 +47,6 @@ STANDALONE = ("rlher.envs.bit_flipping", "rlher.envs.frame_stack")
 
 SIMULATORS = {"gymnasium_robotics": ["mujoco"], "panda_gym": ["pybullet"]}
 """Packages whose version decides what an environment does, by the package of the environment."""
-
-MAX_NAME_LENGTH = 100
-"""Characters of an environment's name in a file name."""
 
 
 def export(config: ExportConfig) -> int:
@@ -86,7 +89,7 @@ def export(config: ExportConfig) -> int:
 
 def _base_name(run: Run) -> str:
     env = run.config.env
-    return f"{run.config.algo.name}-{safe_name(env.name or env.id)[:MAX_NAME_LENGTH]}"
+    return f"{run.config.algo.name}-{safe_name(env.name or env.id)[:100]}"  # a file system limits names
 
 
 def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> list[str]:
@@ -129,6 +132,72 @@ def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
+def plain_model(
+    run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | None
+) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+    """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
+
+    :param which: model of the run, as :meth:`Run.choose_model` returns it.
+    :param normalizer: receives the statistics; None if the run does not normalise.
+    :return: the model, and what ``play.py`` builds its policy from, as JSON values.
+    :raises UserError: there is no such model, or it is damaged.
+    """
+    algo = run.config.algo
+    arguments = constructor_arguments(_with_sb3_classes(algo), venv, buffer_size=1, seed=run.config.seed)
+    model_class = import_class(ALGORITHMS[algo.name].sb3)
+    policy_class = model_class.policy_aliases.get("MultiInputPolicy")
+    if policy_class is None:  # sb3-contrib's CrossQ
+        policy_class, arguments["policy_kwargs"]["features_extractor_class"] = CrossQPolicy, CombinedExtractor
+    kwargs = dict(arguments["policy_kwargs"])  # constructors change it
+    model = model_class(policy_class, venv, device="cpu", **arguments)
+    if getattr(algo, "layer_norm_critics", False):
+        trained = build_inference_model(algo, venv, "cpu")
+        model_file.load_policy(run.model(which), trained, normalizer)
+        model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
+    else:
+        model_file.load_all(run.model(which), model, normalizer)
+    model.num_timesteps = model_file.read_timesteps(run.model(which))
+    return model, {
+        "algorithm": _path(model_class),
+        "algorithm_kwargs": {"use_sde": True} if uses_sde(algo) else {},
+        "policy": _path(policy_class),
+        "policy_kwargs": {key: value for key, value in kwargs.items() if not isinstance(value, type)},
+        "policy_classes": {key: _path(value) for key, value in kwargs.items() if isinstance(value, type)},
+    }
+
+
+def _path(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__name__}"
+
+
+def _with_sb3_classes(algo: OffPolicyConfig) -> OffPolicyConfig:
+    """Return a config without noise and schedules of which Stable-Baselines3 has no class."""
+    if algo.learning_rate_schedule == "cosine":
+        algo = replace(algo, learning_rate_schedule="constant")
+    return replace(algo, noise="normal") if getattr(algo, "noise", "normal") == "pink" else algo  # type: ignore[call-arg]
+
+
+def caveats(algo: OffPolicyConfig) -> list[str]:
+    """Return the limitations of an exported model, one sentence each."""
+    sentences = []
+    if getattr(algo, "layer_norm_critics", False):
+        sentences.append(
+            "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, "
+            "the critics are untrained, so the model can be played but not trained further."
+        )
+    if _with_sb3_classes(algo) != algo:
+        sentences.append(
+            "It was trained with pink noise or a cosine schedule, which Stable-Baselines3 lacks: further training has "
+            "white noise and a constant learning rate."
+        )
+    if algo.name == "crossq":
+        sentences.append(
+            "sb3-contrib's CrossQ cannot train on dictionary observations, so the model can be played but not trained "
+            "further."
+        )
+    return sentences
+
+
 def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> None:
     """Raise AssertionError if the exported policy selects other actions in an episode."""
 
@@ -165,7 +234,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
         "env": env.id.rpartition(":")[2] if entry in copied else env.id,  # a module of rlher may stand before the colon
         "entry_point": f"{beside_script(entry)}:BitFlippingEnv" if entry in copied else None,
         "modules": _registering_modules(env),
-        "kwargs": make_kwargs(env),
+        "kwargs": _json_values(make_kwargs(env)),
         "max_episode_steps": env.max_episode_steps,
         "wrappers": [
             [f"{beside_script(each.module)}:{each.name}", each.kwargs]
@@ -176,6 +245,13 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
         "success_key": env.success_key,
         "success_reward": env.success_reward,
     }
+
+
+def _json_values(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments as they are; raise UserError if JSON would change them, as it does a key 1 into "1"."""
+    if json.loads(json.dumps(kwargs)) != kwargs:
+        raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
+    return kwargs
 
 
 def _entry_module(env: EnvConfig) -> str:
@@ -220,3 +296,31 @@ def _requirements(packages: set[str], env: EnvConfig) -> str:
     needed = {*packages, *modules, *simulators, *wrappers} - {"rlher"} & distributions.keys()
     names = sorted({distributions[module][0].replace("_", "-") for module in needed})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)
+
+
+def require_pushable(push: str) -> None:
+    """Raise UserError unless ``push`` can name a repository and huggingface_hub is installed."""
+    if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", push):
+        raise UserError(f"push={push} does not name a repository; write owner/name.")
+    require_package("push=...", "huggingface_hub", "hub")
+
+
+def push_folder(folder: Path, files: list[str], repository: str, message: str) -> str:
+    """Create a model repository where there is none, commit files of a folder to it, and return its address.
+
+    The server is the one of ``HF_ENDPOINT``; the login that of ``hf auth login`` or ``HF_TOKEN``.
+
+    :raises UserError: the server cannot be reached or refuses.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=os.environ.get("HF_TOKEN"))
+    try:
+        address = str(api.create_repo(repository, exist_ok=True))
+        api.upload_folder(repo_id=repository, folder_path=folder, allow_patterns=files, commit_message=message)
+    except Exception as error:  # of many kinds: no network, no login, refused by the server
+        raise UserError(
+            f"cannot push to {repository} ({type(error).__name__}: {first_line(error)}); the export is in {folder}. "
+            "Log in with `hf auth login` or set HF_TOKEN, and run the command again when the server can be reached."
+        ) from error
+    return address

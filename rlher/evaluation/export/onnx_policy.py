@@ -10,9 +10,14 @@ from stable_baselines3.common.policies import BasePolicy
 
 from rlher.core.errors import require_package
 from rlher.envs.normalize import GoalNormalize
-from rlher.evaluation.export.sb3_model import scales
 
 Observation = dict[str, np.ndarray]
+
+
+def scales(normalizer: GoalNormalize | None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return mean and standard deviation, float64, of each key that is normalised."""
+    statistics = normalizer.obs_rms.items() if normalizer else ()
+    return {key: (rms.mean, np.sqrt(rms.var + normalizer.epsilon)) for key, rms in statistics}  # type: ignore[union-attr]
 
 
 class GoalPolicy(th.nn.Module):

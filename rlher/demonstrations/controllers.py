@@ -3,10 +3,9 @@
 A controller is a function from an observation to an action, or a class whose objects are such functions. An object is
 made with the environment as its argument; if it has a method ``reset``, that is called before each episode.
 
-To add one: a function or a class in a file of this package, and its name in :data:`CONTROLLERS`.
+The controllers of rlher are in :mod:`rlher.demonstrations.scripted`.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -16,20 +15,11 @@ import numpy as np
 from gymnasium import spaces
 
 from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.user_classes import import_module
 
 SCRIPTED = "scripted"
 """Value of ``controller=`` for the controller that comes with rlher."""
-
-CONTROLLERS = {
-    "FetchReach": "fetch:reach",
-    "FetchPush": "fetch:push",
-    "FetchPickAndPlace": "fetch:pick_and_place",
-    "PointMaze_UMaze": "point_maze:PointMaze",
-    "PointMaze_Medium": "point_maze:PointMaze",
-    "PointMaze_Large": "point_maze:PointMaze",
-}
-"""``module:name`` of the scripted controllers, by the environment's id without its version."""
 
 
 class Controller:
@@ -87,13 +77,12 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
 
 def _scripted(env_id: str) -> Any:
     known = env_id.rpartition(":")[2].rpartition("-v")[0]
-    if known not in CONTROLLERS:
+    if known not in SCRIPTED_CONTROLLERS:
         raise UserError(
-            f"rlher has no controller for {env_id}{did_you_mean(known, CONTROLLERS)}; use one of "
-            f"{', '.join(CONTROLLERS)}, or your own with controller=<module>:<function>."
+            f"rlher has no controller for {env_id}{did_you_mean(known, SCRIPTED_CONTROLLERS)}; use one of "
+            f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
-    module, _, name = CONTROLLERS[known].partition(":")
-    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    return SCRIPTED_CONTROLLERS[known]
 
 
 def _user_defined(name: str) -> Any:
