@@ -63,8 +63,8 @@ def pause(transitions: int, priority: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         run, stop = Run(Path(folder), TrainConfig(algo=algo, env=env)), StopRequest()
         workers = EvaluationWorkers(run.config, stop)
-        evaluations = EvaluationCallback(run, workers, normalizer, require_folder=lambda: None)
-        checkpoints = CheckpointCallback(run, envs, normalizer, evaluations, stop, require_folder=lambda: None)
+        evaluations = EvaluationCallback(run, workers, normalizer)
+        checkpoints = CheckpointCallback(run, envs, normalizer, evaluations, stop)
         model._setup_learn(1)
         checkpoints.init_callback(model)
         buffer = model.replay_buffer

@@ -10,7 +10,7 @@ import fcntl
 import io
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ class Run:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", self.folder.absolute())
+        object.__setattr__(self, "_inode", _inode(self.folder))
 
     def __str__(self) -> str:
         return str(relative(self.folder))
@@ -67,6 +68,11 @@ class Run:
         near = did_you_mean(checkpoint, MODELS)
         raise UserError(f"{self} has no model checkpoint={checkpoint}{near}; use best, last or {' or '.join(kept)}.")
 
+    def require_folder(self) -> None:
+        """Raise RunFolderLost if the folder was moved, deleted or replaced; called before a training run writes."""
+        if _inode(self.folder) != self._inode:  # type: ignore[attr-defined]
+            raise RunFolderLost(self.folder)
+
     @property
     def checkpoints(self) -> Path:
         """Return the folder of the checkpoints, which may not exist."""
@@ -82,6 +88,10 @@ class Run:
         writer.writeheader()
         writer.writerows(rows)
         write_text(self.folder / "evaluations.csv", text.getvalue())
+
+
+def _inode(folder: Path) -> int | None:
+    return folder.stat().st_ino if folder.exists() else None
 
 
 class RunFolderLost(UserError):
@@ -123,10 +133,9 @@ class RunIsLocked(UserError):
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[Callable[[], None]]:
+def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from training in a run folder within the block.
 
-    :return: a function that raises RunFolderLost if the folder is not at its path any more.
     :raises RunIsLocked: another process is training in it.
     """
     handle = os.open(folder, os.O_RDONLY)
@@ -136,21 +145,9 @@ def locked(folder: Path) -> Iterator[Callable[[], None]]:
         os.close(handle)
         raise RunIsLocked(f"{folder} is being trained by another process; wait until it ends, or stop it.") from None
     try:
-        yield lambda: _require_at(folder, handle)
+        yield
     finally:
         os.close(handle)
-
-
-def _require_at(folder: Path, handle: int) -> None:
-    """Raise RunFolderLost unless the folder at a path is the one that was opened."""
-    try:
-        is_same = os.path.samestat(os.stat(folder), os.fstat(handle))
-    except (FileNotFoundError, NotADirectoryError):
-        is_same = False
-    except OSError:  # the disk does not answer, which writing will report
-        return
-    if not is_same:
-        raise RunFolderLost(folder)
 
 
 def env_name(config: TrainConfig) -> str:

@@ -48,7 +48,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
     :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
     """
     started = time.monotonic()
-    with run_folder.locked(run.folder) as require_folder:
+    with run_folder.locked(run.folder):
         require_own_files(run.folder)
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
             remove_unfinished(folder)
@@ -70,7 +70,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             )
             _record_resume(run, done)
             print_header(run, [*notes, *setup.notes])
-            return run, Trainer(run, setup, started, require_folder).train(checkpoint)
+            return run, Trainer(run, setup, started).train(checkpoint)
 
 
 def resume_notes(before: TrainConfig, config: TrainConfig) -> list[str]:

@@ -1,7 +1,6 @@
 """One training run, from config to result."""
 
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
-from rlher.core.errors import EnvironmentFault, UserError, as_fault, first_line, os_error_reason
+from rlher.core.errors import EnvironmentFault, UserError, first_line, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import summarize
@@ -18,7 +17,7 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.evaluation.workers import EvaluationWorkers
 from rlher.runs import model_file, run_folder
 from rlher.runs.run_folder import Run
-from rlher.training.callbacks.checkpoint import CheckpointCallback, FinalCheckpointCallback
+from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.diagnostics import DiagnosticsCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, Rows, StopTraining, all_finite
 from rlher.training.callbacks.progress import ProgressCallback
@@ -49,8 +48,8 @@ def train(
     with prepare(config, env_is_checked=env_is_checked) as setup:
         run = run_folder.create(setup.config, config, logs)
         print_header(run, setup.notes)
-        with run_folder.locked(run.folder) as require_folder:
-            return run, Trainer(run, setup, started, require_folder, on_evaluation, final).train()
+        with run_folder.locked(run.folder):
+            return run, Trainer(run, setup, started, on_evaluation, final).train()
 
 
 class Trainer:
@@ -59,7 +58,6 @@ class Trainer:
     :param run: its folder is locked by the caller.
     :param setup: from :func:`prepare`; closed by the caller.
     :param started: monotonic time from which ``wall_seconds`` counts.
-    :param require_folder: called before anything is written; raises RunFolderLost if the folder is not there any more.
     """
 
     def __init__(
@@ -67,19 +65,16 @@ class Trainer:
         run: Run,
         setup: TrainingSetup,
         started: float,
-        require_folder: Callable[[], None],
         on_evaluation: Callable[[Rows], None] | None = None,
         final: bool = True,
     ) -> None:
         self.run, self.config, self.model, self.normalizer = run, run.config, setup.model, setup.normalizer
         self.result, self.stop = RunResult(), StopRequest()
         self.workers = EvaluationWorkers(self.config, self.stop)
-        self.evaluations = EvaluationCallback(run, self.workers, self.normalizer, require_folder, on_evaluation)
-        self.checkpoints = CheckpointCallback(
-            run, setup.envs, self.normalizer, self.evaluations, self.stop, require_folder
-        )
+        self.evaluations = EvaluationCallback(run, self.workers, self.normalizer, on_evaluation)
+        self.checkpoints = CheckpointCallback(run, setup.envs, self.normalizer, self.evaluations, self.stop)
         self.user_callbacks = setup.callbacks
-        self._started, self._final, self._require_folder = started, final, require_folder
+        self._started, self._final = started, final
 
     def train(self, checkpoint: Path | None = None) -> RunResult:
         """Train to the end of the run, from its beginning or from a checkpoint, and return the result.
@@ -121,11 +116,10 @@ class Trainer:
         updates = self.model._n_updates
         with ProgressCallback(config.total_timesteps, self.evaluations, config.progress) as progress:
             self.workers.start_early()
-            callbacks: list[BaseCallback] = [self.checkpoints, self.evaluations, DiagnosticsCallback()]
-            callbacks += [*self.user_callbacks, progress]
+            callbacks: list[BaseCallback] = [self.evaluations, DiagnosticsCallback(), *self.user_callbacks, progress]
             if is_new:
                 callbacks.append(DemonstrationCallback(config, self.evaluations, progress, self.stop))
-            callbacks.append(FinalCheckpointCallback(self.checkpoints))
+            callbacks.append(self.checkpoints)  # last, because a checkpoint holds the state of the others
             try:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
@@ -136,20 +130,11 @@ class Trainer:
             except Exception as error:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
                     self.evaluations.record_pending()
-                if callback := self._raising_callback(error):
-                    if self.checkpoints.in_step:  # elsewhere the updates of the last steps may be missing
-                        self.checkpoints.finish()
-                    raise as_fault(error, f"the callback {callback}") from error
                 is_first_update = self.model._n_updates <= updates + 1
-                if isinstance(error, CONFIG_ERRORS) and (config.algo.kwargs or is_first_update):
+                may_be_config = (config.algo.kwargs or is_first_update) and not config.callbacks
+                if may_be_config and isinstance(error, CONFIG_ERRORS):
                     raise UserError(self._explain(error)) from error
                 raise
-
-    def _raising_callback(self, error: Exception) -> str | None:
-        """Return the class of the user's callback in which an error was raised."""
-        callers = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
-        raising = (each for each in self.user_callbacks if any(each is caller for caller in callers))
-        return next((type(each).__name__ for each in raising), None)
 
     def _explain(self, error: Exception) -> str:
         """Return the message for an error of SB3 or torch that the values of the config cause.
@@ -166,7 +151,7 @@ class Trainer:
         best_model, steps = self.evaluations.best_model, self.model.num_timesteps
         last_model = model_file.to_bytes(self.model, self.normalizer)
         last = best = self.workers.start(last_model, episodes, seed)
-        self._require_folder()
+        self.run.require_folder()
         if best_model.row is None or best_model.row["timesteps"] >= steps:
             best_model.set(last_model)
             best_model.write()
@@ -203,7 +188,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------ writing
 
     def _write_models(self) -> None:
-        self._require_folder()
+        self.run.require_folder()
         with self._fail_on_write_error("the best model"):
             self.evaluations.best_model.write()
         if all_finite(self.model):
@@ -221,7 +206,7 @@ class Trainer:
 
         :param final_pending: a run that is killed in its final evaluation is not finished, but interrupted.
         """
-        self._require_folder()
+        self.run.require_folder()
         self.result.timesteps = self.model.num_timesteps
         self.result.wall_seconds = round(time.monotonic() - self._started, 1)
         values = self.result.to_json()

@@ -10,8 +10,6 @@ import pytest
 
 from rlher.core.files import UNFINISHED
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.runs import run_folder
-from rlher.runs.run_folder import RunFolderLost
 from tests.conftest import TINY
 
 RUN = Path("logs/dqn/BitFlipping-v0_1")
@@ -64,22 +62,6 @@ def test_nothing_is_written_after_the_folder_is_lost(rlher, monkeypatch, change:
         monkeypatch.setattr(BitFlippingEnv, "step", step)
         assert rlher("train", "--resume", "moved").code == 0
         assert json.loads(Path("moved/result.json").read_text())["status"] == "finished"
-
-
-def test_a_folder_is_lost_when_another_is_at_its_path(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    with run_folder.locked(folder) as require_folder:
-        require_folder()
-        folder.rename(tmp_path / "moved")
-        with pytest.raises(RunFolderLost):
-            require_folder()
-        folder.mkdir()
-        with pytest.raises(RunFolderLost):
-            require_folder()
-        folder.rmdir()
-        (tmp_path / "moved").rename(folder)
-        require_folder()
 
 
 def test_files_of_killed_writes_are_deleted_when_the_run_is_resumed(rlher) -> None:

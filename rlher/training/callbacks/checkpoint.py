@@ -10,7 +10,6 @@ checkpoint also holds the actions since the last barrier, which are played again
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ class CheckpointCallback(BaseCallback):
     ``engine.overlap`` the last updates are still due; the checkpoint records how many.
 
     :param evaluations: the callback whose evaluations and best model are part of a checkpoint.
-    :param require_folder: called before writing; raises if the run folder is not there any more.
     """
 
     model: Any
@@ -59,12 +57,11 @@ class CheckpointCallback(BaseCallback):
         normalizer: GoalNormalize | None,
         evaluations: EvaluationCallback,
         stop: StopRequest,
-        require_folder: Callable[[], None],
     ) -> None:
         super().__init__()
         self._run, self._every, self._minutes = run, run.config.checkpoint.every, run.config.checkpoint.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
-        self._stop, self._require_folder = stop, require_folder
+        self._stop = stop
         self.logger_state: dict[str, Any] | None = None
         """State of the logger at the checkpoint that was restored."""
         self._barrier_step = 0
@@ -75,11 +72,11 @@ class CheckpointCallback(BaseCallback):
             run.config.init_from is not None or run.config.demos.pretrain_steps or run.config.offline_updates
         )
         self._restored: dict[str, Any] | None = None  # until the environments are restored, when training starts
-        self.in_step = False
+        self._in_step = False
         """Whether the newest step is not in the replay buffer yet; so it is when callbacks hear of it."""
 
     def _on_rollout_start(self) -> None:
-        self.in_step = False
+        self._in_step = False
         if self._restored is not None:
             self._restore_envs(self._restored)
             self._restored = None
@@ -93,11 +90,11 @@ class CheckpointCallback(BaseCallback):
         self._stop.raise_if_requested()
 
     def _on_step(self) -> bool:
-        self.in_step = True
+        self._in_step = True
         return True
 
     def _on_rollout_end(self) -> None:
-        self.in_step = False
+        self._in_step = False
 
     def _pass_barrier(self) -> None:
         self._buffer.storage.truncate_running()
@@ -125,10 +122,16 @@ class CheckpointCallback(BaseCallback):
         buffer: HerReplayBuffer = self.model.replay_buffer
         return buffer
 
+    def _on_training_end(self) -> None:
+        self.finish()
+
     # ------------------------------------------------------------------------------------------------ writing
 
     def finish(self) -> None:
-        """Write a last checkpoint, unless there is one of this step."""
+        """Write a last checkpoint, unless there is one of this step.
+
+        With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
+        """
         if self._every is not None and self._saved_step != self.model.num_timesteps:
             self.save()
 
@@ -137,7 +140,7 @@ class CheckpointCallback(BaseCallback):
 
         :param next_envs: at a barrier, the number of the environments that are built next.
         """
-        self._require_folder()
+        self._run.require_folder()
         self._is_due = False  # also if it cannot be written
         if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
             return
@@ -170,7 +173,7 @@ class CheckpointCallback(BaseCallback):
             (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
         if next_envs is None:
             # a callback that ended training within a step leaves an action whose result is not in the buffer
-            actions = self._envs.actions[:-1] if self.in_step else self._envs.actions
+            actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
             raw = self.model._last_obs if self._normalizer is None else self.model._last_original_obs
             training_state.save_episodes(folder, actions, dict(raw))
 
@@ -224,23 +227,6 @@ class CheckpointCallback(BaseCallback):
             observations = self._normalizer.normalize_obs(observations)
         self._set_last_observations(observations)
         training_state.restore_generators(state["generators"], self.model)
-
-
-class FinalCheckpointCallback(BaseCallback):
-    """Write the last checkpoint of training; to be called after the callbacks whose state a checkpoint holds.
-
-    With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
-    """
-
-    def __init__(self, checkpoint_callback: CheckpointCallback) -> None:
-        super().__init__()
-        self._checkpoint_callback = checkpoint_callback
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_training_end(self) -> None:
-        self._checkpoint_callback.finish()
 
 
 def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:

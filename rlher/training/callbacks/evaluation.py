@@ -50,7 +50,6 @@ class EvaluationCallback(BaseCallback):
     At most one evaluation is played at a time, so rows arrive in order. Training does not depend on when a row arrives.
 
     :param workers: play the episodes.
-    :param require_folder: called before writing; raises RunFolderLost if the run folder is not there any more.
     :param on_evaluation: called with all rows after each evaluation. It may raise :class:`StopTraining`, so each
         evaluation is waited for at once.
     """
@@ -60,7 +59,6 @@ class EvaluationCallback(BaseCallback):
         run: Run,
         workers: EvaluationWorkers,
         normalizer: GoalNormalize | None,
-        require_folder: Callable[[], None],
         on_evaluation: Callable[[Rows], None] | None = None,
     ) -> None:
         super().__init__()
@@ -68,7 +66,7 @@ class EvaluationCallback(BaseCallback):
         self.best_model = BestModel(run.model("best"))
         self.pending: PendingEvaluation | None = None
         self._run, self._workers, self._normalizer = run, workers, normalizer
-        self._require_folder, self._on_evaluation = require_folder, on_evaluation
+        self._on_evaluation = on_evaluation
         self._files = EvaluatedModelFiles(run)
         self._freq = self._next = run.config.eval.freq or run.config.total_timesteps
         self._started = time.monotonic()
@@ -139,7 +137,7 @@ class EvaluationCallback(BaseCallback):
         self.rows.append(row)
         self._log(row, evaluated.logged)
         is_best = self.best_model.offer(row, evaluated.model)
-        self._require_folder()
+        self._run.require_folder()
         with warn_on_write_error("the best model"):
             self.best_model.write()
         with warn_on_write_error("evaluations.csv"):
