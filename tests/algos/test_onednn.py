@@ -4,15 +4,14 @@ import pytest
 import torch as th
 from torch import nn
 
-from rlher.algos import ALGORITHMS, compilation, onednn
-from rlher.algos.networks import evaluate, with_layer_norm
+from rlher.algos import compilation, onednn
+from rlher.algos.networks import evaluate
 from rlher.algos.onednn import has_onednn, linear
 from rlher.algos.options import UpdateOptions
 from tests.algos.test_faithful import require_same
-from tests.support.models import THEIRS, ours, theirs, train
+from tests.support.models import ours, theirs, train
 from tests.support.tiers import slow_except
 
-ONEDNN = UpdateOptions(onednn=True)
 needs_onednn = pytest.mark.skipif(not has_onednn(), reason="torch without oneDNN")
 
 
@@ -30,7 +29,7 @@ def products(monkeypatch) -> list[tuple[int, ...]]:
 
 
 @needs_onednn
-@pytest.mark.parametrize(("inputs", "outputs"), [(35, 256), (300, 17), (256, 1), (3, 64)])
+@pytest.mark.parametrize(("inputs", "outputs"), [(35, 256), (256, 1)])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_value_and_gradients_equal_those_of_torch(inputs: int, outputs: int, frozen: bool) -> None:
     x, weight, bias, slope = th.randn(70, inputs), th.randn(outputs, inputs), th.randn(outputs), th.randn(70, outputs)
@@ -56,43 +55,22 @@ def test_evaluate_equals_the_network(products) -> None:
 
 
 @needs_onednn
-@pytest.mark.parametrize("name", THEIRS)
-def test_fifty_updates_give_sb3s_weights(name: str, products) -> None:
-    mine, other = ours(name, options=ONEDNN), theirs(name)
+@pytest.mark.parametrize("name", ["td3", "tqc", "dqn"])
+@pytest.mark.parametrize("compiled", slow_except([False], [False, True]))
+def test_updates_give_sb3s_weights(name: str, compiled: bool, products, capsys) -> None:
+    if compiled and compilation.find_compiler() is None:
+        pytest.skip("no C++ compiler")
+    mine, other = ours(name, options=UpdateOptions(onednn=True, compile=compiled)), theirs(name)
     for model in (mine, other):
         train(model, 50)
     require_same(mine, other)
-    assert len(products) >= 100
-
-
-@needs_onednn
-@pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
-@pytest.mark.parametrize("name", slow_except(["dqn"], ["tqc", "dqn", "td3"]))
-def test_compiled_updates_give_sb3s_weights(capsys, name: str) -> None:
-    mine, other = ours(name, options=UpdateOptions(onednn=True, compile=True)), theirs(name)
-    for model in (mine, other):
-        train(model, 20)
-    require_same(mine, other)
+    assert len(products) >= (1 if compiled else 100)
     assert "not compiled" not in capsys.readouterr().err
 
 
 @needs_onednn
-@pytest.mark.parametrize("options", [{}, {"target_critics": 2}])
-def test_critics_with_layer_norm_are_the_same(options: dict) -> None:
-    policy = with_layer_norm(ALGORITHMS["td3"].load().policy_aliases["MultiInputPolicy"])
-    models = [
-        ours("td3", policy=policy, policy_kwargs={"n_critics": 3}, options=UpdateOptions(onednn=use, **options))
-        for use in (False, True)
-    ]
-    for model in models:
-        train(model, 20)
-    require_same(*models)
-
-
-@needs_onednn
-@pytest.mark.parametrize("name", THEIRS)
-def test_acting_calls_torch_so_that_evaluation_processes_give_the_same_numbers(name: str, products) -> None:
-    model, plain = ours(name, options=ONEDNN), ours(name)
+def test_acting_calls_torch_so_that_evaluation_processes_give_the_same_numbers(products) -> None:
+    model, plain = ours("td3", options=UpdateOptions(onednn=True)), ours("td3")
     obs = {key: value.repeat(300, axis=0) for key, value in model.env.reset().items()}
     products.clear()
     assert (model.predict(obs, deterministic=True)[0] == plain.predict(obs, deterministic=True)[0]).all()

@@ -7,7 +7,6 @@ import pytest
 import torch as th
 import yaml
 from torch import nn
-from torch.nn import functional as F
 
 from rlher.algos import precision
 from rlher.algos.fast_update import FastUpdate
@@ -50,12 +49,9 @@ def chosen(engine: EngineConfig, device: th.device = CPU, batch: int = 256, widt
     [
         ("amx", 256, 256, ("bf16", "torch")),
         ("amx", 128, 512, ("float32", "torch")),
-        ("amx", 512, 128, ("float32", "torch")),
         ("xeon", 512, 512, ("float32", "torch")),
         ("zen4", 256, 256, ("bf16", "torch")),
         ("zen4", 128, 256, ("float32", "onednn")),
-        ("zen4", 256, 64, ("float32", "torch")),
-        ("zen3", 2048, 512, ("float32", "torch")),
         ("arm", 2048, 512, ("float32", "torch")),
     ],
 )
@@ -71,11 +67,6 @@ def test_given_values_are_kept_and_a_gpu_has_torchs_products(on) -> None:
     assert chosen(EngineConfig(), th.device("cuda"), 2048) == ("float32", "torch")
     with pytest.raises(UserError):
         chosen(EngineConfig(matmul="onednn"), th.device("cuda"))
-
-
-def test_bf16_without_fast_units_is_said_to_be_slow(on) -> None:
-    on("xeon")
-    assert "slow" in choose_arithmetic(EngineConfig(precision="bf16"), CPU, 256, [256])[1]
 
 
 def test_vendor_and_flags_are_read_from_cpuinfo(tmp_path: Path) -> None:
@@ -104,23 +95,12 @@ def test_outputs_are_float32_under_autocast(layer_norm: bool, outputs: int) -> N
         assert th.allclose(values, th.tensor(-20.06))
 
 
-@pytest.mark.parametrize(("outputs", "exact"), [(2, True), (precision.MIN_OUTPUTS, False)])
-def test_layers_before_an_activation_are_float32_if_they_have_few_outputs(outputs: int, exact: bool) -> None:
-    layers = [nn.Linear(8, outputs), nn.Tanh()]
-    assert precision.is_output(layers[0], layers) == exact
-    with th.autocast("cpu", th.bfloat16):
-        product = precision.multiply(F.linear, th.ones(4, 8), layers[0].weight, exact=exact)
-    assert product.dtype == (th.float32 if exact else th.bfloat16)
-
-
-@pytest.mark.parametrize(("first", "then", "expected"), [("zen4", "zen3", "bf16"), ("zen3", "zen4", "float32")])
-def test_a_run_keeps_the_choice_when_it_is_resumed(rlher, monkeypatch, on, first: str, then: str, expected) -> None:
+def test_a_run_keeps_the_choice_when_it_is_resumed(rlher, monkeypatch, on) -> None:
     monkeypatch.setattr(precision, "MIN_SIZE", 16)
-    on(first)
+    on("zen4")
     done = rlher("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=60")
     assert done.code == 0, done.err
-    assert ("precision bf16" in done.err) == (expected == "bf16")
-    on(then)
+    on("zen3")
     folder = Path("logs/dqn/BitFlipping-v0_1")
     assert rlher("train", "--resume", str(folder), "total_timesteps=+20").code == 0
-    assert yaml.safe_load((folder / "config.yaml").read_text())["engine"]["precision"] == expected
+    assert yaml.safe_load((folder / "config.yaml").read_text())["engine"]["precision"] == "bf16"
