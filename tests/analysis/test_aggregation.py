@@ -1,6 +1,5 @@
 """Learning curves of groups."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -36,27 +35,12 @@ def test_an_interval_needs_three_seeds(make_run: Make, tmp_path: Path, seeds: in
     assert np.isnan(curve.low).all() == (seeds < 3)
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "named"),
-    [
-        ("timesteps", "succes_rate", {"'succes_rate'", "'success_rate'"}),
-        ("timesteps", "reward", {"'reward'", "'mean_reward'"}),
-        ("hours", "x", {"'hours'"}),
-    ],
-)
-def test_an_unknown_column_is_an_error(make_run: Make, x: str, y: str, named: set[str]) -> None:
-    group = load_group(make_run("a"))
-    with pytest.raises(UserError) as error:
-        aggregation.aggregate_all([group], x, y)
-    assert named == set(re.findall(r"'\w+'", str(error.value)))
-
-
-def test_an_empty_column_is_an_error(make_run: Make) -> None:
+@pytest.mark.parametrize(("x", "y"), [("timesteps", "succes_rate"), ("hours", "x"), ("timesteps", "crash_rate")])
+def test_an_unknown_or_empty_column_is_an_error(make_run: Make, x: str, y: str) -> None:
     group = load_group(make_run("a"))
     group.runs[0].evaluations["crash_rate"] = float("nan")
-    with pytest.raises(UserError) as error:
-        aggregation.aggregate_all([group], "timesteps", "crash_rate")
-    assert "timesteps and crash_rate" in str(error.value)
+    with pytest.raises(UserError):
+        aggregation.aggregate_all([group], x, y)
 
 
 @pytest.mark.parametrize(("y", "widened"), [("success_rate", True), ("mean_reward", False)])

@@ -58,12 +58,9 @@ def test_a_study_without_results(rlher) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "shown"),
     [
-        ("verdict.json", '{"study": "s", "candidates": [{"number": 1}]}', "study/verdict.json"),
         ("verdict.json", '{"candidates": 3}', "study/verdict.json"),
         ("verdict.json", "[1", "<h3>study</h3>"),
         ("trials.csv", 'a,b\n1,2,3\n"', "study/trials.csv"),
-        ("trials.csv", "", "study/trials.csv"),
-        ("trials.csv", "a,b\n1\n", "All 1 trials"),
     ],
 )
 def test_a_damaged_file_is_named_and_the_rest_shown(rlher, file: str, content: str, shown: str) -> None:
