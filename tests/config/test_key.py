@@ -1,6 +1,6 @@
 """Declaration and validation of config keys, and the lists of keys derived from their declarations."""
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
 import pytest
@@ -45,37 +45,11 @@ def test_recipe_leaves_out_seeds_machine_and_output() -> None:
     assert not {name for name in ignored if name.startswith(("algo.", "her."))}
 
 
-def test_resume_may_change_length_and_output() -> None:
-    assert set(keys_ignored_by("resume")) == {
-        "total_timesteps",
-        "eval.final_episodes",
-        "eval.keep_models",
-        "eval.workers",
-        "checkpoint.minutes",
-        "callbacks",
-        "trust_code",
-        "logs",
-        "progress",
-        "tensorboard",
-        "logger",
-        "record",
-        "json",
-        "env.description",
-        "env.extra",
-        *(f"env.camera.{name}" for name in ("distance", "azimuth", "elevation", "lookat")),
-    }
-
-
-def test_values_fixed_at_resume_leave_out_the_machine_and_what_may_change() -> None:
-    config = TrainConfig(env=EnvConfig(kwargs={1: (2, 3)}))
-    found = values_fixed_at_resume(config)
-    assert found["env.kwargs"] == {"1": [2, 3]}
-    assert {"seed", "algo.gamma", "eval.freq", "checkpoint.every", "engine.precision", "algo.kwargs"} <= set(found)
-    assert not {"threads", "device", "vec_env", "engine.compile", "recipe", *keys_ignored_by("resume")} & set(found)
-    assert values_fixed_at_resume(replace(config, seed=1))["seed"] == 1
-
-
 def test_experiment_keys_leave_out_machine_and_output() -> None:
+    fixed = values_fixed_at_resume(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})))
+    assert fixed["env.kwargs"] == {"1": [2, 3]}
+    assert {"seed", "algo.gamma", "eval.freq", "checkpoint.every", "engine.precision", "algo.kwargs"} <= set(fixed)
+    assert not {"threads", "device", "vec_env", "engine.compile", "recipe", *keys_ignored_by("resume")} & set(fixed)
     found = experiment_keys(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})))
     assert found["env"]["kwargs"] == {"a.b": {"c": 1}}
     assert {"seed", "algo", "checkpoint"} <= set(found)
@@ -96,20 +70,10 @@ class Outer:
     count: int | None = key(None, "count", affects="output", low=2)
 
 
-def test_sections_are_listed_with_dots() -> None:
-    assert list(dotted_keys(Outer)) == ["inner.share", "sizes", "mode", "count"]
-
-
-def test_defaults_are_not_shared() -> None:
-    assert Outer().sizes is not Outer().sizes
-    assert [item.name for item in fields(Outer) if is_dataclass(item.default_factory)] == ["inner"]
-
-
 @pytest.mark.parametrize(
     ("config", "named"),
     [
         (Outer(inner=Inner(1.5)), "inner.share=1.5"),
-        (Outer(inner=Inner(-0.1)), "inner.share=-0.1"),
         (Outer(inner=Inner(float("nan"))), "inner.share=nan"),
         (Outer(sizes=[1, 0]), "sizes=0"),
         (Outer(mode="of"), "mode='of'"),
@@ -117,11 +81,7 @@ def test_defaults_are_not_shared() -> None:
     ],
 )
 def test_value_out_of_range_is_refused(config: Outer, named: str) -> None:
+    validate(Outer(Inner(1), [3, 4], "off", 2))
     with pytest.raises(UserError) as error:
         validate(config)
     assert named in str(error.value)
-
-
-def test_valid_values_pass() -> None:
-    validate(Outer(Inner(1), [3, 4], "off", 2))
-    validate(Outer())

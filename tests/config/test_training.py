@@ -32,11 +32,9 @@ def test_machine_and_output_do_not_change_the_experiment(changed: TrainConfig) -
     "changed",
     [
         replace(CONFIG, seed=4),
-        replace(CONFIG, total_timesteps=7),
         replace(CONFIG, algo=SACConfig(name="sac", gamma=0.9)),
         replace(CONFIG, env=EnvConfig(id="FetchReach-v4", kwargs={"a": 1})),
         replace(CONFIG, engine=EngineConfig(precision="bf16")),
-        replace(CONFIG, engine=EngineConfig(overlap=False)),
         replace(CONFIG, eval=EvalConfig(episodes=7)),
     ],
 )

@@ -30,7 +30,6 @@ def test_it_is_valid_and_shows_results() -> None:
 
 def test_its_links_lead_to_pages() -> None:
     links = re.findall(r"\]\(([\w/]+\.md)\)", FILE.read_text())
-    assert len(links) > 5
     assert [link for link in links if not (FILE.parent / link).exists()] == []
 
 
