@@ -9,7 +9,6 @@ import pytest
 
 from rlher.cli.commands import command_names, load_command
 from rlher.cli.flags import flags
-from rlher.cli.help import command_help
 
 
 @pytest.mark.parametrize("name", command_names())
@@ -50,18 +49,6 @@ def test_help_lists_the_keys_of_the_typed_algorithm_and_environment(rlher) -> No
     shown = rlher("train", "--help", "algo=td3", "env=BitFlipping-v0").out
     assert "algo.policy_delay " in shown
     assert "env.n_bits " in shown
-    assert "(uniform; one of uniform, energy" in shown
     assert "algo.action_noise" in shown
     assert "(0.2)" in next(line for line in shown.splitlines() if "algo.action_noise" in line), "as its YAML has it"
     assert "algo.policy_delay" not in rlher("train", "--help", "algo=dqn", "env=BitFlipping-v0", "--no-json").out
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_texts_wrap_within_their_column(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    monkeypatch.setattr("rlher.cli.help.output_width", lambda: width)
-    lines = command_help(load_command("enjoy")).splitlines()
-    shown = lines[lines.index("flags (each is a key too):") + 1 :]
-    shown = shown[: shown.index("")]
-    assert max(map(len, shown)) <= width
-    assert {line[:2] for line in shown} == {"  "}
-    assert any(line.startswith(" " * 31) for line in shown), "a text on two lines"

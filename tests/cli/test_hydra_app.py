@@ -18,13 +18,6 @@ def run_jobs(monkeypatch: pytest.MonkeyPatch, job, *argv: str) -> int:
     return hydra_app.run(command, list(argv), ["list", *argv])
 
 
-def test_cfg_prints_the_resolved_config(rlher) -> None:
-    config = yaml.safe_load(rlher("train", "algo=sac", "env=FetchReach-v4", "algo.gamma=0.9", "--cfg", "job").out)
-    assert config["algo"]["name"] == "sac"
-    assert config["algo"]["gamma"] == 0.9
-    assert config["env"]["id"] == "FetchReach-v4"
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

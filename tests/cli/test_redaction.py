@@ -3,7 +3,6 @@
 import logging
 import shlex
 import time
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,26 +16,15 @@ BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, 
 
 SECRETS = [
     "postgresql://u:SEC RET@h/db",
-    "postgresql://u:SEC'RET@h/db",
     "postgresql://u:SEC@RET/SECRET@h/db",
-    "postgresql://u:SEC@RET SECRET@h/db",
-    "postgresql://u://SECRET@h/db",
-    "postgresql://u@server:SECRET@h/db",
-    "postgresql:///u:SECRET@h/db",
-    "postgresql:/u:SECRET@h/db",
     "postgresql:u:SECRET@h/db",
-    "postgresql://***@RET/SECRET@h/db",
     "u:SEC RET@h/db",
-    "storage=u:SECRET@h/db",
     "http://u:SECRET@h:80/a",
     "sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY",
     "sqlite:///s.db?password=SEC'RET&x=1",
-    "sqlite:///s.db?password=***SECRET",
     "sqlite:///s.db?x=1;passwd=SECRET",
     "sqlite:///s.db?pass%77or%44=SECRET",
     "mssql:///?odbc_connect=UID%3Du%3BPWD%3DSECRET",
-    "postgresql://u:SEC?x=RET@h/db",
-    "sqlite:///s.db?password=SEC@RET",
 ]
 
 
@@ -51,32 +39,18 @@ def test_recorded_command_lines_have_no_passwords(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "redacted"),
-    [
-        ("cannot use postgresql://u:SECRET@h/db: refused", "cannot use postgresql://***@h/db: refused"),
-        ("cannot use sqlite:///s.db?timeout=3", "cannot use sqlite:///s.db?***"),
-    ],
-)
-def test_the_rest_of_a_message_is_unchanged(text: str, redacted: str) -> None:
-    assert redact(text) == redacted
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "postgresql://host:5432/db",
         "postgresql://***@h/db?***: refused",
         "no address, such as sqlite:///study.db or postgresql://host/database.",
-        "logs/tqc/parking-v0_1: no run in it",
-        "the key is=this; the password=that",
     ],
 )
 def test_text_without_passwords_is_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize("part", ["a.", "a://b:", "a://b:@ ", "?pass", "?pass=", "'a:b", "http://a:1"])
-@pytest.mark.parametrize("whole", ["{}", "@{}", "a://b:c@{}"])
+@pytest.mark.parametrize(("part", "whole"), [("a.", "@{}"), ("a://b:@ ", "{}"), ("?pass=", "a://b:c@{}")])
 def test_long_texts_take_linear_time(part: str, whole: str) -> None:
     started = time.perf_counter()
     redact(whole.format(part * 50_000))
@@ -86,18 +60,9 @@ def test_long_texts_take_linear_time(part: str, whole: str) -> None:
 ARGUMENTS = [
     # arguments, text that the message must contain
     (("--storage", "user:SECRET@h/db"), "storage"),
-    (("--storage", "SECRET"), "storage"),
     (("--storage", "postgresql://user:SECRET@127.0.0.1:notaport/db"), "storage"),
-    (
-        ("--storage", "sqlite://h/s.db?sslpassword=SECRET"),
-        "sqlite://h/s.db?***",
-    ),
     (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "sqlite:////nowhere/s.db?***: "),
-    (("--storage", "sqlite:///s.db?timeout=soon"), "sqlite:///s.db?***"),
-    (("storage='postgresql://user:SEC RET}@h/db",), "storage=..."),
     (("storage.x=postgresql://user:SEC RET@h/db",), "storage.x=postgresql://***@h/db: "),
-    (("storage=postgresql://user:SEC,RET@h/db",), "storage=postgresql://***@h/db"),
-    (("storage=[postgresql://user:SECRET@h/db]",), "postgresql://***@h/db"),
     (("storage='postgresql://user:SEC${x} RET@h/db'",), "'x'"),
     (("postgresql://user:SEC RET@h/db",), "postgresql://***@h/db"),
 ]
@@ -115,7 +80,8 @@ def test_error_messages_hide_the_password(rlher, arguments: tuple[str, ...], nam
 @pytest.mark.parametrize(
     ("word", "flags"),
     [
-        *product(["storage='{}'", "storage=${{oc.env:ADDRESS}}"], [("--cfg", "job"), ("--cfg", "all"), ("-c", "job")]),
+        ("storage='{}'", ("--cfg", "all")),
+        ("storage=${{oc.env:ADDRESS}}", ("--cfg", "job")),
         ("storage='{}'", ("--info", "config")),
     ],
 )
