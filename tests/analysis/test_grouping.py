@@ -44,11 +44,6 @@ def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, thre
             {"algo": {"gamma": 0.8, "tau": 0.5}},
             {"sac, future, algo.gamma=0.9", "sac, future, algo.gamma=0.8"},
         ),
-        (
-            {"algo": {"gamma": 0.9}},
-            {"algo": {"tau": 0.5}},
-            {"sac, future, algo.gamma=0.9", "sac, future, algo.tau=0.5"},
-        ),
     ],
     ids=str,
 )

@@ -12,8 +12,6 @@ from optuna.trial import TrialState
 from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig
-from rlher.core import files
-from rlher.training import setup
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SPACE, RerunObjective, RunFailed
 from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
 from rlher.tuning.significance import rank_trials
@@ -60,18 +58,6 @@ def test_two_objectives(tmp_path: Path) -> None:
     assert study.trials[0].values == [score.success, score.steps]
 
 
-def test_trial_checks_no_environment_and_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_probe", "_check"):
-        monkeypatch.setattr(setup, name, forbidden)
-    monkeypatch.setattr(files.os, "fsync", forbidden)
-    objective, _ = small_objective(tmp_path, n_seeds=1)
-    study = optuna.create_study()
-    run_here(study, objective, objective.space, 1)
-    assert study.trials[0].state is TrialState.COMPLETE
-    with pytest.raises(AssertionError, match="called"):
-        files.write_text(tmp_path / "file", "after the trial")
-
-
 def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
     searched, baseline = small_objective(tmp_path, n_seeds=1)
     objective = RerunObjective(searched.config, {BASELINE_NUMBER: baseline, 2: baseline}, tmp_path / "reruns")
@@ -80,10 +66,6 @@ def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
         study.enqueue_trial({"candidate": candidate, "seed": 0})
     run_here(study, objective, RERUN_SPACE, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
-
-
-def forbidden(*_: object) -> None:
-    raise AssertionError("called")
 
 
 @pytest.mark.slow

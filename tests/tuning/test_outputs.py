@@ -35,13 +35,9 @@ def test_recipe_is_recommended_only_if_it_is_better(
     write_results(optuna.create_study(), candidates(gain), params, config, tmp_path)
     printed = capsys.readouterr()
     assert (f"--recipe {tmp_path / 'best.yaml'}" in printed.err) == is_better
-    text = (tmp_path / "best.yaml").read_text()
-    assert ("baseline" in text.splitlines()[1]) == (gain[0] <= 0)
-    best = yaml.safe_load(text)
+    best = yaml.safe_load((tmp_path / "best.yaml").read_text())
     assert ("her" in best) == (gain[0] > 0), "the best one, better or not"
     assert "max_episode_steps" not in best["env"]
-    rows = {row.split()[0]: row.split() for row in printed.out.splitlines() if row.startswith(("trial 3", "baseline"))}
-    assert (rows["trial"][4], rows["baseline"][3]) == ("80", "–"), "steps to 90 %"
 
 
 def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
@@ -67,8 +63,6 @@ def test_files_of_a_finished_search(finished: Path) -> None:
     assert set(trials.state) <= {"done", "pruned"}
     assert trials.loc[0, ["her.n_sampled_goal", "her.goal_selection_strategy"]].tolist() == [4, "future"]
     assert (finished / "stdout").read_text().startswith("3 trials: ")
-    assert "  3/3  trial" in (finished / "stderr").read_text()
-    assert "candidate" not in (finished / "stderr").read_text()
     for name in ("history", "slice", "strategies"):
         assert (study / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
     runs = [yaml.safe_load(path.read_text()) for path in study.glob("trials/*/dqn/*/config.yaml")]

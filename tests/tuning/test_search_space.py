@@ -39,23 +39,14 @@ def test_space_is_widened_to_the_values_of_the_baseline(tmp_path: Path) -> None:
 INVALID = [  # a space, the key of its error, what the message names: the suggested spelling, limit or word
     ("her: {n_sampled_gaol: {low: 1, high: 2}}", "her.n_sampled_gaol", "'her.n_sampled_goal'"),
     ("algo: {ent_coef: {choices: [auto]}}", "algo.ent_coef", "only: [sac, tqc, crossq]"),
-    ("her: {n_sampled_goal: 3}", "her.n_sampled_goal", "low: ..."),
-    ("her: {n_sampled_goal: {low: 1, hihg: 2}}", "her.n_sampled_goal", "'high'"),
-    ("her: {n_sampled_goal: {low: 1, 3: 2}}", "her.n_sampled_goal", "'3'"),
     ("her: {n_sampled_goal: {low: 1}}", "her.n_sampled_goal", "low and high"),
     ("her: {n_sampled_goal: {low: -3, high: 2}}", "her.n_sampled_goal", "-3"),
     ("her: {goal_selection_strategy: {choices: [future, fianl]}}", "her.goal_selection_strategy", "'final'"),
-    ("her: {goal_selection_strategy: {low: 1, high: 2}}", "her.goal_selection_strategy", "choices"),
     ("algo: {gamma: {low: 0.9, high: 1.5}}", "algo.gamma", "1.5"),
-    ("algo: {learning_rate: {low: 0, high: 1, log: true}}", "algo.learning_rate", "above 0"),
-    ("algo: {gradient_steps: {low: 1, high: 2}}", "algo.gradient_steps", "algo.gradient_steps=..."),
     ("total_timesteps: {low: 10, high: 20}", "total_timesteps", "tuned"),
-    ("her: {goal_mix: {fuure: {low: 0, high: 1}}}", "her.goal_mix.fuure", "'her.goal_mix.future'"),
     ("defaults: [hers]", None, "'her'"),
-    ("defaults: 3", "defaults", "list"),
     ("defaults: [mine.yaml]", "defaults", "list"),
     ("[1, 2]", None, "mapping"),
-    ("a: b: c", None, "read"),
     ("{}", None, "algo=dqn"),
 ]
 
@@ -71,4 +62,3 @@ def test_invalid_space_is_refused(
     assert caught.value.key == key
     assert caught.value.space == ("hers" if "hers" in text else "mine.yaml")
     assert named in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1

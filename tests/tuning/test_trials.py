@@ -8,7 +8,6 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from optuna.study import StudyDirection
@@ -113,8 +112,4 @@ def test_a_running_process_is_not_dead() -> None:
     assert is_dead(owner)
     assert not is_dead(owner_id())
     assert not is_dead("elsewhere:1:2")
-
-
-@pytest.mark.parametrize("owner", ["", "x", "::", "host:x:1", 7, None, [], {"a": 1}])
-def test_a_malformed_id_is_of_no_process(owner: Any) -> None:
-    assert is_dead(owner)
+    assert is_dead("malformed")
