@@ -1,5 +1,6 @@
 """Collect demonstrations: play episodes with an agent or a controller, and write them as a dataset."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.agent import find_source
-from rlher.evaluation.rollout import Policy, episode_bar, play_episode
+from rlher.evaluation.rollout import Policy, play_episode, with_bar
 from rlher.her.demonstrations import Trajectory
 from rlher.runs.metadata import package_versions
 
@@ -75,42 +76,42 @@ def collect(config: CollectConfig) -> Collected:
     env_config = demonstrator.config
     with closing(demonstrator.env):
         folder = new_folder(config.output, f"{env_config.name or env_config.id}-{demonstrator.short_name}")
-        kept, outcomes, interrupted = _play(demonstrator, config)
+        outcomes: list[bool] = []
+        with (stop := StopRequest()).catch_signals():
+            kept = list(with_bar(_play(demonstrator, config, outcomes, stop), config.episodes))
         if not kept:
             reason = f"none of {len(outcomes):,} episodes ended in success" if outcomes else "no episode was finished"
             raise UserError(f"nothing was written: {reason}; leave successes_only out to look at the others.")
-        if len(kept) < config.episodes and not interrupted:
+        if len(kept) < config.episodes and not stop.requested:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
         metadata = _metadata(config, demonstrator, sum(outcomes) / len(outcomes))
         write_dataset(folder, kept, demonstrator.env, env_config.max_episode_steps, metadata)
     steps = sum(len(episode.trajectory) for episode in kept)
-    return Collected(folder, len(kept), steps, len(outcomes), sum(outcomes), interrupted)
+    return Collected(folder, len(kept), steps, len(outcomes), sum(outcomes), stop.requested)
 
 
-def _play(demonstrator: Demonstrator, config: CollectConfig) -> tuple[list[RecordedEpisode], list[bool], bool]:
-    """Play until enough episodes are kept, and show a progress bar on a terminal.
+def _play(
+    demonstrator: Demonstrator, config: CollectConfig, outcomes: list[bool], stop: StopRequest
+) -> Iterator[RecordedEpisode]:
+    """Play until enough episodes are kept or the user asks to stop, and yield the episodes to write.
 
-    :return: episodes to write, the outcomes of all that were played, and whether Ctrl-C ended this early.
+    :param outcomes: whether each episode that was played succeeded; extended here.
     """
-    kept: list[RecordedEpisode] = []
-    outcomes: list[bool] = []
-    limit, stop = config.episodes * (MAX_PLAYED if config.successes_only else 1), StopRequest()
+    limit, kept = config.episodes * (MAX_PLAYED if config.successes_only else 1), 0
     recorder = Recorder(demonstrator.env, stop)
-    with stop.catch_signals(), episode_bar(config.episodes, only_successes=config.successes_only) as bar:
-        while len(kept) < config.episodes and len(outcomes) < limit:
-            if hasattr(demonstrator.policy, "reset"):
-                demonstrator.policy.reset()
-            try:
-                seed = config.seed + len(outcomes)
-                success = play_episode(recorder, demonstrator.policy, seed, bar.on_step).success
-            except KeyboardInterrupt:
-                if not stop.at_step_boundary:
-                    raise
-                break
-            outcomes.append(success)
-            if success or not config.successes_only:
-                kept.append(recorder.recorded())
-    return kept, outcomes, stop.requested
+    while kept < config.episodes and len(outcomes) < limit:
+        if hasattr(demonstrator.policy, "reset"):
+            demonstrator.policy.reset()
+        try:
+            success = play_episode(recorder, demonstrator.policy, config.seed + len(outcomes)).success
+        except KeyboardInterrupt:
+            if not stop.at_step_boundary:
+                raise
+            return
+        outcomes.append(success)
+        if success or not config.successes_only:
+            kept += 1
+            yield recorder.recorded()
 
 
 class Recorder(gym.Wrapper):

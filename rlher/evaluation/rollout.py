@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import gymnasium as gym
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -20,6 +20,7 @@ FINAL_SEED_OFFSET = 1_000_000
 
 Observation = dict[str, np.ndarray]
 Policy = Callable[[Observation], np.ndarray]
+Played = TypeVar("Played")
 
 
 @dataclass
@@ -106,32 +107,9 @@ def evaluate_policy(env: gym.Env, policy: Policy, episodes: int, seed: int) -> S
     return summarize(list(play_episodes(env, policy, episodes, seed)))
 
 
-class EpisodeBar:
-    """Shows how many episodes have been played, and how many of them succeeded.
-
-    :param episodes: number of episodes to play, or of successes if only successes count.
-    """
-
-    def __init__(self, progress: Progress, episodes: int, only_successes: bool) -> None:
-        self._progress, self._episodes, self._only_successes = progress, episodes, only_successes
-        self._played = self._successes = 0
-        self._task = progress.add_task("", total=episodes)
-
-    def on_step(self, episode: Episode, observation: Observation, is_over: bool) -> None:
-        """Show an episode's step; an ``on_step`` function of :func:`play_episodes`."""
-        self._played += is_over
-        self._successes += is_over and episode.success
-        done = self._successes if self._only_successes else self._played
-        number = min(done + (not is_over), self._episodes)
-        rate = f", success {self._successes / self._played:.0%}" if self._played else ""
-        text = f"episode {number}/{self._episodes}, step {episode.length}{rate}"
-        self._progress.update(self._task, completed=done, description=text)
-
-
-@contextmanager
-def episode_bar(episodes: int, enabled: bool = True, only_successes: bool = False) -> Iterator[EpisodeBar]:
-    """Show an :class:`EpisodeBar` within the block, if stderr is a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+def with_bar(episodes: Iterator[Played], total: int, enabled: bool = True) -> Iterator[Played]:
+    """Yield each episode as it ends, and show a progress bar if stderr is a terminal."""
+    columns = (MofNCompleteColumn(), TextColumn("episodes"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     progress = Progress(
         *columns,
         console=Console(stderr=True),
@@ -140,4 +118,4 @@ def episode_bar(episodes: int, enabled: bool = True, only_successes: bool = Fals
         redirect_stdout=sys.stdout.isatty(),  # otherwise printed lines would go to stderr
     )
     with progress:
-        yield EpisodeBar(progress, episodes, only_successes)
+        yield from progress.track(episodes, total=total)

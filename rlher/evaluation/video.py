@@ -1,10 +1,10 @@
-"""Videos of episodes: rendered while they are played, captioned, side by side, written to an MP4 or GIF file."""
+"""Videos of episodes: rendered while they are played, then written side by side to an MP4 or GIF file."""
 
 import errno
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,78 +62,50 @@ def parse_grid(text: str) -> Grid | None:
 
 
 class VideoRecorder:
-    """An ``on_step`` callback of :func:`rlher.evaluation.rollout.play_episodes` that writes a video.
+    """An ``on_step`` callback of :func:`rlher.evaluation.rollout.play_episodes` that renders each step.
 
     If rendering fails it warns once and records nothing more. Made by :func:`record_video`.
 
-    :param append: writes a frame (height, width, 3), uint8.
+    :param width: of the picture of an episode, in pixels.
+    :param captions: whether there is a caption under it.
     """
 
-    def __init__(
-        self, env: gym.Env, config: EnvConfig, grid: Grid, width: int | None, captions: bool, append: Callable
-    ) -> None:
+    def __init__(self, env: gym.Env, config: EnvConfig, width: int, captions: bool) -> None:
         self.failed = False
-        self._env, self._config, self._grid, self._captions, self._append = env, config, grid, captions, append
-        gaps = GAP * (grid[0] - 1)
-        total = width or min(TILE_WIDTH * grid[0] + gaps, MAX_WIDTH)
-        self._width = max((total - gaps) // grid[0], 1)
-        self._number = 1
-        self._page: list[list[bytes]] = [[]]
-        """The tiles of each episode, compressed, so that long episodes do not fill the memory."""
-        self._shape: tuple[int, ...] = ()
+        self.episodes: list[list[bytes]] = []
+        """The pictures of each episode, compressed, so that long episodes do not fill the memory."""
+        self.shape = (0, 0, 3)
+        """Of a picture: height, width, channels."""
+        self._env, self._config, self._width, self._captions = env, config, width, captions
 
     def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
-        """Render a frame; at the end of the last episode of a page, write the page."""
+        """Render a picture; the one of a reset begins an episode."""
         if self.failed:
             return
+        if episode.length == 0:
+            self.episodes.append([])
         try:
-            tile = self._tile(episode, observation, is_over)
+            picture = self._render(episode, observation, is_over)
         except Exception as error:  # every renderer fails with exceptions of its own
             self.failed = True
             reason = str(error) if isinstance(error, NoRenderer) else f"rendering failed with {describe_error(error)}."
             warn(f"no video: {reason}")
             return
-        self._shape = tile.shape
-        self._page[-1].append(zlib.compress(tile.tobytes(), 1))
-        if is_over:
-            self._number += 1
-            if len(self._page) == self._grid[0] * self._grid[1]:
-                self.write_page()
-            self._page.append([])
+        self.shape = picture.shape
+        self.episodes[-1].append(zlib.compress(picture.tobytes(), 1))
 
-    def write_page(self) -> None:
-        """Write the episodes since the last page side by side; an episode that is over keeps its last tile."""
-        episodes = [tiles for tiles in self._page if tiles]
-        self._page = []
-        if self.failed or not episodes:
-            return
-        (height, width, _), (columns, rows) = self._shape, self._grid
-        down, right = height + GAP, width + GAP
-        sides = (side + side % 2 for side in (rows * down - GAP, columns * right - GAP))  # H.264: even sides
-        frame = np.full((*sides, 3), BACKGROUND, dtype=np.uint8)
-        for step in range(max(map(len, episodes)) + round(LAST_FRAME_SECONDS * _fps(self._env))):
-            for index, tiles in enumerate(episodes):
-                if step < len(tiles):
-                    row, column = divmod(index, columns)
-                    tile = np.frombuffer(zlib.decompress(tiles[step]), dtype=np.uint8).reshape(self._shape)
-                    frame[row * down :, column * right :][:height, :width] = tile
-            self._append(frame)
-
-    def _tile(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
-        """Return the rendered environment in the width of a tile, with its caption."""
+    def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
+        """Return a picture of the environment with its caption."""
         if "rgb_array" not in (self._env.metadata.get("render_modes") or ()):
             raise NoRenderer("the environment has no render_mode 'rgb_array'.")
         choose_mujoco_renderer()
         image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
         size = self._width, max(round(image.height * self._width / image.width), 1)
-        tile = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
+        picture = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
         if not self._captions:
-            return tile
-        return add_caption(tile, self._number, episode, is_over, goal_text(self._config, self._env, observation))
-
-
-def _fps(env: gym.Env) -> float:
-    return env.metadata.get("render_fps") or 30
+            return picture
+        goal = goal_text(self._config, self._env, observation)
+        return add_caption(picture, len(self.episodes), episode, is_over, goal)
 
 
 @contextmanager
@@ -156,18 +128,26 @@ def record_video(
     :raises UserError: the file cannot be written.
     """
     grid = grid or (min(episodes, AUTO_COLUMNS), min(-(-episodes // AUTO_COLUMNS), AUTO_ROWS))
-    opened: list[Callable[[np.ndarray], None]] = []
-    with ExitStack() as stack:
-
-        def append(frame: np.ndarray) -> None:
-            if not opened:  # the size is known with the first frame
-                video = open_video(path, frame.shape[1::-1], _fps(env))
-                opened.append(stack.enter_context(video))
-            opened[0](frame)
-
-        recorder = VideoRecorder(env, config, grid, width, captions, append)
-        yield recorder
-        recorder.write_page()
+    columns, cells, gaps = grid[0], grid[0] * grid[1], GAP * (grid[0] - 1)
+    width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
+    recorder = VideoRecorder(env, config, max((width - gaps) // columns, 1), captions)
+    yield recorder
+    if recorder.failed or not recorder.episodes:
+        return
+    (height, width, _), fps = recorder.shape, env.metadata.get("render_fps") or 30
+    down, right = height + GAP, width + GAP
+    sides = [side + side % 2 for side in (grid[1] * down - GAP, columns * right - GAP)]  # H.264: even sides
+    with open_video(path, (sides[1], sides[0]), fps) as append:
+        for first in range(0, len(recorder.episodes), cells):
+            page = recorder.episodes[first : first + cells]
+            frame = np.full((*sides, 3), BACKGROUND, dtype=np.uint8)
+            for step in range(max(map(len, page)) + round(LAST_FRAME_SECONDS * fps)):
+                for index, pictures in enumerate(page):
+                    if step < len(pictures):  # an episode that is over keeps its last picture
+                        row, column = divmod(index, columns)
+                        picture = np.frombuffer(zlib.decompress(pictures[step]), np.uint8).reshape(recorder.shape)
+                        frame[row * down :, column * right :][:height, :width] = picture
+                append(frame)
 
 
 def require_video_suffix(path: Path) -> None:

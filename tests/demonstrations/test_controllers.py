@@ -90,7 +90,7 @@ def test_a_class_gets_the_environment_and_is_reset(env, module) -> None:
 def test_an_action_that_does_not_exist_is_the_users_error(env, module, name) -> None:
     controller = load_controller(f"{module}:{name}", env, "BitFlipping-v0")
     observation, _ = env.reset(seed=0)
-    with pytest.raises(UserError, match=f"{module}:{name}"):
+    with pytest.raises(UserError):
         controller(observation)
 
 
@@ -98,7 +98,7 @@ def test_an_action_that_does_not_exist_is_the_users_error(env, module, name) -> 
     "name", ["own_controllers:missing", "own_controllers:number", "nowhere:act", "act", "scripted"]
 )
 def test_a_controller_that_cannot_be_used_is_the_users_error(env, module, name) -> None:
-    with pytest.raises(UserError, match="controller"):
+    with pytest.raises(UserError):
         load_controller(name, env, "BitFlipping-v0")
 
 

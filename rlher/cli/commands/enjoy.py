@@ -40,7 +40,7 @@ def run(config: EnjoyConfig) -> int:
     from rlher.envs.make import render_modes
     from rlher.envs.rendering import configure_offscreen, has_display
     from rlher.evaluation.agent import find_source
-    from rlher.evaluation.rollout import Episode, Observation, episode_bar, play_episodes
+    from rlher.evaluation.rollout import play_episodes, with_bar
     from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 
     if config.video:
@@ -57,16 +57,10 @@ def run(config: EnjoyConfig) -> int:
     outcomes = []
     with ExitStack() as stack:
         stack.enter_context(closing(agent.env))
-        bar = stack.enter_context(episode_bar(episodes, enabled=not window))
         recording = record_video(path, agent.env, agent.config, episodes, grid, config.width, config.captions)
         film = stack.enter_context(recording) if not window else None
-
-        def on_step(episode: Episode, observation: Observation, is_over: bool) -> None:
-            bar.on_step(episode, observation, is_over)
-            if film:
-                film(episode, observation, is_over)
-
-        for episode in play_episodes(agent.env, agent.policy, episodes, config.seed, on_step):
+        played = play_episodes(agent.env, agent.policy, episodes, config.seed, film)
+        for episode in with_bar(played, episodes, enabled=not window):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)

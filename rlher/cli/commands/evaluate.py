@@ -24,13 +24,14 @@ def run(config: EvaluateConfig) -> int:
     """
     from rlher.evaluation.agent import find_source
     from rlher.evaluation.metrics import format_summary, summarize
-    from rlher.evaluation.rollout import episode_bar, play_episodes
+    from rlher.evaluation.rollout import play_episodes, with_bar
 
     source = find_source(config)
     agent = source.load(None)
     print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
-    with closing(agent.env), episode_bar(config.episodes) as bar:
-        summary = summarize(list(play_episodes(agent.env, agent.policy, config.episodes, config.seed, bar.on_step)))
+    with closing(agent.env):
+        episodes = play_episodes(agent.env, agent.policy, config.episodes, config.seed)
+        summary = summarize(list(with_bar(episodes, config.episodes)))
     if config.json:
         print(json.dumps({**source.keys, **summary}))
     else:

@@ -275,12 +275,10 @@ def _registering_modules(env: EnvConfig) -> list[str]:
 
 def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
     """Return the requirements of the environment that are not in the folder, one sentence each."""
-    installed = metadata.packages_distributions()
-    modules = [name for name in _registering_modules(config) if name in config.modules or name not in installed]
-    notes = [f"`{module}` registers the environment and is not part of this folder." for module in modules]
-    unknown = {module for module in _wrapper_modules(config) if module.partition(".")[0] not in installed}
-    unknown -= set(STANDALONE)
-    notes += [f"`{module}` wraps the environment and is not part of this folder." for module in sorted(unknown)]
+    modules = {*_registering_modules(config), *_wrapper_modules(config)} - {*STANDALONE}
+    own = modules - {each for each in modules if each.partition(".")[0] in metadata.packages_distributions()}
+    needed = sorted(own | {*config.modules})
+    notes = [f"The environment needs `{module}`, which is not part of this folder." for module in needed]
     kind = type(env.unwrapped)
     if kind.__module__.startswith("rlher.") and kind.__module__ not in STANDALONE:
         notes.append(f"The environment is a `{kind.__name__}` of rlher, so playing it needs rlher.")
