@@ -1,6 +1,5 @@
 """The contract check: whether an environment has the properties that HER relies on."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -93,18 +92,18 @@ def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> C
     return result
 
 
-def validate_goal_env(cfg: EnvConfig, seconds: float = SECONDS) -> list[Finding]:
-    """Return the findings of the contract check; raise the first error among them.
+def validate_goal_env(cfg: EnvConfig, seconds: float = SECONDS) -> CheckResult:
+    """Return the result of the contract check; raise the first error that it finds.
 
     :param seconds: time for the random episodes.
-    :raises UserError: it violates the contract.
+    :raises UserError: the environment violates the contract.
     :raises EnvironmentFault: it failed during the random episodes.
     """
     result = check_goal_env(cfg, seconds=seconds)
     for finding in result.errors:
         message = finding.message if cfg.id in finding.message else f"{cfg.id}: {finding.message}"
         raise (EnvironmentFault if finding.check == "fault" else UserError)(message)
-    return result.findings
+    return result
 
 
 def _named(name: str, findings: Iterator[Finding]) -> list[Finding]:
@@ -140,13 +139,11 @@ def _observations(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iter
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
     all_inside = True
     for key, space in env.observation_space.spaces.items():
-        values = [observation[key] for observation in recording.observations]
-        if outside := [value for value in values if not space.contains(np.asarray(value, dtype=space.dtype))]:
+        values = [np.asarray(observation[key], dtype=space.dtype) for observation in recording.observations]
+        if outside := [value for value in values if not space.contains(value)]:
             all_inside = False
             where = f"on {len(outside)} of {len(values)} steps, for example {_numbers(outside[0])}"
             yield Finding("warning", f"{key!r} is outside its declared {space} {where}.")
-        elif values[0].dtype != space.dtype:
-            yield Finding("warning", f"{key!r} is declared as {space.dtype}, but has dtype {values[0].dtype}.")
     if all_inside:
         yield Finding("ok", "observations lie in their declared spaces")
 
@@ -174,23 +171,14 @@ def _success(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[
         yield Finding("error", f"env.ends_on_success={declared}, but success {actual} an episode.")
 
 
-def _crash(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
-    if cfg.crash_key is not None and not any(cfg.crash_key in info for info in recording.infos):
-        there = _keys(recording.infos[-1])
-        yield Finding("warning", f"env.crash_key={cfg.crash_key} was never in `info`, which has {there}.")
-
-
 def _time_limit(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
-    steps, lengths = len(recording.rewards), recording.lengths[recording.truncated]
+    steps = len(recording.rewards)
     if cfg.max_episode_steps is not None:
         yield Finding("ok", f"episodes end after at most {cfg.max_episode_steps} steps")
-    elif len(lengths):
-        seen = f"episodes were truncated after {lengths.min()} to {lengths.max()} steps"
-        yield Finding("warning", f"{seen}; set env.max_episode_steps to the largest possible length.")
-    elif steps >= MAX_STEPS and not recording.terminated.any():
+    elif steps >= MAX_STEPS and not (recording.terminated | recording.truncated).any():
         yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
     else:
-        yield Finding("warning", f"no episode was truncated in {steps} random steps; set env.max_episode_steps.")
+        yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")
 
 
 def _reward_agreement(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
@@ -204,18 +192,18 @@ def _reward_agreement(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> 
         constant = "" if np.ptp(paid) else f", which was {paid[0]:g} in all of them"
         yield Finding("ok", f"{len(rows)} steps returned the reward of compute_reward{constant}")
         return
-    part = _span(difference[differs])
     if explanation := _explanation(cfg, recording, rows, differs):
         level, when = explanation
-        known = f"step returns the reward of compute_reward, and {part} more {when}"
-        yield Finding(level, f"{known}; this part is kept when a goal is replaced")
+        part = _span(difference[differs])
+        yield Finding(level, f"step returns the reward of compute_reward, and {part} more {when}")
         return
+    first = np.argmax(differs)
     yield Finding(
         "error",
-        f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps: {_pairs(paid, computed, differs)} "
-        f"(a difference of {part}); return compute_reward(achieved_goal, desired_goal, info) from step, because "
-        "hindsight uses it for replaced goals. If the difference does not depend on the goal, such as an action's "
-        "cost, set env.extra_reward=true.",
+        f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid[first]:g} and "
+        f"{computed[first]:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because hindsight "
+        "uses it for replaced goals. If the difference does not depend on the goal, such as an action's cost, set "
+        "env.extra_reward=true.",
     )
 
 
@@ -277,30 +265,6 @@ def _reward_declarations(cfg: EnvConfig, env: FaultGuard, recording: Recording) 
         yield Finding("warning", f"compute_reward gives {both}; check its sign.")
 
 
-def _termination_batches(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
-    """Compare ``compute_terminated`` of a batch with that of its rows, if the environment has it."""
-    if not env.has_wrapper_attr("compute_terminated"):
-        return
-    compute_terminated = env.get_wrapper_attr("compute_terminated")
-    batch = _batch(recording)
-    try:
-        singles = np.array([bool(compute_terminated(*each)) for each in zip(*batch, strict=True)])
-    except Exception:  # an abstract method without an implementation
-        return
-    try:
-        safe = np.array_equal(np.broadcast_to(compute_terminated(*batch), singles.shape), singles)
-    except Exception:
-        safe = False
-    if safe:
-        yield Finding("ok", "compute_terminated takes batches")
-    else:
-        yield Finding(
-            "warning",
-            "compute_terminated does not take batches: its result differs from that of single goals. rlher does not "
-            "use it in batches; env.ends_on_success and env.success_reward are used instead.",
-        )
-
-
 def _seeding(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
     first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
@@ -323,14 +287,6 @@ def _keys(info: dict) -> str:
     return ", ".join(map(repr, info)) or "nothing"
 
 
-def _pairs(paid: np.ndarray, computed: np.ndarray, differs: np.ndarray) -> str:
-    """Return the most frequent differences: ``"step returns -1 where compute_reward gives 0 (97 times)"``."""
-    pairs = Counter(zip(paid[differs].round(3) + 0.0, computed[differs].round(3) + 0.0, strict=True)).most_common(3)
-    names = ["compute_reward", "it", "it"]
-    texts = [f"{a:g} where {name} gives {b:g} ({n} times)" for name, ((a, b), n) in zip(names, pairs, strict=False)]
-    return "step returns " + ", ".join(texts)
-
-
 def _span(values: np.ndarray) -> str:
     low, high = float(values.min()), float(values.max())
     return f"{low:.3g}" if np.isclose(low, high, atol=1e-4) else f"{low:.3g} to {high:.3g}"
@@ -345,11 +301,9 @@ Check = Callable[[EnvConfig, FaultGuard, Recording], Iterator[Finding]]
 CHECKS: dict[str, Check] = {
     "observations": _observations,
     "success": _success,
-    "crash": _crash,
     "time_limit": _time_limit,
     "reward_agreement": _reward_agreement,
     "reward_batches": _reward_batches,
     "reward_declarations": _reward_declarations,
-    "termination_batches": _termination_batches,
     "seeding": _seeding,
 }

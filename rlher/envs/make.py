@@ -9,11 +9,11 @@ from dataclasses import fields
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError, as_fault, did_you_mean
-from rlher.envs.patches import with_seeded_resets
+from rlher.core.errors import EnvironmentFault, UserError, as_fault
 from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
@@ -45,7 +45,9 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     except UserError:
         env.close()
         raise
-    env = SuccessInfo(with_seeded_resets(env), cfg, diagnostics=training and cfg.success_reward is not None)
+    if type(env.unwrapped).__module__.startswith("panda_gym."):
+        env = SeededResets(env)
+    env = SuccessInfo(env, cfg, diagnostics=training and cfg.success_reward is not None)
     if cfg.action_repeat > 1:
         env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
     if training and cfg.training_success_distance is not None:
@@ -61,6 +63,26 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     if training and cfg.reward_offset:
         env = RewardOffset(env, cfg.reward_offset)
     return env
+
+
+class SeededResets(gym.Wrapper):
+    """Give a reset without a seed one that follows from the last seed that was given.
+
+    Gymnasium continues with its generator instead, so that a run with a seed repeats itself and can be resumed exactly;
+    panda-gym 3.0.7 does not (``RobotTaskEnv.reset``).
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self._rng = np.random.default_rng()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset with the given seed, or with the next one."""
+        if seed is None:
+            seed = int(self._rng.integers(2**31))
+        else:
+            self._rng = np.random.default_rng(seed)
+        return self.env.reset(seed=seed, options=options)
 
 
 def sparse_rewards(cfg: EnvConfig, key: str) -> tuple[float, float]:
@@ -83,7 +105,6 @@ def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
     """
     ensure_registered(cfg.id, cfg.modules)
     env = _construct(cfg, render_mode)
-    _validate_highway_options(env, cfg)
     if render_mode is not None:
         aim_mujoco_camera(env, cfg.camera)
     try:
@@ -174,20 +195,6 @@ def _native_stdout_discarded() -> Iterator[None]:
         libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
         os.dup2(saved, 1)
         os.close(saved)
-
-
-def _validate_highway_options(env: gym.Env, cfg: EnvConfig) -> None:
-    """Raise UserError for an unknown option of highway-env, which ignores unknown keys."""
-    default_config = getattr(env.unwrapped, "default_config", None)
-    options = cfg.kwargs.get("config")
-    if not callable(default_config) or not isinstance(options, dict):
-        return
-    known = default_config()
-    for name in options:
-        if name not in known:
-            env.close()
-            near = did_you_mean(name, known) or f"; use one of {', '.join(sorted(known))}"
-            raise UserError(f"{cfg.id} has no option env.kwargs.config.{name}{near}.")
 
 
 def _construction_error(cfg: EnvConfig, kwargs: dict[str, Any], error: BaseException) -> BaseException:

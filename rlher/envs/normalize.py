@@ -82,10 +82,10 @@ class GoalNormalize(VecNormalize):
         """Update the statistics with (n, …) observations by key, not normalised."""
         for name, statistics in self.obs_rms.items():
             if self._goal_parts == 1 or name not in GOALS:
-                _add(statistics, obs[name])
+                statistics.update(obs[name])
             elif name == "achieved_goal":
                 parts = obs[name].reshape(len(obs[name]) * self._goal_parts, -1)
-                _add(statistics, np.tile(parts, self._goal_parts))
+                statistics.update(np.tile(parts, self._goal_parts))
 
     def normalize_obs(self, obs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:  # type: ignore[override]
         """Return the observations, of any leading shape, normalised; neither statistics nor ``obs`` change."""
@@ -115,14 +115,6 @@ class GoalNormalize(VecNormalize):
             if {mean.dtype.kind, var.dtype.kind, count.dtype.kind} != {"f"}:
                 raise ValueError(f"statistics of {name} are not floats")
             rms.mean, rms.var, rms.count = mean, var, float(count)
-
-
-def _add(statistics: RunningMeanStd, values: np.ndarray) -> None:
-    """Add values (n, features) to statistics; a single row needs no sums, which take most of the time."""
-    if len(values) == 1:
-        statistics.update_from_moments(values[0], np.zeros_like(values[0]), 1)
-    else:
-        statistics.update(values)
 
 
 def _is_vector(space: Any) -> bool:

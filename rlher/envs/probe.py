@@ -108,7 +108,7 @@ def probe(cfg: EnvConfig) -> EnvConfig:
     :raises UserError: as :func:`rlher.envs.make.make_env`.
     :raises EnvironmentFault: it failed during the random episodes.
     """
-    if all(getattr(cfg, name) is not None for name in PROBED):
+    if is_complete(cfg):
         return replace(cfg, name=cfg.name or cfg.id)
     env = FaultGuard(make_base_env(cfg), cfg.id)
     try:
@@ -118,8 +118,15 @@ def probe(cfg: EnvConfig) -> EnvConfig:
         env.close()
 
 
+def is_complete(cfg: EnvConfig) -> bool:
+    """Return whether every property is set that starts the probing if null."""
+    return all(getattr(cfg, name) is not None for name in PROBED)
+
+
 def fill_from_recording(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> EnvConfig:
     """Return a copy of ``cfg`` in which properties that are null are filled in from a recording of ``env``."""
+    if is_complete(cfg):
+        return replace(cfg, name=cfg.name or cfg.id)
     success_key, crash_key = (_first_key_in_info(keys, recording) for keys in (SUCCESS_KEYS, CRASH_KEYS))
     best, rewards = _rewards(env, recording)
     crash_costs = (cfg.crash_key or crash_key) is not None
@@ -151,15 +158,14 @@ def _limit(env: gym.Env, recording: Recording) -> int | None:
 
 
 def _rewards(env: FaultGuard, recording: Recording) -> tuple[float, set[float]]:
-    """Return the reward of an exactly achieved goal, and all rewards of pairs of recorded goals."""
+    """Return the reward of an exactly achieved goal, and all rewards of other pairs of recorded goals."""
     rows = recording.rows(PAIRS)
     achieved, desired = recording.achieved[rows], recording.desired[rows]
     goals = np.concatenate([achieved, desired])
     nothing: list[dict] = [{}] * len(goals)
     exact = single_rewards(env, goals, goals, nothing)
-    paid = single_rewards(env, achieved, desired, [recording.infos[row] for row in rows])
     others = single_rewards(env, goals, goals[::-1], nothing)  # of other times, as with hindsight
-    every = np.concatenate([exact, paid, others]).round(6) + 0.0
+    every = np.concatenate([exact, others]).round(6) + 0.0
     return float(exact.max()) + 0.0, {*every.tolist()}
 
 

@@ -144,10 +144,6 @@ def _import_quietly(family: str) -> None:
         from rlher.envs.fast_parking import patch_highway_env
 
         patch_highway_env()
-    if family == "gymnasium_robotics":
-        from rlher.envs.patches import patch_joint_reader
-
-        patch_joint_reader()
 
 
 def _how_to_install(name: str, family: str) -> str:

@@ -1,31 +1,21 @@
-"""Displays and off-screen renderers: which of them work on this machine."""
+"""Displays and off-screen renderers: which of them this machine has."""
 
 import os
-import re
-import socket
-import subprocess
 import sys
+from ctypes.util import find_library
 from dataclasses import asdict
-from functools import cache
-from typing import Any
+from importlib import import_module
 
 import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import CameraConfig
-from rlher.core.console import warn
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, first_line
 
 SDL_OFFSCREEN = "offscreen"  # highway-env draws nothing with "dummy", SDL's other driver without a window
-MUJOCO_OFFSCREEN = ("egl", "osmesa")
-PROBE = """
-import mujoco
-from mujoco.{backend} import GLContext
-context = GLContext(8, 8)
-context.make_current()
-mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), mujoco.mjtFontScale.mjFONTSCALE_100)
-"""
-"""Program that fails unless MuJoCo can draw with a backend."""
+
+MUJOCO_OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
+"""MuJoCo's backends that need no display, and the library of each."""
 
 FREE_CAMERA = -1
 """MuJoCo's number of the camera that no model defines."""
@@ -36,28 +26,10 @@ class NoRenderer(UserError):
 
 
 def has_display() -> bool:
-    """Return whether a window can be opened; with a DISPLAY that does not exist, MuJoCo would abort the process."""
+    """Return whether a window can be opened."""
     if sys.platform in ("darwin", "win32"):
         return True
-    addresses: list[tuple[int, Any]] = []
-    if name := os.environ.get("WAYLAND_DISPLAY"):
-        addresses.append((socket.AF_UNIX, os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), name)))
-    if found := re.fullmatch(r"(.*):(\d+)(\.\d+)?", os.environ.get("DISPLAY", "")):
-        if found[1] in ("", "unix"):
-            addresses += [(socket.AF_UNIX, f"{start}/tmp/.X11-unix/X{found[2]}") for start in ("", "\0")]
-        else:  # as with ssh -X
-            addresses.append((socket.AF_INET, (found[1], 6000 + int(found[2]))))
-    return any(_can_connect(*address) for address in addresses)
-
-
-def _can_connect(family: int, address: Any) -> bool:
-    with socket.socket(family) as client:
-        client.settimeout(3)
-        try:
-            client.connect(address)
-        except OSError:
-            return False
-        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def aim_mujoco_camera(env: gym.Env, camera: CameraConfig) -> None:
@@ -78,59 +50,31 @@ def configure_offscreen() -> None:
     """Set up off-screen rendering; call it before building an environment that is rendered without a window."""
     if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":
         os.environ["SDL_VIDEODRIVER"] = SDL_OFFSCREEN
-    if os.environ.get("MUJOCO_GL"):  # MuJoCo reads it on import, and raises if it does not work
-        _choose_mujoco_backend()
 
 
 def choose_mujoco_renderer() -> None:
-    """Choose the OpenGL backend of MuJoCo, if one of its environments is built.
+    """Set MUJOCO_GL, unless it is set, to an OpenGL backend that is installed, if a MuJoCo environment is built.
 
-    :raises NoRenderer: no backend works; the message names packages to install.
+    By itself MuJoCo opens a window of GLFW first, which ends the process on a machine without a display.
+
+    :raises NoRenderer: there is no backend, or it does not work; the message says what to do.
     """
-    if "mujoco" in sys.modules and sys.platform == "linux" and (problem := _choose_mujoco_backend()):
-        raise NoRenderer(problem)
-
-
-@cache
-def _choose_mujoco_backend() -> str | None:
-    """Set MUJOCO_GL to the first OpenGL backend that works, its previous value first; return a message if none does.
-
-    Each is tried in another process, because a driver may crash, and PyOpenGL cannot switch once it is loaded.
-    """
-    requested = os.environ.pop("MUJOCO_GL", "")
-    windowed = ("glfw",) if has_display() else ()
-    failures: dict[str, str] = {}
-    for backend in dict.fromkeys([*([requested] if requested else []), *MUJOCO_OFFSCREEN, *windowed]):
-        if failure := _failure_of(backend):
-            failures[backend] = failure
-            continue
-        os.environ["MUJOCO_GL"] = backend
-        if backend in MUJOCO_OFFSCREEN:
-            os.environ["PYOPENGL_PLATFORM"] = backend
-        if requested in failures:
-            warn(f"rendering with {backend}, because MUJOCO_GL={requested} fails: {failures[requested]}")
-        return None
-    tried = ", ".join(f"{backend} ({failure})" for backend, failure in failures.items())
-    return (
-        f"MuJoCo has no working renderer; tried {tried}. Install one, on Debian with `apt-get install libegl1 "
-        "libgl1-mesa-dri` (EGL) or `apt-get install libosmesa6` (OSMesa); no GPU is needed."
-    )
-
-
-def _failure_of(backend: str) -> str | None:
-    """Return why a backend does not work, None if it does."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYOPENGL_PLATFORM"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", PROBE.format(backend=backend)],  # -P: no modules of the current folder
-            env={**environment, "MUJOCO_GL": backend},
-            capture_output=True,
-            text=True,
-            timeout=60,
+    requested = os.environ.get("MUJOCO_GL")
+    if "mujoco" not in sys.modules or sys.platform != "linux" or (requested and requested != "glfw"):
+        return
+    if requested and has_display():
+        return
+    for backend, library in MUJOCO_OFFSCREEN.items():
+        if find_library(library):
+            try:
+                import_module(f"mujoco.{backend}")
+            except Exception as error:
+                reason = f"MuJoCo cannot render with {backend} ({first_line(error)})"
+                raise NoRenderer(f"{reason}; set MUJOCO_GL to another backend, egl, osmesa or glfw.") from error
+            os.environ["MUJOCO_GL"] = backend
+            return
+    if not has_display():
+        raise NoRenderer(
+            "MuJoCo has no renderer here. Install one, on Debian with `apt-get install libegl1 libgl1-mesa-dri` (EGL) "
+            "or `apt-get install libosmesa6` (OSMesa); no GPU is needed."
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return type(error).__name__
-    if done.returncode == 0:
-        return None
-    line = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    return "library not found" if "NoneType" in line else line.rstrip(".")  # PyOpenGL's error for a missing library

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import gymnasium as gym
@@ -47,25 +48,17 @@ class EnvService:
             observation, self._reset_info = self.env.reset()
         return observation, reward, done, info, self._reset_info
 
-    def get(self, name: str) -> Any:
-        """Return an attribute of the environment."""
-        return self.env.get_wrapper_attr(name)
-
-    def set(self, name: str, value: Any) -> None:
-        """Set an attribute of the outermost wrapper."""
-        setattr(self.env, name, value)
-
-    def call(self, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """Call a method of the environment."""
-        return self.env.get_wrapper_attr(name)(*arguments, **keywords)
-
-    def is_wrapped(self, wrapper: type[gym.Wrapper]) -> bool:
-        """Return whether the environment has a wrapper of this class."""
-        return is_wrapped(self.env, wrapper)
+    def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function with the environment and the arguments."""
+        return function(self.env, *arguments)
 
     def close(self) -> None:
         """Close the environment."""
         self.env.close()
+
+
+def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    return env.get_wrapper_attr(name)(*arguments, **keywords)
 
 
 class WorkerVecEnv(VecEnv):
@@ -150,19 +143,19 @@ class WorkerVecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
         """Call a method of each environment; if its worker is lost, of the one that replaces it."""
-        return self._call(indices, "call", method_name, method_args, method_kwargs)
+        return self._apply(indices, _call_method, method_name, method_args, method_kwargs)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return an attribute of each environment."""
-        return self._call(indices, "get", attr_name)
+        return self._apply(indices, methodcaller("get_wrapper_attr", attr_name))
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set an attribute of each environment."""
-        self._call(indices, "set", attr_name, value)
+        self._apply(indices, setattr, attr_name, value)
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """Return whether each environment has a wrapper of this class."""
-        return self._call(indices, "is_wrapped", wrapper_class)
+        return self._apply(indices, is_wrapped, wrapper_class)
 
     def close(self) -> None:
         """End all workers, including dead and hanging ones, and workers in the middle of a step."""
@@ -184,12 +177,12 @@ class WorkerVecEnv(VecEnv):
                 return self.workers[index].receive(timeout)
         return None
 
-    def _call(self, indices: VecEnvIndices, method: str, *arguments: Any) -> list[Any]:
+    def _apply(self, indices: VecEnvIndices, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         results: dict[int, Any] = {}
         for index in self._get_indices(indices):
             while index not in results:  # again if the worker is lost
                 with self._replacing_lost(index):
-                    self.workers[index].send(method, *arguments)
+                    self.workers[index].send("apply", function, *arguments)
                     results[index] = self.workers[index].receive(self._new_timeout())
         return [*results.values()]
 

@@ -20,7 +20,7 @@ from rlher.core.files import relative
 from rlher.core.safe_read import read_yaml
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.normalize import GoalNormalize
-from rlher.envs.probe import probe
+from rlher.envs.probe import SECONDS, is_complete
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
@@ -71,9 +71,8 @@ def prepare(
         _require_trusted_recipe(config)
     initial = _initial_model(config) if config.init_from else None
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
-    env, env_notes = (config.env, []) if env_is_checked else _probe(config.env)
+    env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
-    warnings = [] if env_is_checked else _check(env)
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal part, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
@@ -98,7 +97,7 @@ def prepare(
         validate_cloning(config, model)
         if initial is not None:
             model_file.load_all(initial, model, normalizer)
-        notes = [*warnings, *env_notes, *notes, *_model_notes(config, str(model.device))]
+        notes = [*env_notes, *notes, *_model_notes(config, str(model.device))]
         if config.total_timesteps:
             notes.append(memory_note)
         if config.demos.path is not None and not from_checkpoint:
@@ -171,22 +170,16 @@ def _require_same_networks(initial: Run, config: TrainConfig) -> None:
             )
 
 
-def _probe(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
-    """Return an environment's config with the open values filled in, and a line for each of them.
-
-    :raises UserError, EnvironmentFault: it is not a goal environment, or failed.
-    """
-    env = probe(given)
-    found = {item.name: getattr(env, item.name) for item in fields(env) if getattr(given, item.name) is None}
-    return env, [f"env.{name}={value}: probed" for name, value in found.items() if value is not None]
-
-
-def _check(env: EnvConfig) -> list[str]:
-    """Play a few episodes in an environment, and return a line for each warning.
+def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
+    """Return an environment's config with the open values filled in, and a line for each of them and each warning.
 
     :raises UserError, EnvironmentFault: it violates the contract, or failed.
     """
-    return [finding.message for finding in validate_goal_env(env, CHECK_SECONDS) if finding.level == "warning"]
+    checked = validate_goal_env(given, CHECK_SECONDS if is_complete(given) else SECONDS)
+    warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
+    found = {item.name: getattr(checked.cfg, item.name) for item in fields(given) if getattr(given, item.name) is None}
+    probed = [f"env.{name}={value}: probed" for name, value in found.items() if value is not None]
+    return checked.cfg, [*warnings, *probed]
 
 
 def _model_notes(config: TrainConfig, device: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from stable_baselines3.common.running_mean_std import RunningMeanStd
 
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.envs.normalize import GoalNormalize
@@ -103,18 +102,3 @@ def test_slots_share_the_scale_of_achieved_goals_and_unused_ones_stay_zero() -> 
     goal = np.array([[0.1, -0.2, 0.3, 0, 0, 0]])
     normalized = envs.normalize_obs({**shown, "desired_goal": goal})["desired_goal"]
     assert ((normalized == 0) == (goal == 0)).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_environment_counts_as_several_do_in_stable_baselines3(dtype) -> None:
-    venv = make_goal_envs(EnvConfig(id="FetchReach-v4", max_episode_steps=50))
-    normalizer, expected = GoalNormalize(venv), RunningMeanStd(shape=(10,))
-    random = np.random.default_rng(0)
-    for _ in range(30):
-        row = random.normal(3, 2, (1, 10)).astype(dtype)
-        normalizer.update({"observation": row, "achieved_goal": row[:, :3], "desired_goal": row[:, 3:6]})
-        expected.update(row)
-    found = normalizer.obs_rms["observation"]
-    np.testing.assert_array_equal(found.mean, expected.mean)
-    np.testing.assert_array_equal(found.var, expected.var)
-    assert found.count == expected.count

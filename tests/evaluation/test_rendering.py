@@ -1,7 +1,6 @@
 """Rendering on machines without a display or OpenGL, and environments that cannot be rendered."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,34 +10,14 @@ import pytest
 
 from rlher.cli.main import main
 from rlher.config.environment import CameraConfig, EnvConfig
+from rlher.envs import rendering
 from rlher.envs.make import make_env
-from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer, configure_offscreen, has_display
+from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer, configure_offscreen
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video import record_video
 from tests.conftest import TINY
 from tests.envs.test_env_yaml import load
-from tests.support.tiers import slow_except
 from tests.support.video import is_blank, read_frames
-
-
-def test_a_display_must_accept_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Terminal multiplexers keep the DISPLAY of an ended login, with which MuJoCo's window would abort the process."""
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
-    monkeypatch.setenv("DISPLAY", ":7777")
-    assert not has_display()
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "wayland-0"))
-        server.listen()
-        assert has_display()
-    assert not has_display()
-    monkeypatch.delenv("WAYLAND_DISPLAY")
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        monkeypatch.setenv("DISPLAY", f"127.0.0.1:{server.getsockname()[1] - 6000}.0")
-        assert has_display()
 
 
 def test_the_camera_of_an_environment_is_set() -> None:
@@ -148,17 +127,22 @@ def no_opengl(tmp_path: Path) -> str:
     return os.pathsep.join([str(tmp_path), *sys.path])
 
 
-@pytest.mark.parametrize("requested", slow_except([""], ["", "egl"]))
-def test_a_machine_without_opengl_names_the_packages_to_install(
-    reach: Path, tmp_path: Path, no_opengl: str, requested: str
-) -> None:
-    done = run_command("enjoy", reach, tmp_path, "--video", "video.mp4", PYTHONPATH=no_opengl, MUJOCO_GL=requested)
+def test_a_machine_without_opengl_plays_without_a_video(reach: Path, tmp_path: Path, no_opengl: str) -> None:
+    done = run_command("enjoy", reach, tmp_path, "--video", "video.mp4", PYTHONPATH=no_opengl)
     assert done.returncode == 1
     assert done.stdout.startswith("episode 1:")
-    assert "cannot open shared object file" in done.stderr
-    assert "apt-get install libegl1" in done.stderr
+    assert "no video" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "video.mp4").exists()
+
+
+def test_packages_to_install_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    monkeypatch.setattr(rendering, "find_library", lambda name: None)
+    for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(NoRenderer, match="libegl1"):
+        choose_mujoco_renderer()
 
 
 def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(
@@ -171,13 +155,13 @@ def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(
 
 
 @pytest.mark.slow
-def test_mujoco_uses_a_renderer_that_works(reach: Path, tmp_path: Path) -> None:
-    """MUJOCO_GL may name a backend that is not installed."""
-    done = run_command("enjoy", reach, tmp_path, "--video", "video.mp4", "--no-captions", MUJOCO_GL="nonsense")
+def test_mujoco_uses_an_installed_renderer(reach: Path, tmp_path: Path) -> None:
+    """Without a display GLFW cannot draw."""
+    no_display = {"MUJOCO_GL": "glfw", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    done = run_command("enjoy", reach, tmp_path, "--video", "video.mp4", "--no-captions", **no_display)
     if "apt-get install" in done.stderr:
         pytest.skip("no OpenGL on this machine")
     assert done.returncode == 0, done.stderr
-    assert "MUJOCO_GL=nonsense" in done.stderr
     frames = read_frames(tmp_path / "video.mp4")
     assert frames[0].shape == (480, 480, 3)
     assert not any(map(is_blank, frames))

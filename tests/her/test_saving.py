@@ -192,11 +192,6 @@ def change_part(folder, **arrays):
     np.savez(part, **{**np.load(part), **arrays})
 
 
-def compress(folder):
-    (part,) = folder.glob("part-*.npz")
-    np.savez_compressed(part, **np.load(part))
-
-
 def truncate(folder):
     (part,) = folder.glob("part-*.npz")
     part.write_bytes(part.read_bytes()[:-30])
@@ -212,7 +207,6 @@ def damage_priorities(folder):
     [
         change_total,
         truncate,
-        compress,
         damage_priorities,
         partial(change_part, episodes=np.array([0, 1, 2, 200])),
         partial(change_part, episodes=np.array([0, 1, -2, 3])),

@@ -169,17 +169,6 @@ class NaNReward(LineEnv):
         return observation, float("nan"), *rest
 
 
-class HugeReward(LineEnv):
-    def step(self, action):
-        observation, _, *rest = super().step(action)
-        return observation, -1e39, *rest
-
-
-class HugeObservation(LineEnv):
-    def observe(self):
-        return super().observe() | {"observation": np.array([1e39 if self.steps else 0.0])}
-
-
 class NaNObservation(LineEnv):
     def observe(self):
         observation = super().observe()
@@ -301,11 +290,6 @@ class GlobalGenerator(LineEnv):
         observation, info = super().reset(**kwargs)
         self.goal = np.random.uniform(-1, 1, 1).astype(np.float32) + np.float32(self.offset)
         return observation | {"desired_goal": self.goal.copy()}, info
-
-
-class BatchUnsafeTermination(LineEnv):
-    def compute_terminated(self, achieved_goal, desired_goal, info):
-        return bool(np.linalg.norm(achieved_goal - desired_goal) < 0.3)
 
 
 class Silent(LineEnv):
