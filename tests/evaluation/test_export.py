@@ -18,7 +18,6 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.evaluation.agent import load_agent
 from rlher.evaluation.export import exporter
-from rlher.evaluation.export.exporter import caveats
 from rlher.runs import lookup
 from tests.conftest import TINY
 
@@ -106,34 +105,24 @@ def test_every_algorithm_plays_without_rlher(rlher) -> None:
         assert steps == json.loads((run / "result.json").read_text())["best"]["timesteps"]
 
 
-@pytest.mark.slow
-def test_an_agent_without_normalisation(rlher) -> None:
-    run, folder = exported(rlher, "algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false")
-    require_same_actions_without_rlher((run, folder))
-    assert json.loads((folder / "agent.json").read_text())["scales"] == {}
+VARIANTS = {
+    "unscaled": ("algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false"),
+    "layer_norm": ("algo=tqc", *BITS, "env.continuous=true", "algo.layer_norm_critics=true"),
+    "maze": ("algo=td3", "env=PointMaze_UMaze-v3", "recipe=null", *TINY, "total_timesteps=100", "env.action_repeat=5"),
+    "relay": ("algo=ddpg", "env=FetchPush-v4", "recipe=null", *TINY, "total_timesteps=100", "env.relay.enabled=true"),
+}
 
 
 @pytest.mark.slow
-def test_untrained_critics_are_reported_where_sb3_lacks_layer_norm(rlher) -> None:
-    run, folder = exported(rlher, "algo=tqc", *BITS, "env.continuous=true", "algo.layer_norm_critics=true")
-    require_same_actions_without_rlher((run, folder))
-    (caveat,) = caveats(lookup.find(str(run), "logs").config.algo)
-    assert caveat in rlher("export", str(run)).err
-    assert caveat in (folder / "README.md").read_text()
-
-
-@pytest.mark.slow
-def test_a_maze_with_repeated_actions(rlher) -> None:
-    words = ("algo=td3", "env=PointMaze_UMaze-v3", "recipe=null", *TINY, "total_timesteps=100", "env.action_repeat=5")
-    agent = exported(rlher, *words)
-    require_same_actions_without_rlher(agent)
-    assert json.loads((agent[1] / "agent.json").read_text())["action_repeat"] == 5
-
-
-@pytest.mark.slow
-def test_relay_agents_play_the_plain_task(rlher) -> None:
-    words = ("algo=ddpg", "env=FetchPush-v4", "recipe=null", *TINY, "total_timesteps=100", "env.relay.enabled=true")
-    require_same_actions_without_rlher(exported(rlher, *words))
+def test_agents_with_options_that_sb3_lacks_play_without_rlher(rlher) -> None:
+    agents = {name: exported(rlher, *words, to=name) for name, words in VARIANTS.items()}
+    require_same_actions_without_rlher(*agents.values())
+    described = {name: json.loads((folder / "agent.json").read_text()) for name, (_, folder) in agents.items()}
+    assert described["unscaled"]["scales"] == {}
+    assert described["maze"]["action_repeat"] == 5
+    run, folder = agents["layer_norm"]
+    (caveat,) = exporter.caveats(lookup.find(str(run), "logs").config.algo)
+    assert caveat in (folder / "README.md").read_text(), "the critics are not the trained ones"
 
 
 @pytest.mark.parametrize(
