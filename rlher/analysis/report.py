@@ -25,7 +25,7 @@ from rlher.analysis.tables import configuration, tables
 from rlher.core.console import escape_control
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, require_regular_file
-from rlher.runs.metadata import repeat_command, resume_note
+from rlher.runs.metadata import commands
 
 X, Y = "timesteps", "success_rate"
 
@@ -97,8 +97,7 @@ def render(
         clips=clips,
         studies=list(zip(studies, pictures, strict=True)),
         configuration=configuration(groups),
-        repeat_command=repeat_command,
-        resume_note=resume_note,
+        commands=commands,
     )
     return _escape_lines(page), new_notes
 

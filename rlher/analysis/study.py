@@ -11,7 +11,7 @@ from rlher.analysis.tables import percent
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.runs.metadata import first_command
+from rlher.runs.metadata import commands
 from rlher.tuning.scoring import format_steps
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
@@ -56,7 +56,7 @@ def read_study(folder: Path) -> Study:
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         candidates=_candidates(folder, verdict, notes),
         best=read_text(folder / "best.yaml"),
-        command=first_command(read_text(folder / "command.txt")),
+        command="\n".join(commands(read_text(folder / "command.txt"))),
         trials=_trials(folder / "trials.csv", notes),
         pictures=sorted(path for path in folder.glob("*.png") if not links_outside(path)),
         notes=notes,

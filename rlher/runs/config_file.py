@@ -36,25 +36,14 @@ def read_config(folder: Path) -> TrainConfig:
         values = read_yaml(path)
         if found := trust.interpolations(values):  # a run's config is written with all of them resolved
             raise ValueError(f"it contains the interpolation {found[0]!r}")
-        _require_sections(values)
+        if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
+            raise ValueError("it has no sections algo and env")
         schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), _env_schema(values["env"]))
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
         raise DamagedFile(path, first_line(error)) from error
-
-
-def _require_sections(values: Any) -> None:
-    """Raise ValueError unless a file has keys, and names its algorithm and environment, which decide the other keys."""
-    if values is None:
-        raise ValueError("it is empty")
-    if not isinstance(values, dict):
-        raise ValueError("it holds no keys")
-    algo = values.get("algo")
-    for key, section in (("algo.name", isinstance(algo, dict) and algo.get("name")), ("env", values.get("env"))):
-        if not section:
-            raise ValueError(f"it has no {key}")
 
 
 def _env_schema(values: dict[str, Any]) -> EnvConfig:

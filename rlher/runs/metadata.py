@@ -4,6 +4,7 @@ The first line of ``command.txt`` started the run, each further line resumed it.
 and somebody else may have written the file.
 """
 
+import contextlib
 import functools
 import os
 import platform
@@ -11,15 +12,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from rlher import COMMAND
-from rlher.config.override_syntax import literal
-from rlher.config.training import TrainConfig, keys_ignored_by, run_keys
+from rlher.config.training import TrainConfig
 from rlher.core import machine
 from rlher.core.console import command_line
 
@@ -106,48 +106,12 @@ def is_resume(words: Sequence[str]) -> bool:
     return any(word.partition("=")[0] in ("--resume", "resume") for word in words)
 
 
-def first_command(text: str) -> str:
-    """Return the first line that is one command of rlher, with all special characters quoted; ``""`` if none is."""
-    return next((command_line(words) for words in _commands(text)), "")
-
-
-def repeat_command(text: str, config: Mapping[str, Any]) -> str:
-    """Return the command that starts a run with the values that it had at its end.
-
-    :param text: ``command.txt``.
-    :param config: ``config.yaml`` with dotted keys.
-    """
-    words = next(_commands(text), [])
-    for key in changed_keys(text, config):
-        words = [word for word in words if word.partition("=")[0] != key] + [f"{key}={literal(config[key])}"]
-    return shlex.join(words)
-
-
-def resume_note(text: str, config: Mapping[str, Any]) -> str:
-    """Return how a run of :func:`repeat_command` may differ from the run, if that was resumed with other values."""
-    given = [f"{key}={literal(config[key])}" for key in changed_keys(text, config)]
-    if not given:
-        return ""
-    return (
-        f"The run was resumed with {' '.join(given)}, which the command sets from the start. Schedules of the learning "
-        "rate and of exploration depend on the length of the run, so they may differ."
-    )
-
-
-def changed_keys(text: str, config: Mapping[str, Any]) -> list[str]:
-    """Return the keys of the experiment that were given when a run was resumed, such as ``total_timesteps``."""
-    keys = run_keys()
-    changeable = [key for key in keys_ignored_by("resume") if keys[key].metadata["affects"] == "experiment"]
-    given = {word.partition("=")[0] for words in _commands(text) if is_resume(words) for word in words}
-    return [key for key in changeable if key in given and key in config]
-
-
-def _commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each line that is one command of rlher."""
+def commands(text: str) -> list[str]:
+    """Return the lines of ``command.txt`` that are one command of rlher, with all special characters quoted."""
+    found = []
     for line in text.splitlines():
-        try:
+        with contextlib.suppress(ValueError):  # a quote that is not closed
             words = shlex.split(line)
-        except ValueError:  # a quote that is not closed
-            continue
-        if words[:1] == ["rlher"] and line.isprintable():
-            yield words
+            if words[:1] == ["rlher"] and line.isprintable():
+                found.append(command_line(words))
+    return found

@@ -22,21 +22,16 @@ from rlher.training.result import RunResult, print_header
 from rlher.training.setup import prepare
 from rlher.training.trainer import Trainer
 
-NAMED_KEYS = 5
-"""Most keys that the message of :class:`ChangedConfig` names; a truncated file lacks dozens."""
-
 
 class ChangedConfig(UserError):
     """A run's ``config.yaml`` has other values than its checkpoint was written with; ``keys`` names them."""
 
-    def __init__(self, run: Run, timesteps: int, differences: dict[str, str]) -> None:
-        named = "; ".join(f"{key} {how}" for key, how in list(differences.items())[:NAMED_KEYS])
-        more = f"; and {len(differences) - NAMED_KEYS} more keys" if len(differences) > NAMED_KEYS else ""
+    def __init__(self, run: Run, keys: list[str]) -> None:
         super().__init__(
-            f"{run.folder / config_file.NAME} has other values than the checkpoint of {timesteps:,} steps: "
-            f"{named}{more}; restore the file, or start a new run with init_from={run}."
+            f"{run.folder / config_file.NAME} was changed since its checkpoint was written: {', '.join(keys)}; "
+            f"restore the file, or start a new run with init_from={run}."
         )
-        self.keys = list(differences)
+        self.keys = keys
 
 
 def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
@@ -58,7 +53,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
         if checkpoint is not None:
             _require_recorded_values(run, checkpoint)
             where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
-            notes = [where, *damaged, *resume_notes(run.config, config)]
+            notes = [where, *damaged]
         _require_steps_left(run, config, checkpoint, damaged)
         trusted = replace(config, init_from=None if checkpoint else config.init_from, trust_code=True)
         with prepare(trusted, from_checkpoint=checkpoint is not None) as setup:
@@ -71,32 +66,6 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             _record_resume(run, done)
             print_header(run, [*notes, *setup.notes])
             return run, Trainer(run, setup, started).train(checkpoint)
-
-
-def resume_notes(before: TrainConfig, config: TrainConfig) -> list[str]:
-    """Return one line for each part of a resumed run that may differ from an uninterrupted run.
-
-    :param before: the config so far.
-    :param config: the new config.
-    """
-    notes, steps = [], config.total_timesteps
-    if steps != before.total_timesteps and (keys := _scheduled_keys(config)):
-        notes.append(
-            f"total_timesteps was {before.total_timesteps:,} and is {steps:,}: {' and '.join(keys)} "
-            f"{'follows' if len(keys) == 1 else 'follow'} the new length from here"
-        )
-    if config.callbacks:
-        notes.append("callbacks begin anew: one that counts, for example to end the run, counts from here")
-    return notes
-
-
-def _scheduled_keys(config: TrainConfig) -> list[str]:
-    """Return the keys whose effect depends on the share of the run that is done."""
-    schedules = ("learning_rate_schedule", "target_policy_noise_schedule")
-    keys = [f"algo.{name}" for name in schedules if getattr(config.algo, name, "constant") != "constant"]
-    if hasattr(config.algo, "exploration_fraction"):
-        keys.append("algo.exploration_fraction")
-    return keys
 
 
 def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
@@ -127,13 +96,9 @@ def _require_recorded_values(run: Run, checkpoint: Path) -> None:
     Keys that the checkpoint does not record were added to rlher later, so they have their default.
     """
     values = values_fixed_at_resume(run.config)
-    differences = {
-        key: f"is {values[key]!r}, was {recorded!r}" if key in values else f"is missing, was {recorded!r}"
-        for key, recorded in training_state.load_config(checkpoint).items()
-        if key not in values or not is_same(values[key], recorded)
-    }
-    if differences:
-        raise ChangedConfig(run, checkpoints.timesteps_of(checkpoint), differences)
+    recorded = training_state.load_config(checkpoint)
+    if changed := [key for key in recorded if key not in values or not is_same(values[key], recorded[key])]:
+        raise ChangedConfig(run, changed)
 
 
 def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:

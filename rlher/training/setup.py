@@ -13,7 +13,6 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlher.algos.factory import build_model, is_fast, uses_fast_update, validate_actions, validate_device
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.core.files import relative
@@ -26,11 +25,10 @@ from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.evaluation.sb3_import import EXPORTED, find_vecnormalize, is_normalized_export
 from rlher.runs import lookup, model_file
-from rlher.runs.run_folder import Run
 from rlher.runs.trust import require_no_code
 from rlher.training.defaults import resolve_defaults, use_slow_updates
 from rlher.training.demonstration_learning import add_demonstrations, validate_cloning, validate_demonstrations
-from rlher.training.loggers.services import require_installed
+from rlher.training.loggers import require_installed
 from rlher.training.memory_check import require_memory
 
 CHECK_SECONDS = 0.2
@@ -130,7 +128,7 @@ def _require_trusted_recipe(config: TrainConfig) -> None:
 def _initial_model(config: TrainConfig) -> Path:
     """Return the model file that ``init_from`` names.
 
-    :raises UserError: there is no such run or file, or the run has other networks.
+    :raises UserError: there is no such run or file, or its statistics are in another file.
     """
     path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
     is_file = path.suffix == ".zip" and not path.is_dir()
@@ -139,10 +137,9 @@ def _initial_model(config: TrainConfig) -> Path:
     folder = lookup.folder_of_model(path)
     if not is_file or folder:
         run = lookup.find(str(folder) if is_file else config.init_from, config.logs, trust_code=True)  # for its weights
-        _require_same_networks(run, config)
-    else:
-        _require_no_other_statistics(path)
-    return path if is_file else run.model("last")
+        return path if is_file else run.model("last")
+    _require_no_other_statistics(path)
+    return path
 
 
 def _require_no_other_statistics(model: Path) -> None:
@@ -156,18 +153,6 @@ def _require_no_other_statistics(model: Path) -> None:
             f"init_from={relative(model)} normalises observations by {relative(other)}, which training cannot continue "
             "with; name a run folder, such as the one it was exported from."
         )
-
-
-def _require_same_networks(initial: Run, config: TrainConfig) -> None:
-    """Raise UserError if the networks of a run cannot have the weights of another."""
-    for name in ("name", "net_arch", "n_critics", "n_quantiles", "layer_norm_critics"):
-        theirs, own = (getattr(each.algo, name, None) for each in (initial.config, config))
-        if theirs != own:
-            key, value = ("algo", str(theirs)) if name == "name" else (f"algo.{name}", literal(theirs))
-            raise UserError(
-                f"init_from={initial} has other networks: it was trained with {key}={value}, not {own}; "
-                f"use {key}={value}."
-            )
 
 
 def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:

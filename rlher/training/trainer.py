@@ -18,12 +18,10 @@ from rlher.evaluation.workers import EvaluationWorkers
 from rlher.runs import model_file, run_folder
 from rlher.runs.run_folder import Run
 from rlher.training.callbacks.checkpoint import CheckpointCallback
-from rlher.training.callbacks.diagnostics import DiagnosticsCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, Rows, StopTraining, all_finite
-from rlher.training.callbacks.progress import ProgressCallback
+from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
 from rlher.training.demonstration_learning import DemonstrationCallback
-from rlher.training.loggers.csv_tensorboard import make_logger
-from rlher.training.loggers.services import log_to_service
+from rlher.training.loggers import log_to_service, make_logger
 from rlher.training.result import RunResult, Status, print_header
 from rlher.training.setup import TrainingSetup, prepare
 

@@ -9,7 +9,7 @@ import pytest
 
 from rlher.core import errors
 from rlher.core.console import command_line, redact
-from rlher.training.loggers import services
+from rlher.training import loggers as services
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=40", "eval.freq=40")

@@ -141,26 +141,6 @@ def test_a_damaged_config_is_reported(tmp_path: Path, text: str) -> None:
     assert caught.value.path == folder / "config.yaml"
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("", "empty"),
-        ("# a comment\n", "empty"),
-        ("env: {id: a}", "algo.name"),
-        ("algo: {gamma: 0.5}\nenv: {}", "algo.name"),
-        ("algo: {name: sac}", "env"),
-    ],
-)
-def test_a_config_without_its_sections_is_described(tmp_path: Path, text: str, named: str) -> None:
-    folder = run_folder.create(config(tmp_path)).folder
-    (folder / "config.yaml").write_text(text)
-    with pytest.raises(DamagedFile) as caught:
-        lookup.find(str(folder), "logs")
-    reason = str(caught.value).removeprefix(f"{folder / 'config.yaml'} ")
-    assert named in reason
-    assert "NoneType" not in reason
-
-
 def test_a_config_cannot_run_code(tmp_path: Path) -> None:
     folder = run_folder.create(config(tmp_path)).folder
     (folder / "config.yaml").write_text(f"!!python/object/apply:os.mkdir ['{tmp_path}/hacked']")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rlher.core import errors
-from rlher.training.loggers import services
+from rlher.training import loggers as services
 from rlher.training.result import Status
 from tests.conftest import TINY
 

@@ -11,7 +11,6 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoints, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
-from rlher.training.loggers.csv_tensorboard import make_logger
-from rlher.training.resume import ChangedConfig, newest_valid_checkpoint, resume, resume_notes
+from rlher.training.loggers import make_logger
+from rlher.training.resume import ChangedConfig, newest_valid_checkpoint, resume
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -200,22 +199,6 @@ def test_the_seconds_of_a_resumed_run_are_those_of_all_its_parts(rlher, at_step,
         assert rlher("train", *words("dqn")).code == 130
     assert rlher("train", "--resume").code == 0
     assert json.loads((folder / "result.json").read_text())["wall_seconds"] > 1000
-
-
-def test_what_a_resumed_run_does_not_continue_is_noted(rlher, stopped: Path) -> None:
-    before = lookup.find(str(stopped), "logs").config
-    assert resume_notes(before, before) == []
-    longer, seen = replace(before, total_timesteps=300), [{"stable_baselines3.common.callbacks:ConvertCallback": None}]
-    (schedules,) = resume_notes(before, longer)
-    assert "algo.exploration_fraction" in schedules
-    assert "algo.learning_rate_schedule" not in schedules
-    linear = replace(longer, algo=replace(longer.algo, learning_rate_schedule="linear"), callbacks=seen)
-    schedules, callbacks = resume_notes(before, linear)
-    assert "algo.learning_rate_schedule" in schedules
-    assert "callbacks" in callbacks
-    again = rlher("train", "--resume", str(stopped), "total_timesteps=300")
-    assert resume_notes(before, longer)[0] in again.err
-    assert json.loads((stopped / "result.json").read_text())["timesteps"] == 300
 
 
 def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:

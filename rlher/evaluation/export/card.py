@@ -1,7 +1,6 @@
 """Write the model card ``README.md``: Markdown with the front matter of model hubs."""
 
 import re
-from dataclasses import asdict
 from importlib import resources
 from typing import Any
 
@@ -11,10 +10,9 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.config.key import experiment_keys
 from rlher.core.errors import DamagedFile, first_line
-from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.metrics import format_cells
-from rlher.runs.metadata import repeat_command, resume_note
+from rlher.runs.metadata import commands
 from rlher.runs.run_folder import Run
 
 MAX_TEXT_LENGTH = 500
@@ -41,7 +39,6 @@ def model_card(
     :param onnx: name of the ONNX file, None if there is none.
     """
     config, her = run.config, run.config.her
-    recorded, values = read_text(run.folder / "command.txt"), dict(flatten(asdict(config)))
     strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals per transition)"
     template = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
     template.filters |= {"plain": without_markup, "fenced": fenced}
@@ -61,8 +58,7 @@ def model_card(
         replay=replay,
         onnx=onnx,
         notes=notes,
-        command=repeat_command(recorded, values),
-        resumed=resume_note(recorded, values),
+        command="\n".join(commands(read_text(run.folder / "command.txt"))),
         versions=_versions(run),
         settings=yaml.safe_dump(experiment_keys(config), sort_keys=False),
     )

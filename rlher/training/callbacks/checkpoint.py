@@ -28,7 +28,7 @@ from rlher.runs import checkpoints
 from rlher.runs.run_folder import Run
 from rlher.training import training_state
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
-from rlher.training.loggers.csv_tensorboard import logger_state, require_logger_state
+from rlher.training.loggers import logger_state, require_logger_state
 
 NOT_REPEATABLE = (
     "the environment does not repeat the running episodes from seed and actions, or lost a process; "

@@ -1,7 +1,8 @@
-"""The callback that shows the progress of training on stderr: a bar on a terminal, lines anywhere else."""
+"""Callbacks that show the progress of training on stderr, and log why an agent does not learn."""
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.console import can_redraw, format_seconds
-from rlher.envs.success_info import OBJECT_MOVED
-from rlher.training.callbacks.diagnostics import episode_share
+from rlher.envs.success_info import EPISODE_DIAGNOSTICS, OBJECT_MOVED
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
 BAR_INTERVAL = 0.5
@@ -19,6 +19,9 @@ BAR_INTERVAL = 0.5
 
 LINE_INTERVAL = 60.0
 """Seconds between two lines on the speed, before the first evaluation, where there is no bar."""
+
+SATURATED = 0.99
+"""Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
 
 
 class ProgressCallback(BaseCallback):
@@ -125,3 +128,30 @@ class ProgressCallback(BaseCallback):
         """Return the success rate of the last 100 training episodes."""
         outcomes = self.model.ep_success_buffer
         return f"{np.mean(outcomes):.0%}" if outcomes else "–"
+
+
+class DiagnosticsCallback(BaseCallback):
+    """Log ``rollout/object_moved``, ``rollout/success_at_reset`` and ``rollout/action_saturation``.
+
+    The first two are shares of the last 100 training episodes, see
+    :class:`~rlher.envs.success_info.SuccessInfo`. The third is the share of action entries at their
+    bounds since the last log.
+    """
+
+    def _on_step(self) -> bool:
+        actions = np.asarray(self.locals["buffer_actions"])
+        if np.issubdtype(actions.dtype, np.floating):
+            self.logger.record_mean("rollout/action_saturation", float(np.mean(np.abs(actions) > SATURATED)))
+        # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
+        if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
+            episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
+            for name in EPISODE_DIAGNOSTICS:
+                if (share := episode_share(episodes, name)) is not None:
+                    self.logger.record(f"rollout/{name}", share)
+        return True
+
+
+def episode_share(episodes: Iterable[dict[str, Any]], name: str) -> float | None:
+    """Return the share of episodes with a property, None if it is not known of any."""
+    values = [bool(episode[name]) for episode in episodes if name in episode]
+    return float(np.mean(values)) if values else None
