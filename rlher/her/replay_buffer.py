@@ -23,7 +23,7 @@ from rlher.her.done_rule import DoneRule
 from rlher.her.priorities import make_priority
 from rlher.her.rewards import RewardFunction
 from rlher.her.sampler import HindsightSampler
-from rlher.her.samples import HerReplayBufferSamples, to_device, to_tensors
+from rlher.her.samples import HerReplayBufferSamples, to_tensors
 from rlher.her.storage import ACHIEVED, GOAL, Batch, Storage
 from rlher.her.strategies import GoalRequest, Strategy, mix, mix_weights, strategy_of
 
@@ -290,7 +290,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             samples = samples._replace(weights=th.from_numpy(weights.reshape(-1, 1)), indices=ids)
         if count:
             samples = samples._replace(demonstrations=places)
-        return samples if self.device == CPU else to_device(samples, th.device(self.device))
+        return samples if self.device == CPU else samples.to(self.device)
 
     def sample_demonstrations(
         self, batch_size: int, env: VecNormalize | None = None, relabel: bool = True
@@ -306,7 +306,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         n_real = batch_size - int(self.her_ratio * batch_size) if relabel else batch_size
         batch = self.sampler.relabel(self.storage, ids, n_real, self.rng)
         samples = to_tensors(batch, self.storage.layout.keys, env)._replace(demonstrations=slice(0, batch_size))
-        return samples if self.device == CPU else to_device(samples, th.device(self.device))
+        return samples if self.device == CPU else samples.to(self.device)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; evicted transitions are ignored.
@@ -403,8 +403,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _require_valid_actions(self, storage: Storage) -> None:
         """Raise ValueError for discrete actions out of range, which would be an index out of bounds much later."""
         if isinstance(self.action_space, spaces.Discrete):
-            held = np.concatenate([storage.held(block) for block in range(len(storage.sizes))])
-            actions, low = storage.rows["_action"][storage.positions(held)], self.action_space.start
+            actions, low = storage.rows["_action"][storage.positions(storage.all_held())], self.action_space.start
             if not ((low <= actions) & (actions < low + self.action_space.n)).all():
                 raise ValueError("an action is out of range")
 

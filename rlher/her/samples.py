@@ -11,9 +11,6 @@ from stable_baselines3.common.vec_env import VecNormalize
 from rlher.her.sampler import SampledBatch
 from rlher.her.storage import ACHIEVED, GOAL, sample_dtype
 
-ALIGNMENT = 16
-"""Bytes, at least the size of an element of any tensor."""
-
 
 class HerReplayBufferSamples(NamedTuple):
     """SB3's ``DictReplayBufferSamples``, field for field, with the additional fields of prioritised replay.
@@ -38,6 +35,16 @@ class HerReplayBufferSamples(NamedTuple):
     weights: th.Tensor | None = None
     indices: NDArray | None = None
     demonstrations: slice | None = None
+
+    def to(self, device: th.device) -> "HerReplayBufferSamples":
+        """Return the sample with all of its tensors on a device."""
+
+        def move(part: Any) -> Any:
+            if isinstance(part, dict):
+                return {key: move(value) for key, value in part.items()}
+            return part.to(device) if isinstance(part, th.Tensor) else part
+
+        return self._make(map(move, self))
 
 
 def to_tensors(batch: SampledBatch, keys: Sequence[str], env: VecNormalize | None) -> HerReplayBufferSamples:
@@ -67,36 +74,3 @@ def to_tensors(batch: SampledBatch, keys: Sequence[str], env: VecNormalize | Non
         th.from_numpy(rewards),
         None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),
     )
-
-
-def to_device(sample: HerReplayBufferSamples, device: th.device) -> HerReplayBufferSamples:
-    """Return a sample of the processor's memory on another device, with all its tensors in one copy.
-
-    A copy to a GPU has a fixed cost whatever its size, and a sample has about ten tensors of a few kilobytes. They are
-    joined, in page-locked memory for CUDA, and split again on the device without copying.
-    """
-    parts = [*sample.observations.values(), *sample.next_observations.values(), *filter(th.is_tensor, sample)]
-    tensors = {id(tensor): tensor for tensor in parts}  # the goal may be the same before and after
-    offsets, size = {}, 0
-    for name, tensor in tensors.items():
-        offsets[name] = size
-        size += -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
-    joined = th.empty(size, dtype=th.uint8, pin_memory=device.type == "cuda")
-    for name, tensor in tensors.items():
-        _split(joined, offsets[name], tensor).copy_(tensor)
-    joined = joined.to(device, non_blocking=True)
-    copies = {name: _split(joined, offsets[name], tensor) for name, tensor in tensors.items()}
-    return sample._replace(
-        observations={key: copies[id(value)] for key, value in sample.observations.items()},
-        next_observations={key: copies[id(value)] for key, value in sample.next_observations.items()},
-        actions=copies[id(sample.actions)],
-        dones=copies[id(sample.dones)],
-        rewards=copies[id(sample.rewards)],
-        discounts=copies.get(id(sample.discounts)),
-        weights=copies.get(id(sample.weights)),
-    )
-
-
-def _split(joined: th.Tensor, offset: int, like: th.Tensor) -> th.Tensor:
-    """Return the part of a joined tensor from ``offset`` on, as a tensor of that type and shape."""
-    return joined[offset : offset + like.nbytes].view(like.dtype).view(like.shape)

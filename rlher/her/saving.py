@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.safe_read import stored_arrays
-from rlher.her.storage import EPISODE_ARRAYS, SPAN, Ids, Storage
+from rlher.her.storage import SPAN, Ids, Storage
 
-VERSION = 4
+VERSION = 5
 MANIFEST = "buffer.json"
 
 Spans = list[list[int]]
@@ -59,7 +59,7 @@ def save(
     spans = [[max(pair), total] for *pair, total in zip(oldest, manifest["final"], storage.total, strict=True)]
     parts, written = manifest["parts"], 0
     if any(stop > start for start, stop in spans):
-        written += _write(folder / f"part-{name}", _pack(storage, _ids(spans)))
+        written += _write(folder / f"part-{name}", storage.export(_ids(spans)))
         parts.append({"file": f"part-{name}", "spans": spans})
     if priorities:
         written += _write(folder / f"priorities-{name}", priorities)
@@ -69,12 +69,12 @@ def save(
         "version": VERSION,
         "mark": mark,
         "saves": manifest["saves"] + 1,
+        "layout": str(storage.layout),
         "sizes": storage.sizes,
         "n_envs": storage.n_envs,
         "total": storage.total,
         "running": storage.running,
         "final": final if computed is None else [min(pair) for pair in zip(final, computed, strict=True)],
-        "goal_per_row": storage.row_goals is not None,
         "parts": [part for part in parts if any(s[1] > o for s, o in zip(part["spans"], oldest, strict=True))],
         "priorities": f"priorities-{name}" if priorities else None,
         "extra": extra,
@@ -108,6 +108,10 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
     """
     folder = Path(folder)
     manifest = _validated(folder)
+    if manifest["layout"] != str(storage.layout):
+        raise UnsuitableFolder(
+            f"the replay buffer in {folder} has other observation or action spaces; use its environment."
+        )
     sizes = manifest["sizes"]
     if (manifest["n_envs"], sizes) != (storage.n_envs, storage.sizes[: len(sizes)]):
         capacity = sum(sizes[: manifest["n_envs"]])
@@ -116,11 +120,9 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
         )
     blocks = slice(len(sizes))
     storage.total[blocks], storage.running[blocks] = manifest["total"], manifest["running"]
-    if manifest["goal_per_row"] and storage.row_goals is None:
-        storage.use_goal_per_row()
     for part in manifest["parts"]:
         with stored_arrays(folder / part["file"]) as arrays:
-            _unpack(storage, _ids(part["spans"]), arrays)
+            storage.restore(_ids(part["spans"]), arrays)
     storage.resume()
     storage.saves.append(manifest["mark"])
     if manifest["priorities"] is None:
@@ -143,39 +145,6 @@ def as_value_error(folder: str | os.PathLike) -> Iterator[None]:
 def _ids(spans: Spans) -> Ids:
     """Return the ids of all transitions of the spans."""
     return np.concatenate([block * SPAN + np.arange(start, stop) for block, (start, stop) in enumerate(spans)])
-
-
-def _pack(storage: Storage, ids: Ids) -> dict[str, NDArray]:
-    """Return transitions and their episodes as arrays."""
-    positions = storage.positions(ids)
-    arrays = {"rows": storage.rows.take(positions), "outcomes": storage.outcomes.take(positions, axis=0)}
-    if storage.row_goals is not None:
-        arrays["row_goals"] = storage.row_goals.take(positions, axis=0)
-    episodes = np.unique(arrays["rows"]["_episode"])
-    return arrays | {"episodes": episodes} | {name: getattr(storage, name)[episodes] for name in EPISODE_ARRAYS}
-
-
-def _unpack(storage: Storage, ids: Ids, arrays: Any) -> None:
-    """Write the transitions and episodes of a part to the storage.
-
-    :raises UnsuitableFolder: their types or shapes belong to other spaces.
-    :raises ValueError: the part is inconsistent.
-    """
-    positions, episodes = storage.positions(ids), arrays["episodes"]
-    if episodes.min() < 0 or episodes.max() >= len(storage.first):
-        raise ValueError("an episode is out of range")
-    of_rows = ["rows", "outcomes"] + ["row_goals"] * ("row_goals" in arrays)
-    for name, at in [(name, positions) for name in of_rows] + [(name, episodes) for name in EPISODE_ARRAYS]:
-        values, into = arrays[name], getattr(storage, name)
-        if values.dtype != into.dtype or values.shape[1:] != into.shape[1:]:
-            raise UnsuitableFolder(
-                "the replay buffer was saved with other observation or action spaces; use its environment."
-            )
-        if len(values) != len(at):
-            raise ValueError(f"its {name} have another number")
-        into[at] = values
-    if storage.row_goals is not None and "row_goals" not in of_rows:  # no goal had moved at that time
-        storage.row_goals[positions] = storage.episode_goal[storage.rows["_episode"][positions]][:, None]
 
 
 def _write(path: Path, arrays: dict[str, NDArray]) -> int:

@@ -15,7 +15,7 @@ modulo the capacity, in the block of its environment. Demonstrations are one mor
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ SPAN_BITS = 40
 SPAN = 1 << SPAN_BITS
 """Ids of one environment; more than it can ever add."""
 
-ROW_ARRAYS = ("rows", "outcomes", "row_goals", "infos")
 EPISODE_ARRAYS = ("first", "last", "newest", "episode_goal")
 
 Batch = Mapping[str, NDArray]
@@ -74,6 +73,10 @@ class Layout:
         achieved, goal = (np.dtype((parts[key].dtype, _shape(parts[key]))) for key in (ACHIEVED, GOAL))
         keys = [key for key in parts if key not in (ACHIEVED, GOAL)]
         return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), keys, achieved, goal)
+
+    def __str__(self) -> str:
+        """Return what differs between spaces whose transitions cannot be exchanged."""
+        return str(np.dtype([("row", self.row), ("achieved", self.achieved), ("goal", self.goal)]).descr)
 
     @property
     def transition_bytes(self) -> int:
@@ -127,15 +130,14 @@ class Storage:
         self.layout = Layout.of(observation_space, action_space)
         self.sizes = [capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0)
         self.saves: deque[str] = deque(maxlen=100)  # ids of the saves that hold an earlier state of this storage
-        self.total = [0] * len(self.sizes)
-        self.episode, self.running = [0] * len(self.sizes), [False] * len(self.sizes)  # newest episode of each block
-        self._free: list[int] = []  # indices of episodes of which no transition is left
-        self.episodes_used = 0
-        self.n_demonstrations = 0
+        self.total, self.running = [0] * len(self.sizes), [False] * len(self.sizes)
         self._allocate()
 
     def _allocate(self) -> None:
         """Reserve the arrays, which take memory only where they are written to."""
+        self.episode = [0] * len(self.sizes)  # newest episode of each block
+        self._free: list[int] = []  # indices of episodes of which no transition is left
+        self.episodes_used = self.n_demonstrations = 0
         # One row more than transitions: it repeats a block's first row, so that a row and the next are always adjacent.
         self.starts = [sum(self.sizes[:block]) + block for block in range(len(self.sizes))]
         n_rows = sum(self.sizes) + len(self.sizes)
@@ -270,7 +272,7 @@ class Storage:
     def use_goal_per_row(self) -> None:
         """Change from one goal per episode to the goals before and after each transition."""
         self.row_goals = np.zeros((len(self.rows), 2), self.layout.goal)
-        held = np.concatenate([self.positions(self.held(block)) for block in range(len(self.sizes))])
+        held = self.positions(self.all_held())
         self.row_goals[held] = self.episode_goal[self._episode_of[held]][:, None]
 
     def _store_info(self, position: int, info: dict[str, Any]) -> None:
@@ -361,6 +363,10 @@ class Storage:
         oldest = max(self.total[block] - self.sizes[block], since)
         return block * SPAN + np.arange(oldest, self.total[block])
 
+    def all_held(self) -> Ids:
+        """Return the ids of all transitions, demonstrations included."""
+        return np.concatenate([self.held(block) for block in range(len(self.sizes))])
+
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over all environments; the storage must not be empty."""
         if self.n_envs == 1:
@@ -420,35 +426,50 @@ class Storage:
             return self.episode_goal.take(episodes, axis=0)
         return self.row_goals[positions, int(after)]
 
-    # ---------------------------------------------------------------------------------------------- pickling
+    # ------------------------------------------------------------------------------------ files and pickling
 
-    def used(self) -> Iterator[tuple[str, slice]]:
-        """Return the name of each array, with each range of it that is in use."""
-        for name in ROW_ARRAYS:
-            if getattr(self, name) is not None:
-                for start, size, total in zip(self.starts, self.sizes, self.total, strict=True):
-                    yield name, slice(start, start + min(size, total))
-        for name in EPISODE_ARRAYS:
-            yield name, slice(0, self.episodes_used)
-            yield name, slice(self._first_demonstration, self._first_demonstration + self.n_demonstrations)
+    def export(self, ids: Ids) -> dict[str, NDArray]:
+        """Return transitions and their episodes as arrays."""
+        positions = self.positions(ids)
+        arrays = {"rows": self.rows.take(positions), "outcomes": self.outcomes.take(positions, axis=0)}
+        for name, array in (("row_goals", self.row_goals), ("infos", self.infos)):
+            if array is not None:
+                arrays[name] = array[positions]
+        episodes = np.unique(arrays["rows"]["_episode"])
+        return arrays | {"episodes": episodes} | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
+
+    def restore(self, ids: Ids, arrays: Mapping[str, NDArray]) -> None:
+        """Store a value of :meth:`export`; after the last one, call :meth:`resume`.
+
+        :raises ValueError: the arrays do not fit the ids, each other or the spaces.
+        """
+        positions, episodes = self.positions(ids), arrays["episodes"]
+        if "row_goals" in arrays and self.row_goals is None:
+            self.use_goal_per_row()
+        if "infos" in arrays and self.infos is None:
+            self.infos = np.empty(len(self.rows), dtype=object)
+        if ((episodes < 0) | (episodes >= len(self.first))).any():
+            raise ValueError("an episode is out of range")
+        of_rows = [name for name in ("rows", "outcomes", "row_goals", "infos") if name in arrays]
+        for name, at in [(name, positions) for name in of_rows] + [(name, episodes) for name in EPISODE_ARRAYS]:
+            values, into = arrays[name], getattr(self, name)
+            if values.dtype != into.dtype or values.shape != (len(at), *into.shape[1:]):
+                raise ValueError(f"its {name} have another type or shape")
+            into[at] = values
+        if self.row_goals is not None and "row_goals" not in arrays:  # no goal had moved at that time
+            self.row_goals[positions] = self.episode_goal[self._episode_of[positions]][:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep only the parts of the arrays that are in use."""
-        kept = ["capacity", "n_envs", "layout", "sizes", "saves", "total", "episode", "running"]
-        kept += ["episodes_used", "n_demonstrations"]
-        parts = [(name, part, getattr(self, name)[part]) for name, part in self.used()]
-        return {name: getattr(self, name) for name in kept} | {"parts": parts}
+        """Return the transitions held, without the unused rest of the arrays."""
+        kept = ("capacity", "n_envs", "layout", "sizes", "saves", "total", "running")
+        return {name: getattr(self, name) for name in kept} | {"arrays": self.export(self.all_held())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`__getstate__`."""
-        parts = state.pop("parts")
+        arrays = state.pop("arrays")
         self.__dict__.update(state)
         self._allocate()
-        for name, part, values in parts:
-            if getattr(self, name) is None:
-                empty = np.zeros((len(self.rows), 2), self.layout.goal) if name == "row_goals" else None
-                setattr(self, name, np.empty(len(self.rows), dtype=object) if empty is None else empty)
-            getattr(self, name)[part] = values
+        self.restore(self.all_held(), arrays)
         self.resume()
 
 

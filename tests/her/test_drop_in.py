@@ -6,7 +6,6 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch as th
 from gymnasium import spaces
 from sb3_contrib import QRDQN, TQC
 from scipy.stats import ks_2samp
@@ -18,7 +17,6 @@ from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy 
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
 from rlher.her import KEY_TO_GOAL_STRATEGY, HerReplayBuffer
-from rlher.her.samples import to_device
 
 
 def bits(n_bits=4, **kwargs):
@@ -81,31 +79,6 @@ def test_samples_are_on_the_device_of_the_buffer(options):
     tensors = [*batch.observations.values(), *batch.next_observations.values(), batch.actions]
     tensors += [part for part in (batch.dones, batch.rewards, batch.discounts, batch.weights) if part is not None]
     assert {(tensor.device.type, len(tensor)) for tensor in tensors} == {("meta", 8)}
-
-
-@pytest.mark.parametrize("options", [{}, {"n_steps": 2, "priority": "td_error"}])
-@pytest.mark.parametrize("continuous", [True, False])
-def test_a_sample_is_copied_to_a_device_at_once(options, continuous, monkeypatch):
-    kind = SAC if continuous else DQN
-    buffer = make_model(kind, make_vec_env(bits(continuous=continuous), 1), steps=60, **options).replay_buffer
-    sample = buffer.sample(8)
-    copies, to = [], th.Tensor.to
-    monkeypatch.setattr(th.Tensor, "to", lambda tensor, *args, **kwargs: copies.append(tensor) or to(tensor, *args))
-    there = to_device(sample, th.device("cpu"))
-    assert len(copies) == 1
-    monkeypatch.undo()
-    for one, two in zip(sample, there, strict=True):
-        parts = [(one[key], two[key]) for key in one] if isinstance(one, dict) else [(one, two)]
-        for before, after in parts:
-            if before is None or isinstance(before, np.ndarray):
-                assert after is before
-            else:
-                assert before.dtype == after.dtype
-                assert before.shape == after.shape
-                assert th.equal(before, after)
-                assert before.data_ptr() != after.data_ptr()
-    shared = sample.next_observations["desired_goal"] is sample.observations["desired_goal"]
-    assert shared == (there.next_observations["desired_goal"] is there.observations["desired_goal"])
 
 
 def test_environments_in_other_processes():
