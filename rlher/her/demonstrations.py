@@ -56,6 +56,10 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
             _copy(observations[ACHIEVED], achieved)
             _copy(observations[GOAL], goals)
             _copy(scale_actions(np.asarray(trajectory.actions), action_space), rows["_action"])
+            if isinstance(action_space, spaces.Discrete):  # out of range, it would be an index out of bounds later
+                offset = rows["_action"] - action_space.start
+                if ((offset < 0) | (offset >= action_space.n)).any():
+                    raise ValueError("an action is out of range")
             rows["_reward"] = np.asarray(trajectory.rewards).reshape(-1)
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error

@@ -162,7 +162,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))
         demos.store(storage, demonstrations, self.action_space)
-        self._require_valid_actions(storage)
         self.storage = storage
         self.reset()
 
@@ -394,18 +393,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 self.rng.bit_generator.state = extra["rng"]
                 self.sampler.goal_independent.restore(extra["goal_independent"], self.storage.total)
                 self.priority.restore(priorities)
-                self._require_valid_actions(self.storage)
         except ValueError:
             self.storage = own
             self.reset()
             raise
-
-    def _require_valid_actions(self, storage: Storage) -> None:
-        """Raise ValueError for discrete actions out of range, which would be an index out of bounds much later."""
-        if isinstance(self.action_space, spaces.Discrete):
-            actions, low = storage.rows["_action"][storage.positions(storage.all_held())], self.action_space.start
-            if not ((low <= actions) & (actions < low + self.action_space.n)).all():
-                raise ValueError("an action is out of range")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, without the environment and a reward function that belongs to one."""

@@ -31,8 +31,8 @@ class RewardFunction:
     """Calls ``compute_reward(achieved_goal, desired_goal, info)`` on batches, or row by row where necessary.
 
     A function not written for batches raises, returns the wrong shape (stable-baselines3 #854, #1337), or returns
-    wrong rewards. The first call compares some rows with single calls. After any difference, or a wrong shape in a
-    later call, every call loops over the rows, after one warning.
+    wrong rewards. The first call compares some rows with single calls. After any difference every call loops over the
+    rows, after one warning.
 
     :param call: the function, vectorised or not.
     :param of_env: whether it was taken from an environment, and so is not pickled.
@@ -78,11 +78,7 @@ class RewardFunction:
         if self._vectorised is None:
             self._vectorised = self._check(achieved, desired, infos)
         if self._vectorised:
-            rewards = np.asarray(self.call(achieved, desired, infos))
-            if rewards.size == count:
-                return rewards.reshape(count)
-            self._vectorised = False
-            _warn_not_vectorised(f"it returned the shape {rewards.shape} for {count} rows")
+            return np.asarray(self.call(achieved, desired, infos)).reshape(count)
         return self._loop(achieved, desired, infos)
 
     def _loop(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> Floats:
@@ -108,20 +104,16 @@ class RewardFunction:
             if np.allclose(together, single, rtol=1e-4, atol=1e-6, equal_nan=True):
                 return True
             reason = "its rewards differ from those of single calls"
-        _warn_not_vectorised(reason)
+        warnings.warn(
+            f"compute_reward is not vectorised ({reason}) and is called row by row, which is slow; "
+            "reduce over the last axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
+            stacklevel=3,
+        )
         return False
 
 
 def _copies(infos: Sequence[dict]) -> list[dict]:
     return [deepcopy(info) for info in infos]
-
-
-def _warn_not_vectorised(reason: str) -> None:
-    warnings.warn(
-        f"compute_reward is not vectorised ({reason}) and is called row by row, which is slow; "
-        "reduce over the last axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
-        stacklevel=3,
-    )
 
 
 def goal_independent_part(stored: Floats, explained: Floats, sparse_values: Sequence[float] = ()) -> Floats:

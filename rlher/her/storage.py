@@ -450,7 +450,7 @@ class Storage:
             self.infos = np.empty(len(self.rows), dtype=object)
         if ((episodes < 0) | (episodes >= len(self.first))).any():
             raise ValueError("an episode is out of range")
-        of_rows = [name for name in ("rows", "outcomes", "row_goals", "infos") if name in arrays]
+        of_rows = ["rows", "outcomes", *(name for name in ("row_goals", "infos") if name in arrays)]
         for name, at in [(name, positions) for name in of_rows] + [(name, episodes) for name in EPISODE_ARRAYS]:
             values, into = arrays[name], getattr(self, name)
             if values.dtype != into.dtype or values.shape != (len(at), *into.shape[1:]):

@@ -146,21 +146,6 @@ def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
     assert reward(goals[:goal_size], 0 * goals[:goal_size]).tolist() == [-1.0] * goal_size
 
 
-def test_rewards_of_a_wrong_shape_in_a_later_call_are_computed_row_by_row():
-    calls = []
-
-    def late(achieved, desired, info):
-        calls.append(len(achieved))
-        values = -(np.abs(achieved - desired) > 0.5).any(axis=-1).astype(float)
-        return values[:8] if achieved.ndim > 1 else values
-
-    reward = RewardFunction(late)
-    goals = np.ones((64, 2))
-    assert reward(goals[:8], goals[:8]).tolist() == [0.0] * 8
-    with pytest.warns(UserWarning, match="not vectorised"):
-        assert reward(goals, goals).tolist() == [0.0] * 64
-
-
 def test_a_reward_function_cannot_change_the_stored_infos():
     """SB3 copies them, too."""
 

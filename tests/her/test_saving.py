@@ -167,8 +167,6 @@ def test_discrete_actions_may_start_above_0(tmp_path):
     again = make(2)
     again.load(tmp_path)
     assert set(again.sample(100).actions[:, 0].tolist()) == set(range(2, 7))
-    with pytest.raises(ValueError, match="action"):
-        make(3).load(tmp_path)
 
 
 def test_pickled_arrays_are_refused(tmp_path):
