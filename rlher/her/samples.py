@@ -44,7 +44,7 @@ class HerReplayBufferSamples(NamedTuple):
                 return {key: move(value) for key, value in part.items()}
             return part.to(device) if isinstance(part, th.Tensor) else part
 
-        return self._make(map(move, self))
+        return HerReplayBufferSamples(*map(move, self))
 
 
 def to_tensors(batch: SampledBatch, keys: Sequence[str], env: VecNormalize | None) -> HerReplayBufferSamples:
