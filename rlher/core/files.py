@@ -88,27 +88,8 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
-_waits_for_disk = True
-
-
-@contextlib.contextmanager
-def without_sync() -> Iterator[None]:
-    """Make :func:`sync` return at once in this process within the block.
-
-    Killed processes still lose nothing, but a power failure may: use it for files that would be written again.
-    """
-    global _waits_for_disk
-    _waits_for_disk = False
-    try:
-        yield
-    finally:
-        _waits_for_disk = True
-
-
 def sync(path: Path) -> None:
     """Wait until a file, or a folder's list of files, is on the disk."""
-    if not _waits_for_disk:
-        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

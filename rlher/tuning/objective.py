@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.files import without_sync
 from rlher.runs.run_folder import MODELS, Run
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
@@ -157,9 +155,7 @@ def _train(
     unattended: dict[str, Any] = {"progress": False, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
-    # If a power failure damages files of a trial, Optuna's journal holds its score, or it runs again.
-    with nullcontext() if final else without_sync():
-        run, result = train(trained, reporter, final, env_is_checked=True)
+    run, result = train(trained, reporter, final, env_is_checked=True)
     if result.status is Status.STOPPED:
         raise optuna.TrialPruned
     if result.status is Status.INTERRUPTED:

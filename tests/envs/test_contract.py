@@ -2,7 +2,6 @@
 
 import json
 
-import hostile_envs
 import pytest
 
 from rlher.cli.commands.check import CheckConfig
@@ -53,12 +52,10 @@ def test_a_warning_does_not_forbid_training(name, check, named):
     ("name", "error", "check", "named"),
     [
         ("RaisesInStep", EnvironmentFault, "fault", "step 4 of an episode raised ValueError: the motor is on fire"),
-        ("RaisesInReset", EnvironmentFault, "fault", "reset raised ValueError"),
         ("NaNReward", EnvironmentFault, "fault", "reward of nan"),
         ("NaNObservation", EnvironmentFault, "fault", "nan in 'achieved_goal'"),
         ("ForgetsKey", EnvironmentFault, "fault", "'desired_goal'"),
         ("WrongShape", EnvironmentFault, "fault", "(3,)"),
-        ("ExitsInStep", EnvironmentFault, "fault", "SystemExit: 0"),
         ("PanicsInStep", EnvironmentFault, "fault", "Panic: unwrap on None"),
         ("TextObservation", EnvironmentFault, "fault", "'observation'"),
         ("NaNSuccess", EnvironmentFault, "fault", "info['is_success'] is nan"),
@@ -75,6 +72,10 @@ def test_an_error_forbids_training(name, error, check, named):
     assert named in messages(name, "error")[check]
     with pytest.raises(error, match=f"{name}-v0"):
         validate_goal_env(hostile(name))
+
+
+def test_extra_reward_allows_a_cost_of_actions():
+    assert messages("ActionCost", "error", extra_reward=True) == {}
 
 
 def test_an_environment_without_a_time_limit_is_an_error_until_one_is_set():
@@ -100,10 +101,6 @@ def test_a_crash_may_have_a_goal_independent_penalty():
 
 def test_a_penalty_at_the_end_of_failed_episodes_is_a_warning_without_a_crash_key():
     assert "reward_agreement" in messages("Crashes", "warning", crash_key="nothing_says_this")
-
-
-def test_extra_reward_allows_a_cost_of_actions():
-    assert messages("ActionCost", "error", extra_reward=True) == {}
 
 
 @pytest.mark.parametrize(
@@ -137,16 +134,15 @@ def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
     assert probe(hostile("TwoConventions")).reward_range is None
 
 
-@pytest.mark.parametrize("name", [env.__name__ for env in hostile_envs.HOSTILE if env.__name__ != "Dies"])
-def test_the_check_command_prints_json_for_every_environment(name, capsys):
+@pytest.mark.parametrize("name", ["LineEnv", "TwoConventions", "RaisesInInit"])
+def test_the_check_command_prints_json(name, capsys):
     code = check(CheckConfig(env=hostile(name), json=True))
     result = json.loads(capsys.readouterr().out)
     assert code == (0 if result["ok"] else 1)
     assert result["ok"] == all(finding["level"] != "error" for finding in result["findings"])
+    assert result["ok"] == (name == "LineEnv")
 
 
-def test_the_check_command_prints_properties_and_findings(capsys):
+def test_the_check_command_prints_properties(capsys):
     assert check(CheckConfig(env=hostile("LineEnv"))) == 0
     assert "env.success_reward" in capsys.readouterr().out
-    assert check(CheckConfig(env=hostile("TwoConventions"))) == 1
-    assert "compute_reward" in capsys.readouterr().out

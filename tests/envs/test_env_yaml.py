@@ -151,10 +151,3 @@ def test_a_maze_may_end_on_success():
     levels = {finding.level for finding in check_goal_env(cfg).findings}
     assert "error" not in levels
     assert force_success(make_env(cfg))[2] is True
-
-
-def test_a_wrong_ends_on_success_is_an_error():
-    cfg = load("PointMaze_UMaze-v3", "env.ends_on_success=true")
-    (error,) = check_goal_env(cfg).errors
-    assert error.check == "success"
-    assert "env.ends_on_success=true" in error.message

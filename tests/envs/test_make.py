@@ -21,12 +21,10 @@ def hostile(name: str, **keys) -> EnvConfig:
     [
         (EnvConfig(), "env="),
         (EnvConfig(id="fetchreach-V4"), "did you mean 'FetchReach-v4'"),
-        (EnvConfig(id="Fetchreach"), "did you mean 'FetchReach-v4'"),
         (EnvConfig(id="parking-v1"), "'parking-v0'"),
         (EnvConfig(id="FetchReach-v1"), "env=FetchReach-v4"),
         (EnvConfig(id="qqqqqqqqqq"), "'qqqqqqqqqq'.*`rlher list envs`"),
         (EnvConfig(id="LineEnv-v0", modules=["hostile_env"]), "env.modules='hostile_env'"),
-        (EnvConfig(id="no_such_module:Foo-v0"), "'no_such_module'"),
         (hostile("LineEnv", kwargs={"length": 3}), r"LineEnv-v0 .*env.kwargs=.*'length'"),
         (EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 0}), "BitFlipping-v0 .*n_bits=0"),
         (EnvConfig(id="CartPole-v1"), "CartPole-v1 .*GoalEnvWrapper"),

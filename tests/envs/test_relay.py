@@ -6,9 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.config.environment import RelayConfig
 from rlher.core.errors import UserError
-from rlher.envs.make import make_env
 from rlher.envs.relay import RelayGoals, task_goals
 
 ORIGIN = np.array([1.0, -2.0])
@@ -137,11 +136,6 @@ def test_switches_with_the_probability_it_is_given():
     env = wrapped(probability=0.2, distance=0.0)
     shares = [bool(seen["desired_goal"][2:].any()) for seen, _, terminated, _ in play(env, 4000) if not terminated]
     assert abs(np.mean(shares) - 0.2) < 0.03
-
-
-def test_an_environment_without_positions_is_refused():
-    with pytest.raises(UserError, match=r"env\.relay\.hand"):
-        make_env(EnvConfig(id="FetchReach-v4", reward_range=[-1.0, 0.0], relay=RelayConfig(enabled=True)))
 
 
 def test_the_task_goals_are_the_environment_s_own():

@@ -5,7 +5,6 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.envs.make import make_env
-from rlher.envs.vec import make_goal_envs
 
 REACH = dict(success_key="is_success", success_reward=0.0, reward_range=[-1.0, 0.0], ends_on_success=False)
 
@@ -50,11 +49,3 @@ def test_nothing_is_added_in_evaluation_or_without_a_known_success(keys: dict):
     env = make_env(EnvConfig(id="FetchReach-v4", **{**REACH, **keys}), training=training)
     assert "object_moved" not in episode(env, [np.zeros(4, np.float32)])[0]
     env.close()
-
-
-def test_it_reaches_the_training_loop():
-    envs = make_goal_envs(EnvConfig(id="FetchReach-v4", **REACH), 1, 0, "dummy")
-    envs.reset()
-    _, _, _, infos = envs.step(np.zeros((1, 4), np.float32))
-    assert {"object_moved", "success_at_reset"} <= set(infos[0])
-    envs.close()

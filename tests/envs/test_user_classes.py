@@ -58,9 +58,7 @@ def test_both_forms_and_the_one_of_rl_zoo() -> None:
     assert found == [("a.b", "C", {}), ("a.b", "C", {"x": 1}), ("a.b", "C", {}), ("a", "C", {})]
 
 
-@pytest.mark.parametrize(
-    "entry", ["C", "a:", ":C", "a b:C", 3, {"a:C": 1}, {"a:C": {}, "b:C": {}}, ["a:C"], "a:b.c", None]
-)
+@pytest.mark.parametrize("entry", ["C", "a:", "a b:C", 3, {"a:C": 1}, {"a:C": {}, "b:C": {}}])
 def test_another_form_is_refused(entry: object) -> None:
     with pytest.raises(UserError, match="key="):
         user_classes("key", [entry])

@@ -71,11 +71,6 @@ class RaisesInInit(LineEnv):
         raise ValueError("no licence")
 
 
-class Dies(LineEnv):
-    def step(self, action):
-        os._exit(7)
-
-
 FAILURES = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "segfault": lambda: ctypes.string_at(0),
@@ -311,13 +306,6 @@ class Dense(Silent):
         return -np.linalg.norm(achieved_goal - desired_goal, axis=-1)
 
 
-class ExitsInStep(LineEnv):
-    def step(self, action):
-        if self.steps == 3:
-            sys.exit(0)
-        return super().step(np.zeros(1))
-
-
 class PanicsInStep(LineEnv):
     """Raises what is no Exception, as extensions written in Rust do."""
 
@@ -326,16 +314,6 @@ class PanicsInStep(LineEnv):
 
     def step(self, action):
         raise self.Panic("unwrap on None")
-
-
-class ExitsInInit(LineEnv):
-    def __init__(self) -> None:
-        sys.exit(0)
-
-
-class ExitsInClose(LineEnv):
-    def close(self) -> None:
-        sys.exit(0)
 
 
 class TextObservation(LineEnv):
