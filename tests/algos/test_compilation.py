@@ -13,12 +13,6 @@ from tests.support.models import ours, theirs, train, weights
 from tests.support.tiers import slow_except
 
 
-def test_an_error_of_the_function_itself_is_raised(monkeypatch) -> None:
-    monkeypatch.setattr(th, "compile", lambda function, **kwargs: function)
-    with pytest.raises(ZeroDivisionError):
-        compile_with_fallback(lambda x: 1 / x)(0)
-
-
 @pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("name", slow_except(["dqn"], ["tqc", "dqn"]))
 def test_compiled_updates_equal_sb3s(capsys, name) -> None:

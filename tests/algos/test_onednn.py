@@ -5,7 +5,6 @@ import torch as th
 from torch import nn
 
 from rlher.algos import compilation, onednn
-from rlher.algos.networks import evaluate
 from rlher.algos.onednn import has_onednn, linear
 from rlher.algos.options import UpdateOptions
 from tests.algos.test_faithful import require_same
@@ -42,16 +41,6 @@ def test_value_and_gradients_equal_those_of_torch(inputs: int, outputs: int, fro
         found.append([value, *th.autograd.grad(value, leaves, slope)])
     for mine, theirs_ in zip(*found, strict=True):
         assert th.allclose(mine, theirs_, atol=1e-4)
-
-
-@needs_onednn
-def test_evaluate_equals_the_network(products) -> None:
-    network = nn.Sequential(
-        nn.Linear(20, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 24), nn.ReLU(), nn.Linear(24, 1)
-    )
-    x = th.randn(9, 20)
-    assert th.allclose(evaluate(network, x, network.parameters(), linear), network(x), atol=1e-5)
-    assert products == [(32, 20), (24, 32)], "the last layer has a single output"
 
 
 @needs_onednn

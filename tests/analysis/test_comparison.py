@@ -41,15 +41,6 @@ def test_fewer_than_three_seeds_have_no_interval(rlher, make_run: Make) -> None:
     assert done.out.count("Some-v0") == 2, "only the summary"
 
 
-def test_separated_groups_have_a_wide_interval() -> None:
-    """No number of resamples makes three wins out of three seeds certain; more seeds do."""
-    lows = [comparison.improvement_interval(1, n, n)[0] for n in (3, 5, 10, 100)]
-    assert lows == sorted(lows)
-    assert 0.45 < lows[0] < 0.55
-    assert 0.95 < lows[-1] < 1
-    assert all(comparison.improvement_interval(1, n, n)[1] == 1 for n in (3, 100))
-
-
 @pytest.mark.parametrize(("probability", "m", "n"), [(0, 3, 3), (0.2, 3, 5), (0.89, 3, 3)])
 def test_the_score_interval_solves_its_equation(probability: float, m: int, n: int) -> None:
     """Newcombe 2006, method 5: both ends are z standard errors away, with the standard error at that end."""
@@ -83,14 +74,6 @@ def test_success_over_environments(rlher, two_environments: list[str]) -> None:
     low, high = stats.wilson(440, 600)
     assert row["gap_low"] <= 1 - high < row["gap"] < 1 - low <= row["gap_high"]
     assert f"{row['gap']:.1%} [" in rlher("compare", *two_environments).out
-
-
-def test_one_environment_or_few_seeds_over_environments(make_run: Make, rlher, two_agents: list[str]) -> None:
-    assert len(comparison.over_environments(load_groups(two_agents, "logs", [])[0])) == 0
-    make_run("good/other", 0, env={"id": "Other-v0"})
-    (row,) = comparison.over_environments(load_groups(two_agents, "logs", [])[0]).to_dict("records")
-    assert np.isnan([row[name] for name in ("low", "high", "gap_low", "gap_high")]).all()
-    assert (row["iqm"], row["gap"]) == (1, 0)
 
 
 def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:

@@ -12,16 +12,11 @@ from tests.analysis.conftest import load_group, notes_about, write_log
 from tests.conftest import Make
 
 
-def test_runs_are_read_in_natural_order(make_run: Make, tmp_path: Path) -> None:
-    for number in (10, 9, 1):
-        make_run(f"sac/Some-v0_{number}", number)
-    runs, _ = loading.read_runs(str(tmp_path / "logs"))
-    assert [run.folder.name for run in runs] == ["Some-v0_1", "Some-v0_9", "Some-v0_10"]
-
-
 def test_trials_of_a_study_are_read_only_if_named(make_run: Make, three_seeds, tmp_path: Path) -> None:
     make_run("optuna/study/trials/0/sac/Some-v0_1", algo={"learning_rate": 0.1})
-    assert len(loading.read_runs(str(tmp_path / "logs"))[0]) == 3
+    make_run("sac/Some-v0_10", 10)
+    runs, _ = loading.read_runs(str(tmp_path / "logs"))
+    assert [run.folder.name for run in runs] == [f"Some-v0_{number}" for number in (1, 2, 3, 10)]
     assert len(loading.read_runs(str(tmp_path / "logs" / "optuna" / "study"))[0]) == 1
 
 
@@ -29,12 +24,6 @@ def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> No
     folder = make_run("running", rows=4)
     (folder / "result.json").unlink()
     assert final_success_rates(load_group(folder)).tolist() == [0.4]
-
-
-def test_a_run_is_as_long_as_it_was_trained(make_run: Make) -> None:
-    folder = make_run("run", freq=100, rows=4)
-    (folder / "result.json").write_text(json.dumps({"success_rate": 0.5, "timesteps": 450}))
-    assert loading.read_run(folder).timesteps == 450
 
 
 @pytest.mark.parametrize("text", ["[", '{"success_rate": {}, "episodes": "many"}'])
@@ -102,14 +91,12 @@ def test_the_training_log_has_the_axes_of_the_evaluations(make_run: Make) -> Non
     steps, moved = run.points("timesteps", "object_moved")
     assert steps.tolist() == list(range(50, 1001, 50))
     assert set(moved) == {0.5}
-    assert run.points("timesteps", "rollout/object_moved")[0].tolist() == steps.tolist()
     seconds, losses = run.points("wall_seconds", "critic_loss")
     assert seconds == pytest.approx(steps / 50)
     assert losses == pytest.approx(100 / steps)
     assert run.points("updates", "critic_loss")[0] == pytest.approx(2 * steps)
     assert run.points("timesteps", "success_rate")[1][0] == pytest.approx(0.1), "of the evaluations"
     assert set(run.points("timesteps", "rollout/success_rate")[1]) == {0.25}, "of training"
-    assert len(run.points("timesteps", "actor_loss")[0]) == 0
 
 
 def test_steps_of_a_resumed_run_count_once(make_run: Make) -> None:

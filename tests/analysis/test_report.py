@@ -101,21 +101,6 @@ def test_text_from_files_is_escaped(rlher, make_run: Make) -> None:
     assert page.count("<script") == 1
 
 
-def test_invalid_numbers_are_skipped(rlher, make_run: Make, two_agents: list[str]) -> None:
-    (make_run("seven") / "result.json").write_text('{"success_rate": 7}')
-    (make_run("percent") / "evaluations.csv").write_text("timesteps,success_rate\n100,55\n")
-    holes = make_run("holes/0", 9)
-    (holes / "result.json").unlink()
-    (holes / "evaluations.csv").write_text("timesteps,success_rate,crash_rate\n100,0.5,inf\n200,nan,-inf\n300,0.25,\n")
-    done = rlher("report", *two_agents, *(f"logs/{name}" for name in ("seven", "percent", "holes")))
-    assert done.code == 0, done.err
-    for name, file in (("seven", "result.json"), ("percent", "evaluations.csv")):
-        (note,) = notes_about(name, done.err)
-        assert file in note
-    assert "holes (1 seed)" in legends(read())[0]
-    assert "<td>25.0%</td>" in section(read(), "comparison")
-
-
 def test_clips_are_embedded_up_to_the_size_limits(rlher, make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_run("a")
     (folder / "clips").mkdir()
@@ -131,9 +116,6 @@ def test_clips_are_embedded_up_to_the_size_limits(rlher, make_run: Make, monkeyp
         ("img", "data:image/gif"),
         ("video", "data:video/mp4"),
     ]
-    monkeypatch.setattr(report, "MAX_FILE_BYTES", 200)
-    assert notes_about("best_100.mp4", rlher("report").err)
-    monkeypatch.setattr(report, "MAX_FILE_BYTES", 10**6)
     monkeypatch.setattr(report, "MAX_TOTAL_BYTES", (folder / "enjoy.gif").stat().st_size)
     assert notes_about("best_100.mp4", rlher("report").err)
     assert "enjoy.gif" in section(read(), "clips")

@@ -46,15 +46,6 @@ def test_studies_of_one_environment_are_different_agents(rlher, make_run: Make) 
         assert "Some-v0, Some-v0" not in read(), "one environment is not several"
 
 
-def test_a_study_without_results(rlher) -> None:
-    Path("study").mkdir()
-    Path("study/journal.log").touch()
-    assert rlher("report", "study", "--output", "a.html").code == 0
-    page = read("a.html")
-    assert "<h3>study</h3>" in section(page, "tuning")
-    assert "<table" not in page
-
-
 @pytest.mark.parametrize(
     ("file", "content", "shown"),
     [

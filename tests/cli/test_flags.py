@@ -31,12 +31,6 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
     assert flags.to_hydra("plot", ["lr=0.1", "x=wall"]) == ["runs=['lr=0.1']", "x=wall"]
 
 
-def test_values_may_have_letters_beyond_ascii() -> None:
-    words = ["run=jürgen/лог", "--video", "ü.mp4", "title='Größe'"]
-    assert flags.to_hydra("enjoy", words[:3]) == ["run='jürgen/лог'", "video='ü.mp4'"]
-    assert flags.to_hydra("report", words[3:]) == words[3:]
-
-
 def test_steps_may_be_written_as_powers_of_ten() -> None:
     assert flags.to_hydra("train", ["total_timesteps=1e5", "--n-envs", "2e0"]) == [
         "total_timesteps=100000",

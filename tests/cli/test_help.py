@@ -1,8 +1,5 @@
 """``rlher --help`` and ``rlher <command> --help``."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -26,23 +23,6 @@ def test_train_without_words_shows_examples(rlher, tmp_path: Path) -> None:
     assert done.code == 2
     assert done.out.count("\n  rlher train ") == 3
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_help_takes_at_most_a_quarter_of_importing_sb3() -> None:
-    def seconds(*command: str) -> float:
-        """Return the processor time, which other processes of the machine do not change."""
-        times = []
-        for _ in range(2):
-            before = os.times()
-            subprocess.run([sys.executable, *command], check=True, capture_output=True)
-            after = os.times()
-            times.append(after.children_user + after.children_system - before.children_user - before.children_system)
-        return min(times)
-
-    budget = seconds("-c", "import stable_baselines3") / 4
-    assert seconds("-m", "rlher.cli.main", "--help") <= budget
-    assert seconds("-m", "rlher.cli.main", "train", "--help") <= budget
 
 
 def test_help_lists_the_keys_of_the_typed_algorithm_and_environment(rlher) -> None:

@@ -47,34 +47,28 @@ def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.Mo
     ]
 
 
-@pytest.mark.parametrize("flag", ["--config-dir", "-cd"])
-def test_a_config_file_selects_a_sweep(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flag: str) -> None:
+def test_a_config_file_selects_a_sweep(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "mine/preset").mkdir(parents=True)
     sweep = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": {"seed": "0,1"}}}}
     (tmp_path / "mine/preset/two_seeds.yaml").write_text(f"# @package _global_\n{yaml.safe_dump(sweep)}")
     seeds: list[int] = []
     monkeypatch.setattr(load_command("train").module, "sweep", lambda jobs: seeds.extend(j.config.seed for j in jobs))
-    rlher("train", flag, str(tmp_path / "mine"), "algo=dqn", "env=BitFlipping-v0", "preset=two_seeds")
+    rlher("train", "--config-dir", str(tmp_path / "mine"), "algo=dqn", "env=BitFlipping-v0", "preset=two_seeds")
     assert seeds == [0, 1]
 
 
-def test_sweep_runs_every_job_and_returns_the_largest_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ({"algos": 0, "envs": 2, "strategies": 1}, ["algos", "envs", "strategies"]),
+        ({"algos": 130, "envs": 0}, ["algos"]),
+    ],
+)
+def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatch, codes: dict, expected: list) -> None:
     seen = []
-    codes = {"algos": 0, "envs": 2, "strategies": 1}
     words = ("-m", f"what={','.join(codes)}")
     code = run_jobs(monkeypatch, lambda config: seen.append(config.what) or codes[config.what], *words)
-    assert (seen, code) == (list(codes), 2)
-
-
-def test_interrupt_ends_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def job(config) -> int:
-        seen.append(config.what)
-        return 130
-
-    assert run_jobs(monkeypatch, job, "-m", "what=algos,envs") == 130
-    assert seen == ["algos"]
+    assert (seen, code) == (expected, max(codes.values()))
 
 
 def test_job_sees_the_typed_command_line(monkeypatch: pytest.MonkeyPatch) -> None:

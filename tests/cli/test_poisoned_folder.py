@@ -94,8 +94,10 @@ def run(poisoned: Path, folder: Path) -> Callable[..., str]:
     return run
 
 
-@pytest.mark.parametrize("opengl", ["", "glfw", "egl", "osmesa"])
-@pytest.mark.parametrize("command", SIMULATED)
+@pytest.mark.parametrize(
+    ("command", "opengl"),
+    [*((command, "") for command in SIMULATED), *(("enjoy", gl) for gl in ("glfw", "egl", "osmesa"))],
+)
 def test_commands_that_simulate(run, command: str, opengl: str) -> None:
     run(*SIMULATED[command], **({"MUJOCO_GL": opengl} if opengl else {}))
 

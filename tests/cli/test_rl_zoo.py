@@ -78,6 +78,12 @@ def test_a_line_of_rl_zoo_trains(rlher) -> None:
     assert config["algo"]["net_arch"] == [16]
 
 
+@pytest.mark.parametrize("text", ["__import__('os').system('false')", "nn.ReLU", "(" * 5000])
+def test_values_of_a_file_are_not_run(text: str) -> None:
+    assert rl_zoo.read_python("dict(a=[1, -2.5], b={'c': None})") == {"a": [1, -2.5], "b": {"c": None}}
+    assert rl_zoo.read_python(text) == text
+
+
 def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:
     (tmp_path / "her.yml").write_text(HER_YML)
     line = ("--algo", "sac", "--env", "FetchReach-v4", "--conf-file", "her.yml")
@@ -121,9 +127,3 @@ def test_an_unknown_hyperparameter_is_refused(rlher, tmp_path: Path, entry: str)
 )
 def test_an_invalid_line_is_the_users_mistake(rlher, line: str) -> None:
     assert rlher(*line.split()).code == 2
-
-
-def test_python_values_are_read_without_running_them() -> None:
-    assert rl_zoo.read_python("dict(a=[1, -2.5], b={'c': None})") == {"a": [1, -2.5], "b": {"c": None}}
-    for text in ("__import__('os').system('false')", "lin_7.3e-4", "nn.ReLU", "{[]: 1}", "(" * 5000):
-        assert rl_zoo.read_python(text) == text

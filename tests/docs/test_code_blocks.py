@@ -28,11 +28,6 @@ def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
         assert model.replay_buffer.n_transitions == 120
 
 
-def test_the_buffer_example_is_in_the_readme() -> None:
-    (code,) = blocks("README.md", "python")
-    assert code in blocks("docs/replay_buffer.md", "python")
-
-
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make the files that the commands of the documentation name."""

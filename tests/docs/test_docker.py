@@ -15,12 +15,9 @@ from tests.support.documents import ROOT
 STEPS = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if re.match(r"[A-Z]+ ", line)]
 
 
-def test_the_image_is_slim_and_its_user_is_not_root() -> None:
-    assert STEPS[0].startswith("FROM python:3.11-slim")
+def test_the_user_of_the_image_is_not_root() -> None:
     assert [step for step in STEPS if step.startswith("USER ")] == ["USER 1000:1000"]
-    runs = [step for step in STEPS if step.startswith("RUN ")]
-    assert [step.split()[-2:] for step in runs] == [["/src/scripts/docker_install.sh", "/opt/rlher"]]
-    assert os.access(ROOT / "scripts/docker_install.sh", os.X_OK)
+    assert [step.split()[-2:] for step in STEPS if "RUN " in step] == [["/src/scripts/docker_install.sh", "/opt/rlher"]]
 
 
 def build_context(target: Path) -> Path:

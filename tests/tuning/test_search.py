@@ -12,10 +12,7 @@ import pandas as pd
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError
-from rlher.tuning import search
-from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.storage import open_storage
 from rlher.tuning.trials import TrialRunner, counted_trials, require_own_trials
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
@@ -55,7 +52,6 @@ def test_an_existing_study_is_unpickled_only_if_trusted(rlher, monkeypatch: pyte
     assert again.code == 2
     assert "--trust-study" in again.err
     assert rlher(*words, "--trust-study").code == 130
-    assert rlher("optimize", *SMALL).code == 130, "other samplers store no pickle"
 
 
 SPACE = {"n": optuna.distributions.IntDistribution(1, 8)}
@@ -123,25 +119,12 @@ def test_a_study_with_a_trial_of_another_program_is_refused(rlher, monkeypatch: 
     assert len(studies) == 1
 
 
-def test_a_foreign_rerun_is_refused(tmp_path: Path) -> None:
-    storage = open_storage(None, tmp_path, 60)
-    config = OptimizeConfig(rerun_seeds=2)
-    reruns = search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config)
-    assert len(reruns.get_trials()) == 2
-    assert len(search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config).get_trials()) == 2
-    reruns.add_trial(stored())
-    with pytest.raises(UserError):
-        search._open_reruns(storage, "mine", {BASELINE_NUMBER: {}}, config)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        (("objective=auc",), "objective=success"),
         (("space=her_wide", "--study-name", "dqn-BitFlipping-v0-her"), "space="),
         (("env.n_bits=5",), "=4"),
-        (("dry_run=true",), "dry_run="),
     ],
 )
 def test_another_search_under_the_same_name_is_refused(

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
@@ -72,16 +71,6 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
     assert study.trials[2].params == study.trials[1].params
     assert count_unstarted(study, TOTAL) == TOTAL - 1
-
-
-def test_trial_without_an_owner_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its creation got no reply from the database."""
-    monkeypatch.setattr(trials_module, "UNOWNED_SECONDS", 0.5)
-    study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    study.ask(spec.space)
-    run_trials(study, spec, 2)
-    require_complete(study)
-    assert study.trials[0].state is TrialState.FAIL
 
 
 def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
