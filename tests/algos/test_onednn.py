@@ -53,7 +53,7 @@ def test_updates_give_sb3s_weights(name: str, compiled: bool, products, capsys) 
     for model in (mine, other):
         train(model, 50)
     require_same(mine, other)
-    assert len(products) >= (1 if compiled else 100)
+    assert compiled or len(products) >= 100, "compiled code does not call the watched function"
     assert "not compiled" not in capsys.readouterr().err
 
 
