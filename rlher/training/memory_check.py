@@ -1,6 +1,5 @@
 """Check before a run that its replay buffer fits into memory, because the buffer may only be full days later."""
 
-import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -22,16 +21,14 @@ PRIORITY_BYTES = 16
 def require_memory(config: TrainConfig, envs: VecEnv) -> str:
     """Raise UserError if the replay buffer does not fit into memory; return a line on its size.
 
-    A buffer takes memory as it fills, so a run that is shorter than its buffer needs less; but address space is
-    reserved for the whole buffer at once.
+    A buffer takes memory as it fills, so a run that is shorter than its buffer needs less.
 
     :param config: with ``env.max_episode_steps`` resolved.
     :raises UserError: with the largest ``algo.buffer_size`` that fits.
     """
     observation_space, action_space = envs.observation_space, envs.action_space
     assert isinstance(observation_space, spaces.Dict)
-    capacity = config.algo.buffer_size
-    stored = min(capacity, config.total_timesteps)
+    stored = min(config.algo.buffer_size, config.total_timesteps)
     row_bytes = _bytes_per_transition(config, Layout.of(observation_space, action_space))
     free = available_memory()
     fits = max(free - RESERVED_BYTES - WORKER_BYTES * (config.eval.workers or 0), 0) // row_bytes
@@ -41,14 +38,6 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
             f"the replay buffer needs {needed} for {stored:,} transitions, but {_format_bytes(free)} of memory are "
             f"free; use algo.buffer_size={_round_down(fits)}."
         )
-
-    try:
-        np.empty(capacity * row_bytes + RESERVED_BYTES, dtype=np.uint8)
-    except (MemoryError, ValueError, OverflowError):  # the latter two when NumPy cannot count the bytes
-        raise UserError(
-            f"the system grants no address space for a replay buffer of {capacity:,} transitions; "
-            f"use algo.buffer_size={_round_down(fits)}."
-        ) from None
     return f"replay buffer of up to {stored:,} transitions, {needed}, {_round_down(fits):,} would fit"
 
 

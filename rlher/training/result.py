@@ -107,8 +107,7 @@ def _how_to_continue(run: Run) -> str:
     command = f"`{command_line(['rlher', 'train', '--resume', str(run)])}`"
     if checkpoints.newest_first(run.checkpoints):
         return f"Resume: {command}."
-    reason = ", because checkpoint.every is null" if run.config.checkpoint.every is None else ""
-    return f"It has no checkpoint{reason}, so it cannot be continued, only started again from step 0: {command}."
+    return f"It has no checkpoint; start it again from step 0: {command}."
 
 
 def _print_evaluations(run: Run, result: RunResult) -> None:

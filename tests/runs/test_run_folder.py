@@ -6,8 +6,6 @@ import json
 import os
 import re
 import stat
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -32,38 +30,6 @@ def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         folders = [run.folder for run in pool.map(lambda _: run_folder.create(config(tmp_path)), range(24))]
     assert sorted(int(folder.name.rpartition("_")[2]) for folder in folders) == list(range(1, 25))
-
-
-@pytest.mark.slow
-def test_concurrent_processes_get_different_numbers(tmp_path: Path) -> None:
-    """All wait for one file, so that they create their folders at the same time."""
-    start = tmp_path / "start"
-    command = [sys.executable, "-c", CREATE, str(start), str(tmp_path / "logs")]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    start.touch()
-    folders = {process.communicate()[0].strip() for process in processes}
-    assert all(process.returncode == 0 for process in processes)
-    assert folders == {str(tmp_path / f"logs/sac/FetchReach-v4_{number}") for number in range(1, 9)}
-    for folder in folders:
-        assert len(list(Path(folder).iterdir())) == 3
-
-
-CREATE = """
-import sys, time
-from pathlib import Path
-from rlher.runs import run_folder
-from rlher.config.algorithms import SACConfig
-from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig
-print("ready", flush=True)
-while not Path(sys.argv[1]).exists():
-    time.sleep(0.001)
-config = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(id="FetchReach-v4"), logs=sys.argv[2])
-print(run_folder.create(config).folder)
-"""
 
 
 def test_the_number_is_the_highest_plus_one(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 import yaml
 
-from rlher.analysis import grouping, loading
-from rlher.analysis.tables import configuration
 from rlher.cli.main import main
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.export import exporter, play
@@ -360,13 +358,6 @@ def test_cells_beyond_the_header_are_ignored(tmp_path: Path) -> None:
     file.write_text("timesteps,success_rate\n" + ("1,0.5" + ",7" * 20_000 + "\n") * 3)
     with time_limit(SECONDS):
         assert read_table(file).to_numpy().tolist() == [[1, 0.5]] * 3
-
-
-def test_version_differences_of_thousands_of_keys_are_fast(make_run: Make) -> None:
-    (run,) = loading.read_runs(str(make_run("untrusted")))[0]
-    (run.folder / "meta.json").write_text(json.dumps({f"a{n}": {"b": n, "": 1} for n in range(20_000)}))
-    with time_limit(SECONDS):
-        assert len(configuration([grouping.Group("Some-v0", "", [run])])) > 40_000
 
 
 @pytest.mark.parametrize("steps", ["1e308", "-1e308", "9" * 300])

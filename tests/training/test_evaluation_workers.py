@@ -64,15 +64,6 @@ def test_the_results_do_not_depend_on_the_number_of_processes(rlher) -> None:
         assert {path.name for path in other.glob("models/*")} == {"60.zip", "120.zip", "180.zip", "240.zip"}
 
 
-@pytest.mark.slow
-def test_the_results_of_fetch_reach_do_not_depend_on_the_number_of_processes(rlher) -> None:
-    words = ("algo=ddpg", "env=FetchReach-v4", *TINY, "total_timesteps=300", "eval.freq=100", "eval.final_episodes=60")
-    for count in range(3):
-        assert rlher("train", *words, f"eval.workers={count}").code == 0
-    one, *others = (Path(f"logs/ddpg/FetchReach-v4_{number}") for number in (1, 2, 3))
-    assert [differences(one, other) for other in others] == [[], []]
-
-
 def test_evaluations_leave_the_random_numbers_of_training_alone(rlher, monkeypatch) -> None:
     """Of an environment that draws from NumPy's global generator, and whose instances share an action space."""
     step, shared = FailingWorker.step, LineEnv().action_space

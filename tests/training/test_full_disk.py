@@ -121,30 +121,6 @@ def test_a_full_disk_is_refused_before_training(rlher, disk) -> None:
     assert "Traceback" not in done.err
 
 
-SMALL_FILES = """
-import resource, sys
-import rlher.training.trainer
-from rlher.cli.main import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (4000,) * 2)
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
-def test_a_file_size_limit_below_the_size_of_a_model(tmp_path) -> None:
-    line = [sys.executable, "-c", SMALL_FILES, *RUN, "threads=1"]
-    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert "the last model could not be written (File too large)" in done.stderr
-    assert not list(tmp_path.rglob("*_model.zip"))
-    assert "Traceback" not in done.stderr
-    assert "Exception" not in done.stderr
-    run = tmp_path / "logs/dqn/BitFlipping-v0_1"
-    assert rows(run) == [40, 80, 120, 160, 200]
-    assert json.loads((run / "result.json").read_text())["status"] == "failed"
-    assert not list(run.glob(".*")), "a temporary file was left behind"
-
-
 def fill_up_to(disk: Path, free: int) -> None:
     """Leave about this many bytes of a disk free."""
     fill(disk)

@@ -27,8 +27,7 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.runs import checkpoints, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
-from rlher.training.loggers import make_logger
-from rlher.training.resume import ChangedConfig, newest_valid_checkpoint, resume
+from rlher.training.resume import ChangedConfig, resume
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -296,17 +295,6 @@ def test_a_best_model_is_written_once_the_disk_has_space(rlher, uninterrupted: P
     assert differences(uninterrupted, folder_of("dqn")) == []
 
 
-@pytest.mark.parametrize("flag", [("logs=killed",), ("--logs", "killed")])
-def test_no_row_of_the_log_is_written_twice(rlher, at_step, flag: tuple[str, ...]) -> None:
-    """At a barrier there is a row before the checkpoint, of an episode, and one after it, of an evaluation."""
-    at_step(200, lambda: shutil.copytree("logs", "killed"))
-    here = ("eval.workers=0", "eval.freq=45")  # so that rows are always in the same order
-    assert rlher("train", *words("dqn"), *here).code == 0
-    again = rlher("train", "--resume", *flag)
-    assert again.code == 0, again.err
-    assert_same_log(folder_of("dqn"), Path("killed/dqn/BitFlipping-v0_1"))
-
-
 @pytest.mark.parametrize("case", ["dqn", "sac, 4 envs", "sac, no overlap"])
 def test_rows_of_the_log_are_those_of_an_uninterrupted_run(rlher, at_step, case: str) -> None:
     """Means such as rollout/action_saturation are of steps before and after a checkpoint, at a barrier and between."""
@@ -327,16 +315,6 @@ def assert_same_log(one: Path, two: Path) -> None:
     clock = ["time/fps", "time/time_elapsed"]
     tables = (pd.read_csv(folder / "progress.csv").drop(columns=clock) for folder in (one, two))
     pd.testing.assert_frame_equal(*tables, check_like=True, check_exact=True)
-
-
-def test_the_log_keeps_its_first_rows(tmp_path: Path) -> None:
-    rows = [f"{step},0.5\n" for step in range(100, 110)]
-    (tmp_path / "progress.csv").write_text("".join(["steps,loss\n", *rows]))
-    logger = make_logger(tmp_path, tensorboard=False, state={"rows": 4, "pending": {}})
-    logger.record("steps", 104)
-    logger.dump()
-    logger.close()
-    assert (tmp_path / "progress.csv").read_text() == "".join(["steps,loss\n", *rows[:4], "104,\n"])
 
 
 def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:
@@ -627,25 +605,6 @@ def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path
     assert differences(uninterrupted, stopped) == []
 
 
-def test_the_advice_on_an_invalid_checkpoint_fits_what_is_left(rlher, stopped: Path) -> None:
-    """The last checkpoint has no previous one."""
-    messages = []
-    for _ in range(2):
-        ATTACKS["negative timesteps"](newest(stopped))
-        seal(newest(stopped))
-        messages.append(rlher("train", "--resume", str(stopped)).err)
-        shutil.rmtree(newest(stopped))
-    assert ["previous" in message for message in messages] == [True, False]
-
-
-def test_a_damaged_checkpoint_without_a_previous_one_promises_none(tmp_path: Path) -> None:
-    (tmp_path / "000000090").mkdir()
-    checkpoint, (note,) = newest_valid_checkpoint(tmp_path)
-    assert checkpoint is None
-    assert str(tmp_path / "000000090") in note
-    assert "previous" not in note
-
-
 def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple:
@@ -841,15 +800,6 @@ def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     again = rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10")
     assert again.code == 2
     assert "checkpoint.every" in again.err
-
-
-@pytest.mark.parametrize("every", ["null", "90"])
-def test_an_interrupted_run_says_whether_it_has_a_checkpoint(rlher, at_step, every: str) -> None:
-    at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    stopped = rlher("train", *words("dqn"), f"checkpoint.every={every}", "checkpoint.minutes=0")
-    assert stopped.code == 130, stopped.err
-    assert ("step 0" in stopped.err) == ("checkpoint.every" in stopped.err) == (every == "null")
-    assert (folder_of("dqn") / "checkpoints").exists() == (every != "null")
 
 
 def test_copy_info_dict_disables_checkpoints(rlher, at_step) -> None:

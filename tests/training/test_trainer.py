@@ -4,9 +4,6 @@ import csv
 import json
 import math
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
@@ -127,11 +124,6 @@ def test_a_run_whose_environment_has_changed_is_refused(rlher, finished: Path) -
         assert "desired_goal Box(5,)" in done.err
 
 
-def test_evaluations_are_reproducible(rlher, finished: Path) -> None:
-    one, two = (rlher("evaluate", str(finished), "--episodes", "5", "--json").out for _ in range(2))
-    assert json.loads(one) == json.loads(two)
-
-
 def test_the_final_evaluation_is_reproducible(rlher, finished: Path) -> None:
     """The saved model plays the same episodes as the model in memory did."""
     result = json.loads((finished / "result.json").read_text())
@@ -147,14 +139,6 @@ def test_same_seed_same_numbers(rlher, tmp_path: Path) -> None:
     assert {**one, "wall_seconds": 0} == {**two, "wall_seconds": 0}
 
 
-def test_several_environments_in_processes(rlher, tmp_path: Path) -> None:
-    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=120", "n_envs=2", "vec_env=subproc")
-    assert done.code == 0, done.err
-    config = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
-    assert config["algo"]["gradient_steps"] == 2
-    assert "gradient_steps 2" in done.err
-
-
 @pytest.mark.parametrize("n_envs", [1, 2])
 def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: Path, n_envs: int) -> None:
     words = ("algo=td3", *BITS, "env.continuous=true", *TINY, "total_timesteps=120")
@@ -162,18 +146,6 @@ def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: P
         assert rlher("train", *words, f"n_envs={n_envs}", f"vec_env={vec_env}").code == 0
     one, two = (tmp_path / f"logs/td3/BitFlipping-v0_{n}" for n in (1, 2))
     assert differences(one, two) == []
-
-
-@pytest.mark.slow
-def test_evaluations_are_printed_into_a_pipe_at_once(tmp_path: Path) -> None:
-    words = (*BITS, *TINY, "algo=dqn", "progress=false", "total_timesteps=200000", "eval.freq=500")
-    command = [sys.executable, "-m", "rlher", "train", *words]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
-        assert run.stdout is not None
-        next(line for line in run.stdout if "eval success" in line)
-        evaluations = (tmp_path / "logs/dqn/BitFlipping-v0_1/evaluations.csv").read_text().splitlines()
-        run.kill()
-    assert len(evaluations) < 10, "a buffer of 8 kB holds about 90 lines"
 
 
 def test_init_from_starts_with_the_other_runs_model(rlher, finished: Path) -> None:
@@ -246,27 +218,6 @@ def test_a_fault_of_the_environment_saves_the_model(rlher, monkeypatch, tmp_path
     assert "Traceback" not in done.err
     assert (folder / "last_model.zip").exists()
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
-
-
-def test_setting_the_clock_back_changes_nothing(rlher, monkeypatch, tmp_path: Path) -> None:
-    folder = tmp_path / "logs/dqn/BitFlipping-v0_2"
-    run = ("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=40")
-    assert rlher(*run).code == 0
-    clock, clock_ns = time.time, time.time_ns
-
-    def put_back(outcome: tuple) -> tuple:
-        monkeypatch.setattr(time, "time", lambda: clock() - 86_400)
-        monkeypatch.setattr(time, "time_ns", lambda: clock_ns() - 86_400 * 10**9)
-        return outcome
-
-    break_in_training(monkeypatch, folder, put_back)
-    done = rlher(*run)
-    assert done.code == 0, done.err
-    one, two = (_rows(tmp_path / f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2))
-    seconds = [float(row.pop("wall_seconds")) for row in two]
-    assert 0 < seconds[0] < seconds[-1] < 60
-    assert [{**row, "wall_seconds": ""} for row in one] == [{**row, "wall_seconds": ""} for row in two]
-    assert 0 < json.loads((folder / "result.json").read_text())["wall_seconds"] < 60
 
 
 @pytest.mark.parametrize("algo", ["ddpg", "sac"])
@@ -380,23 +331,6 @@ def test_learning_starts_beyond_the_run_is_halved(rlher, tmp_path: Path) -> None
     assert _last_row(tmp_path / "logs/dqn/BitFlipping-v0_1")["updates"] != "0"
 
 
-def test_the_final_evaluation_has_other_seeds(rlher, finished: Path) -> None:
-    from rlher.config.training import EvalConfig
-    from rlher.evaluation.rollout import FINAL_SEED_OFFSET
-
-    chosen = EvalConfig()
-    assert chosen.seed + chosen.episodes < chosen.seed + FINAL_SEED_OFFSET
-
-
-def test_the_model_file_contains_the_normaliser(rlher, finished: Path) -> None:
-    import zipfile
-
-    with zipfile.ZipFile(finished / "last_model.zip") as archive, archive.open("normalizer.npz") as file:
-        arrays = np.load(file)
-        assert arrays["achieved_goal/mean"].shape == (4,)
-        assert float(arrays["achieved_goal/count"]) > 120
-
-
 @pytest.mark.parametrize(
     "option",
     [
@@ -454,13 +388,6 @@ def test_a_preset_for_other_algorithms_is_refused(rlher) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "+preset=high_utd")
     assert done.code == 2
     assert "n_critics" in done.err
-
-
-def test_the_config_records_the_engine(rlher, tmp_path: Path) -> None:
-    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=60")
-    assert done.code == 0, done.err
-    config = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
-    assert config["engine"] == {"compile": "off", "matmul": "torch", "precision": "float32", "overlap": True}
 
 
 def test_an_unknown_strategy_in_a_mix_is_refused(rlher) -> None:
