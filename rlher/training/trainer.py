@@ -114,10 +114,10 @@ class Trainer:
         updates = self.model._n_updates
         with ProgressCallback(config.total_timesteps, self.evaluations, config.progress) as progress:
             self.workers.start_early()
-            callbacks: list[BaseCallback] = [self.evaluations, DiagnosticsCallback(), *self.user_callbacks, progress]
+            callbacks: list[BaseCallback] = [self.checkpoints, self.evaluations, DiagnosticsCallback()]
+            callbacks += [*self.user_callbacks, progress]
             if is_new:
                 callbacks.append(DemonstrationCallback(config, self.evaluations, progress, self.stop))
-            callbacks.append(self.checkpoints)  # last, because a checkpoint holds the state of the others
             try:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,

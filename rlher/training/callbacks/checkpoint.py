@@ -123,6 +123,7 @@ class CheckpointCallback(BaseCallback):
         return buffer
 
     def _on_training_end(self) -> None:
+        self._evaluations.on_training_end()  # the checkpoint holds its rows; a second call does nothing
         self.finish()
 
     # ------------------------------------------------------------------------------------------------ writing
