@@ -32,10 +32,10 @@ RUN = (*RUN, "tensorboard=true")
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of half a megabyte, where one may be mounted."""
+    """A file system of one megabyte, where one may be mounted."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    with mounted(folder, "size=500k"):
+    with mounted(folder, "size=1m"):
         yield folder
 
 
