@@ -37,13 +37,16 @@ class TrainingLoop(OffPolicyAlgorithm):
     ) -> Self:
         """Learn as ``OffPolicyAlgorithm.learn``; updates still due at the end are done after all callbacks.
 
-        :raises ValueError: with ``options.overlap``, the buffer calls ``compute_reward`` in another process.
+        :raises ValueError: ``train_freq`` is below 1; with ``options.overlap``, the buffer calls ``compute_reward`` in
+            another process.
         """
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
         if self.options.overlap:
             _require_local_rewards(self.replay_buffer)
+        if self.train_freq.frequency < 1:  # type: ignore[union-attr]
+            raise ValueError("train_freq must be at least 1.")  # no step would ever be collected
         callback.on_training_start(locals(), globals())
         while self.num_timesteps < total_timesteps:
             rollout = self.collect_rollouts(

@@ -20,15 +20,17 @@ from rlher.core.console import command_line
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten
 
-ALIASES: dict[str, str | None] = {
-    # flags
+FLAGS = {
     "-n": "total_timesteps",
     "--n-timesteps": "total_timesteps",
     "--eval-freq": "eval.freq",
     "--eval-episodes": "eval.episodes",
     "--n-jobs": "workers",
     "--num-threads": "threads",
-    # hyperparameters, of -params and of YAML files
+}
+"""The config key of each flag of RL Zoo that rlher reads."""
+
+HYPERPARAMETERS: dict[str, str | None] = {
     "n_timesteps": "total_timesteps",
     "n_envs": "n_envs",
     "normalize": "normalize.enabled",
@@ -46,7 +48,7 @@ ALIASES: dict[str, str | None] = {
     "policy_kwargs.n_quantiles": "algo.n_quantiles",
     "env_kwargs.max_episode_steps": "env.max_episode_steps",
 }
-"""The config key of each name of RL Zoo; None: nothing is needed. Other names are in :data:`SECTIONS` or ``algo``."""
+"""The config key of each name in ``-params`` and YAML files; None: nothing is needed. Others are in ``algo``."""
 
 SECTIONS = {
     "policy_kwargs": "algo.kwargs.policy_kwargs",
@@ -80,12 +82,12 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
                 found += overrides({name: read_python(text)})
         elif flag == "--track":
             found.append("logger=wandb")
-        elif flag in ALIASES or flag in ("-conf", "--conf-file"):
+        elif flag in FLAGS or flag in ("-conf", "--conf-file"):
             if not equals and not words:
                 raise UserError(f"{flag} needs a value.")
             value = value if equals else words.pop(0)
-            if flag in ALIASES:
-                found.append(f"{ALIASES[flag]}={literal(value)}")
+            if flag in FLAGS:
+                found.append(f"{FLAGS[flag]}={literal(value)}")
             else:
                 file = Path(value)
         else:
@@ -108,7 +110,7 @@ def overrides(values: Mapping[str, Any]) -> Iterator[str]:
     for name, value in flatten(values):
         section, _, rest = name.partition(".")
         key = f"{SECTIONS[section]}.{rest}" if section in SECTIONS else f"algo.{name}"
-        key_or_none = ALIASES.get(name, key)
+        key_or_none = HYPERPARAMETERS.get(name, key)
         is_whole = isinstance(value, float) and value.is_integer()  # RL Zoo writes n_timesteps: !!float 1e6
         if key_or_none:
             yield f"{key_or_none}={literal(int(value) if is_whole else value)}"

@@ -58,7 +58,7 @@ def test_a_line_of_rl_zoo_is_read_and_printed(capsys: pytest.CaptureFixture, lin
 @pytest.mark.parametrize(
     "line",
     [
-        "train algo=sac env=FetchReach-v4 seed=0,1 -m",
+        "train algo=sac env=FetchReach-v4 seed=0,1 n_envs=1,2 -m",
         "train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500",
         "optimize --n-trials 3 --sampler random --pruner none algo=sac",
         "enjoy --help",

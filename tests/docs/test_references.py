@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,10 @@ def test_tests_exist() -> None:
         name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
     }
     assert named <= found, named - found
+
+
+def test_every_package_is_installed() -> None:
+    """A wheel holds the packages of pyproject.toml; a missing folder stops ``pip install .``."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("rlher/**/__init__.py")}
+    assert set(named) == folders | {"rlher.agents", "rlher.conf"}
