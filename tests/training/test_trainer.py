@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import shutil
+import time
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
@@ -218,6 +219,27 @@ def test_a_fault_of_the_environment_saves_the_model(rlher, monkeypatch, tmp_path
     assert "Traceback" not in done.err
     assert (folder / "last_model.zip").exists()
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
+
+
+def test_setting_the_clock_back_changes_nothing(rlher, monkeypatch, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/dqn/BitFlipping-v0_2"
+    run = ("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=40")
+    assert rlher(*run).code == 0
+    clock, clock_ns = time.time, time.time_ns
+
+    def put_back(outcome: tuple) -> tuple:
+        monkeypatch.setattr(time, "time", lambda: clock() - 86_400)
+        monkeypatch.setattr(time, "time_ns", lambda: clock_ns() - 86_400 * 10**9)
+        return outcome
+
+    break_in_training(monkeypatch, folder, put_back)
+    done = rlher(*run)
+    assert done.code == 0, done.err
+    one, two = (_rows(tmp_path / f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2))
+    seconds = [float(row.pop("wall_seconds")) for row in two]
+    assert 0 < seconds[0] < seconds[-1] < 60
+    assert [{**row, "wall_seconds": ""} for row in one] == [{**row, "wall_seconds": ""} for row in two]
+    assert 0 < json.loads((folder / "result.json").read_text())["wall_seconds"] < 60
 
 
 @pytest.mark.parametrize("algo", ["ddpg", "sac"])
