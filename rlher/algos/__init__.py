@@ -1,7 +1,7 @@
 """The algorithms: Stable-Baselines3's classes with a faster update.
 
-``SAC``, ``TD3``, ``DDPG``, ``TQC``, ``DQN`` and ``QRDQN`` need no command line and no run folder. To add an algorithm, see
-`rlher.config.algorithms`.
+``SAC``, ``TD3``, ``DDPG``, ``TQC``, ``DQN`` and ``QRDQN`` need no command line and no run folder. To add an algorithm,
+see `rlher.config.algorithms`.
 """
 
 from typing import Any

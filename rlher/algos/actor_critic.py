@@ -136,7 +136,7 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------------------- demonstrations
 
-    def clone(self, updates: int, batch_size: int) -> float:
+    def clone_demonstrations(self, updates: int, batch_size: int) -> float:
         """Update the actor on demonstrations by the cloning loss alone, and return its mean.
 
         Goals are those of the demonstrations; virtual ones lower the success rate of the clone.
@@ -171,9 +171,9 @@ class ActorCritic(FastUpdate):
         return buffer.sample_demonstrations(batch_size, self._vec_normalize_env, relabel)
 
     @property
-    def clones(self) -> bool:
+    def has_cloning_loss(self) -> bool:
         """Whether the actor's loss contains a cloning loss."""
-        return self._offline or super().clones
+        return self._offline or super().has_cloning_loss
 
     def _add_cloning_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the sum of the actor's loss and the cloning loss, and the cloning loss.

@@ -14,10 +14,10 @@ from torch.nn import functional as F
 
 from rlher.algos import onednn
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
-from rlher.algos.networks import evaluate, has_batchable_layers, make_feature_fn, make_observation_fn
+from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, make_observation_fn
 from rlher.algos.options import SPEED_OPTIONS, UpdateOptions
-from rlher.algos.rollout import TrainingLoop
 from rlher.algos.target_bounds import clamp_outputs
+from rlher.algos.training_loop import TrainingLoop
 
 Losses = dict[str, th.Tensor]
 
@@ -173,11 +173,11 @@ class FastUpdate(TrainingLoop):
             samples.rewards,
             (1 - samples.dones) * discounts,
             getattr(samples, "weights", None),
-            None if places is None or not self.clones else (obs[places], samples.actions[places]),
+            None if places is None or not self.has_cloning_loss else (obs[places], samples.actions[places]),
         )
 
     @property
-    def clones(self) -> bool:
+    def has_cloning_loss(self) -> bool:
         """Whether the actor's loss contains a cloning loss."""
         return self.options.bc_weight > 0
 
@@ -188,7 +188,7 @@ class FastUpdate(TrainingLoop):
         bounds = self.options.target_bounds
         return values if bounds is None else values.clamp(*bounds)
 
-    def evaluate(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
+    def forward(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
         """Return a network's output in a loss, in float32, see ``options.onednn`` and ``options.precision``.
 
         :param x: (batch, inputs).
@@ -197,7 +197,7 @@ class FastUpdate(TrainingLoop):
             return network(x)
         layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
         linear = onednn.linear if self.options.onednn else F.linear
-        return evaluate(layers, x, network.parameters(), linear).float()
+        return forward(layers, x, network.parameters(), linear).float()
 
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""

@@ -62,7 +62,7 @@ class BatchedMLP:
             weights = [tensor.detach() for tensor in weights]
         if self.use_onednn:
             parts = zip(*(tensor.unbind() for tensor in weights), strict=True)
-            return th.stack([evaluate(self.layers, x, iter(each), onednn.linear) for each in parts])
+            return th.stack([forward(self.layers, x, iter(each), onednn.linear) for each in parts])
         x = x.expand(len(weights[0]), *x.shape)
         return self._batch_last(x.mT, weights).mT if self.batch_last else self._features_last(x, weights)
 
@@ -116,7 +116,7 @@ def is_batchable(layer: nn.Module) -> bool:
     return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())
 
 
-def evaluate(
+def forward(
     layers: Sequence[nn.Module],
     x: th.Tensor,
     parameters: Iterator[th.Tensor],

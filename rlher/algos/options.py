@@ -26,7 +26,7 @@ class UpdateOptions:
     :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
     :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
-    :param overlap: update while the environments step, see :class:`~rlher.algos.rollout.TrainingLoop`.
+    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.TrainingLoop`.
     :param compile: run the losses through ``torch.compile``.
     :param onednn: multiply float32 matrices in the losses by oneDNN instead of torch's default (MKL); CPU only.
     :param precision: ``float32``, or ``bf16``: compute the losses under autocast; weights stay float32.

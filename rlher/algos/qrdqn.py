@@ -23,18 +23,18 @@ class QRDQN(QLearning, sb3_contrib.QRDQN):
     def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the quantile regression loss towards the target quantiles of the greedy next action."""
         with th.no_grad():
-            next_quantiles = self.clamp_target(self._quantiles(self.quantile_net_target, batch.next_obs, self.evaluate))
+            next_quantiles = self.clamp_target(self._quantiles(self.quantile_net_target, batch.next_obs, self.forward))
             greedy = next_quantiles.mean(dim=1).argmax(dim=1)
             target = batch.rewards + batch.discounts * quantiles_of_actions(next_quantiles, greedy)
-        quantiles = self._quantiles(self.quantile_net, batch.obs, self.evaluate)
+        quantiles = self._quantiles(self.quantile_net, batch.obs, self.forward)
         quantiles = quantiles_of_actions(quantiles, batch.actions.long().squeeze(1))
         losses = quantile_huber_loss(quantiles, target)
         # Summed, not averaged, over the quantiles, as in the paper.
         return quantiles.shape[1] * batch.mean(losses), (quantiles.mean(dim=1) - target.mean(dim=1)).unsqueeze(1)
 
-    def _quantiles(self, network: Any, obs: th.Tensor, evaluate: Callable = nn.Module.__call__) -> th.Tensor:
+    def _quantiles(self, network: Any, obs: th.Tensor, forward: Callable = nn.Module.__call__) -> th.Tensor:
         """Return the quantiles of all actions: (batch, quantiles, actions)."""
-        return evaluate(network.quantile_net, obs).view(len(obs), self.n_quantiles, -1)
+        return forward(network.quantile_net, obs).view(len(obs), self.n_quantiles, -1)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actions with the largest mean over quantiles."""

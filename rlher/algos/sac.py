@@ -91,7 +91,7 @@ class SoftActorCritic(ActorCritic):
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""
-        mean, log_std = self._gaussian(obs, self.evaluate)
+        mean, log_std = self._gaussian(obs, self.forward)
         actions = th.tanh(mean + noise * log_std.exp())
         # Log-density of a Gaussian at mean + noise * std, minus the log-determinant of the squashing.
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
@@ -102,10 +102,10 @@ class SoftActorCritic(ActorCritic):
         mean, log_std = self._gaussian(obs)
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
 
-    def _gaussian(self, obs: th.Tensor, evaluate: Any = nn.Module.__call__) -> tuple[th.Tensor, th.Tensor]:
+    def _gaussian(self, obs: th.Tensor, forward: Any = nn.Module.__call__) -> tuple[th.Tensor, th.Tensor]:
         """Return mean and logarithm of the standard deviation of the actions before squashing."""
-        latent = evaluate(self.actor.latent_pi, obs)
-        mean, log_std = (evaluate(layer, latent) for layer in (self.actor.mu, self.actor.log_std))
+        latent = forward(self.actor.latent_pi, obs)
+        mean, log_std = (forward(layer, latent) for layer in (self.actor.mu, self.actor.log_std))
         return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 
 

@@ -48,7 +48,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
         with th.no_grad():
-            actions = (self.evaluate(self.actor_target.mu, batch.next_obs) + batch.next_noise).clamp(-1, 1)
+            actions = (self.forward(self.actor_target.mu, batch.next_obs) + batch.next_noise).clamp(-1, 1)
             value = self.target_q_values(batch, actions).amin(dim=0)
             target = batch.rewards + batch.discounts * value
         errors = self.q_values(batch) - target
@@ -59,7 +59,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
         The value is the first critic's; with ``target_critics`` the mean of all critics (REDQ).
         """
-        actions = self.evaluate(self.actor.mu, batch.obs)
+        actions = self.forward(self.actor.mu, batch.obs)
         critics = slice(0, 1) if self.options.target_critics is None else None
         action_penalty = self.options.action_l2 * (actions**2).mean()
         return action_penalty - self.q_values_of(batch, actions, critics).mean(), action_penalty
@@ -73,9 +73,9 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         super().update_targets()
         polyak_update(self.actor_params, self._actor_target_params, self.tau)
 
-    def clone(self, updates: int, batch_size: int) -> float:
+    def clone_demonstrations(self, updates: int, batch_size: int) -> float:
         """Clone demonstrations, and give the target actor the same weights."""
-        loss = super().clone(updates, batch_size)
+        loss = super().clone_demonstrations(updates, batch_size)
         polyak_update(self.actor_params, self._actor_target_params, 1.0)
         return loss
 

@@ -208,7 +208,7 @@ class Energy(TreePriority):
     :param floor: least energy of an episode, as a share of the mean energy.
     :param height: index of the height in a goal, which is a position in metres.
     :param step_seconds: simulated seconds of a step.
-    :param goal_parts: parts of a goal (:func:`rlher.her.sampler.keep_one_part`), of which the first is the task's.
+    :param goal_parts: parts of a goal (:func:`rlher.her.relabelling.keep_one_part`), of which the first is the task's.
     """
 
     def __init__(

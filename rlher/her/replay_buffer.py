@@ -21,8 +21,8 @@ from rlher.her.choices import LOST
 from rlher.her.demonstrations import NO_ID, Trajectory
 from rlher.her.done_rule import DoneRule
 from rlher.her.priorities import make_priority
+from rlher.her.relabelling import Relabeller
 from rlher.her.rewards import RewardFunction
-from rlher.her.sampler import HindsightSampler
 from rlher.her.samples import HerReplayBufferSamples, to_tensors
 from rlher.her.storage import ACHIEVED, GOAL, Batch, Storage
 from rlher.her.strategies import GoalRequest, Strategy, mix, mix_weights, strategy_of
@@ -67,7 +67,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are sampled.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
-        (:func:`rlher.her.sampler.keep_one_part`); None: goals have no parts.
+        (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
     :param demonstrations: episodes that are never evicted, and make up a fixed share of each batch; see
         :meth:`set_demonstrations`.
     :param demonstration_fraction: that share.
@@ -119,7 +119,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.env = env
         self._reward = None if compute_reward is None else RewardFunction(compute_reward)
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
-        self.sampler = HindsightSampler(
+        self.relabeller = Relabeller(
             strategy,
             DoneRule(relabel_done, ends_on_success, success_reward),
             keep_goal_independent_reward,
@@ -222,7 +222,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
         super().reset()
         self.storage.clear()
-        self.sampler.goal_independent.reset()
+        self.relabeller.goal_independent.reset()
         self.priority.reset(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -280,7 +280,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         places = slice(start, start + count)
         chosen = demos.insert(ids, places, self.storage.sample_demonstrations(count, self.rng)) if count else ids
         # Which goals, and the rewards and dones that follow from them.
-        batch = self.sampler.relabel(self.storage, chosen, n_real, self.rng)
+        batch = self.relabeller.relabel(self.storage, chosen, n_real, self.rng)
         samples = to_tensors(batch, self.storage.layout.keys, env)
         if weights is not None:
             weights = weights.astype(np.float32)
@@ -303,7 +303,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
         n_real = batch_size - int(self.her_ratio * batch_size) if relabel else batch_size
-        batch = self.sampler.relabel(self.storage, ids, n_real, self.rng)
+        batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
         samples = to_tensors(batch, self.storage.layout.keys, env)._replace(demonstrations=slice(0, batch_size))
         return samples if self.device == CPU else samples.to(self.device)
 
@@ -361,7 +361,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError(
                 "copy_info_dict=True cannot be saved to a folder, since infos may be any objects; pickle it."
             )
-        part = self.sampler.goal_independent
+        part = self.relabeller.goal_independent
         extra = {
             "pos": self.pos,
             "full": self.full,
@@ -369,7 +369,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             "goal_independent": part.state(),
         }
         # The next save writes again the transitions whose goal-independent reward is not computed yet.
-        will_change = part.is_needed and (self.n_sampled_goal > 0 or self.sampler.part_shares is not None)
+        will_change = part.is_needed and (self.n_sampled_goal > 0 or self.relabeller.part_shares is not None)
         computed = (part.computed or [0] * len(self.storage.total)) if will_change else None
         return saving.save(self.storage, folder, computed, extra, self.priority.state())
 
@@ -391,7 +391,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 extra, priorities = saving.load(self.storage, folder)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
-                self.sampler.goal_independent.restore(extra["goal_independent"], self.storage.total)
+                self.relabeller.goal_independent.restore(extra["goal_independent"], self.storage.total)
                 self.priority.restore(priorities)
         except ValueError:
             self.storage = own

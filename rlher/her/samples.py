@@ -8,7 +8,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
-from rlher.her.sampler import SampledBatch
+from rlher.her.relabelling import SampledBatch
 from rlher.her.storage import ACHIEVED, GOAL, sample_dtype
 
 

@@ -123,7 +123,7 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
     for part in manifest["parts"]:
         with stored_arrays(folder / part["file"]) as arrays:
             storage.restore(_ids(part["spans"]), arrays)
-    storage.resume()
+    storage.rebuild_index()
     storage.saves.append(manifest["mark"])
     if manifest["priorities"] is None:
         return manifest["extra"], {}

@@ -299,7 +299,7 @@ class Storage:
         self._free, self.episodes_used = [], 0
         self.saves.clear()
 
-    def resume(self) -> None:
+    def rebuild_index(self) -> None:
         """Restore what follows from the transitions after they were loaded; running episodes continue.
 
         :raises ValueError: the transitions and the episodes contradict each other.
@@ -470,7 +470,7 @@ class Storage:
         self.__dict__.update(state)
         self._allocate()
         self.restore(self.all_held(), arrays)
-        self.resume()
+        self.rebuild_index()
 
 
 class _Step:

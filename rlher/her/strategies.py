@@ -131,7 +131,13 @@ def mix(request: GoalRequest) -> Ids:
 
 
 STRATEGIES: dict[GoalSelectionStrategy, Strategy] = {
-    strategy: globals()[strategy.value] for strategy in GoalSelectionStrategy
+    GoalSelectionStrategy.FUTURE: future,
+    GoalSelectionStrategy.FINAL: final,
+    GoalSelectionStrategy.EPISODE: episode,
+    GoalSelectionStrategy.RANDOM: random,
+    GoalSelectionStrategy.GEOMETRIC: geometric,
+    GoalSelectionStrategy.DESIRED: desired,
+    GoalSelectionStrategy.MIX: mix,
 }
 
 

@@ -91,7 +91,7 @@ def test_cloning_brings_the_actor_to_the_demonstrations(name, precision) -> None
     model = cloning_model(name, precision=precision)
     critic = {key: value.clone() for key, value in model.critic.state_dict().items()}
     log_std = {key: value.clone() for key, value in weights(model).items() if "log_std" in key}
-    losses = [model.clone(60, 64) for _ in range(6)]
+    losses = [model.clone_demonstrations(60, 64) for _ in range(6)]
     assert losses[-1] < 0.1 * losses[0]
     assert all(th.equal(value, critic[key]) for key, value in model.critic.state_dict().items())
     assert all(th.equal(weights(model)[key], value) for key, value in log_std.items())
@@ -125,7 +125,7 @@ def test_offline_updates_learn_from_demonstrations_alone(name, monkeypatch) -> N
     values = model.logger.name_to_value
     assert values["train/cloning_loss"] > 0
     assert values["train/critic_loss"] > 0
-    assert not model.clones, "only while it is offline"
+    assert not model.has_cloning_loss, "only while it is offline"
     assert "_offline" not in vars(model)
 
 

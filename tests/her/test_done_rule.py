@@ -75,7 +75,7 @@ def test_done_stays_where_success_does_not_end_episodes():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.sampler.done_rule.resolved_mode == "keep"
+    assert buffer.relabeller.done_rule.resolved_mode == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -105,7 +105,7 @@ def test_dense_reward_without_a_threshold_keeps_done():
         player.play([step % 5 == 4], terminated=[step % 5 == 4])
     ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[2] == 4]
     _, after, _, _, done = virtual(buffer.sample(500))
-    assert buffer.sampler.done_rule.resolved_mode == "keep"
+    assert buffer.relabeller.done_rule.resolved_mode == "keep"
     assert (done == np.isin(after, ended)).all()
 
 
@@ -172,9 +172,9 @@ def test_reset_forgets_whether_episodes_end_on_success():
     buffer = make_buffer(**MANY)
     play_success_and_crash(buffer)
     buffer.sample(10)
-    assert buffer.sampler.done_rule.resolved_mode == "success"
+    assert buffer.relabeller.done_rule.resolved_mode == "success"
     buffer.reset()
-    assert buffer.sampler.done_rule.resolved_mode == "keep"
+    assert buffer.relabeller.done_rule.resolved_mode == "keep"
     player = Player(buffer)
     for step in range(50):
         player.goal = player.counter + 1.0  # reached in every step, and no episode ends of it

@@ -47,7 +47,7 @@ def test_every_algorithm_trains(algo, n_envs):
     buffer = make_model(algo, env, copy_info_dict=n_envs == 2).replay_buffer
     assert isinstance(buffer, SB3Buffer)
     assert buffer.n_transitions >= 140
-    assert buffer.sampler.done_rule.resolved_mode == "success"
+    assert buffer.relabeller.done_rule.resolved_mode == "success"
 
 
 @pytest.mark.parametrize("strategy", [*KEY_TO_GOAL_STRATEGY, *SB3Strategy])

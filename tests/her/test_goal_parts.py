@@ -5,7 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from rlher.her import HerReplayBuffer
-from rlher.her.sampler import keep_one_part
+from rlher.her.relabelling import keep_one_part
 
 SIZE, LENGTH = 2, 10
 

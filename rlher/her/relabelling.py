@@ -33,7 +33,7 @@ class SampledBatch(NamedTuple):
     discounts: NDArray | None = None
 
 
-class HindsightSampler:
+class Relabeller:
     """Gives transitions new goals, and the rewards and dones that follow from them.
 
     :param strategy: where goals come from.
