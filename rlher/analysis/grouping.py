@@ -145,8 +145,8 @@ def _differing_values(runs: Sequence[LoadedRun]) -> dict[str, list[str]]:
 def _split(runs: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
     """Return the runs of each configuration, by ``("key=value", ...)`` of the keys that tell them apart.
 
-    Of keys that tell the same runs apart, one is in the label: one that was typed on the command line if there is one,
-    else one that no run leaves empty (``priority`` before ``energy_height``).
+    Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.energy_height``. Then the label
+    has only one of them. A key that was typed on the command line comes first, then one that no run leaves empty.
     """
     values = _differing_values(runs)
     typed = {key for key in values if any(f"{key}=" in run.command for run in runs)}

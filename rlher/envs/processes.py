@@ -34,7 +34,7 @@ def usable_cores(config: TrainConfig) -> int:
 def uses_processes(config: TrainConfig) -> bool:
     """Return whether training environments run in worker processes, which can be ended and replaced.
 
-    :param config: with an open ``engine.overlap``, the answer may be yes where it is no in the end.
+    :param config: if ``engine.overlap`` is not decided yet, it is taken as on.
     """
     if config.vec_env != "auto":
         return config.vec_env == "subproc"

@@ -147,7 +147,11 @@ def repeat_lost_trials(study: Study) -> None:
     is_local = isinstance(study._storage, JournalStorage)
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         owner = trial.user_attrs.get(OWNER)
-        if (is_local and is_dead(owner)) if owner else (elapsed_seconds(trial) or 0) > UNOWNED_SECONDS:
+        if owner:
+            is_lost = is_local and is_dead(owner)
+        else:
+            is_lost = (elapsed_seconds(trial) or 0) > UNOWNED_SECONDS
+        if is_lost:
             fail_and_repeat(study, trial.number)
     fail_stale_trials(study)
 

@@ -73,7 +73,7 @@ class CheckpointCallback(BaseCallback):
         )
         self._restored: dict[str, Any] | None = None  # until the environments are restored, when training starts
         self._in_step = False
-        """Whether the newest step is not in the replay buffer yet; so it is when callbacks hear of it."""
+        """Whether the newest step is not in the replay buffer yet. Callbacks are called before it is stored."""
 
     def _on_rollout_start(self) -> None:
         self._in_step = False

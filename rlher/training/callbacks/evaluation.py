@@ -50,8 +50,8 @@ class EvaluationCallback(BaseCallback):
     At most one evaluation is played at a time, so rows arrive in order. Training does not depend on when a row arrives.
 
     :param workers: play the episodes.
-    :param on_evaluation: called with all rows after each evaluation. It may raise :class:`StopTraining`, so each
-        evaluation is waited for at once.
+    :param on_evaluation: called with all rows after each evaluation. It may raise :class:`StopTraining`, so
+        training then waits for the result of each evaluation.
     """
 
     def __init__(
