@@ -100,10 +100,10 @@ def single_rewards(env: FaultGuard, achieved: Any, desired: Any, infos: Any) -> 
 def probe(cfg: EnvConfig) -> EnvConfig:
     """Return a copy of ``cfg`` in which properties that are null are filled in as far as random episodes show them.
 
-    Properties that are set are never changed, and the environment is built only if one is null. Some properties may stay
-    null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is dense, ``ends_on_success`` if no
-    success was seen and the environment has no ``compute_terminated``, and ``max_episode_steps`` if no episode was
-    truncated or not all of them after equally many steps.
+    Properties that are set are never changed, and the environment is built only if one is null. Some properties may
+    stay null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is dense,
+    ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``, and
+    ``max_episode_steps`` if no episode was truncated or not all of them after equally many steps.
 
     :raises UserError: as :func:`rlher.envs.make.make_env`.
     :raises EnvironmentFault: it failed during the random episodes.

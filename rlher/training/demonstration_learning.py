@@ -139,9 +139,8 @@ class DemonstrationCallback(BaseCallback):
         if not (self._config.demos.pretrain_steps or self._config.offline_updates):
             return
         size = self._config.algo.batch_size
-        self._repeat(
-            "cloning updates", self._config.demos.pretrain_steps, lambda n: self.model.clone_demonstrations(n, size)
-        )
+        clone = self.model.clone_demonstrations
+        self._repeat("cloning updates", self._config.demos.pretrain_steps, lambda n: clone(n, size))
         self._repeat("offline updates", self._config.offline_updates, lambda n: self.model.train_offline(n, size))
         self._evaluations.evaluate()
 

@@ -147,11 +147,9 @@ def repeat_lost_trials(study: Study) -> None:
     is_local = isinstance(study._storage, JournalStorage)
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         owner = trial.user_attrs.get(OWNER)
-        if owner:
-            is_lost = is_local and is_dead(owner)
-        else:
-            is_lost = (elapsed_seconds(trial) or 0) > UNOWNED_SECONDS
-        if is_lost:
+        owner_is_dead = owner is not None and is_local and is_dead(owner)
+        has_no_owner = owner is None and (elapsed_seconds(trial) or 0) > UNOWNED_SECONDS
+        if owner_is_dead or has_no_owner:
             fail_and_repeat(study, trial.number)
     fail_stale_trials(study)
 
