@@ -45,7 +45,6 @@ def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, thre
             {"sac, future, algo.gamma=0.9", "sac, future, algo.gamma=0.8"},
         ),
     ],
-    ids=str,
 )
 def test_labels_name_the_keys_that_differ(make_run: Make, tmp_path: Path, one: dict, other: dict, expected) -> None:
     make_run("one", 0, **one)
