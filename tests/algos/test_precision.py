@@ -87,7 +87,7 @@ def test_outputs_are_float32_under_autocast(layer_norm: bool, outputs: int) -> N
         network[-1].bias += -20.06
     model = SimpleNamespace(options=UpdateOptions(precision="bf16"))
     with th.autocast("cpu", th.bfloat16):
-        single = FastUpdate.evaluate(model, network, th.ones(4, 3))
+        single = FastUpdate.forward(model, network, th.ones(4, 3))
         batched = BatchedMLP([network])(th.ones(4, 3))
     for values in (single, batched):
         assert values.dtype == th.float32

@@ -102,7 +102,7 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     assert json.loads(evaluated.out)["success_rate"] > 0.6
     shutil.rmtree("demos")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ActorCritic, "clone", None)
+        patched.setattr(ActorCritic, "clone_demonstrations", None)
         more = rlher("train", "--resume", "logs/sac/BitFlipping-v0_1", "total_timesteps=+60")
     assert more.code == 0, more.err
     result = json.loads(Path("logs/sac/BitFlipping-v0_1/result.json").read_text())
@@ -119,7 +119,7 @@ def test_offline_updates(rlher) -> None:
 def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
     words = (*RUN, "algo=ddpg", "demos.pretrain_steps=450", "checkpoint.every=50")
     assert rlher(*words, "logs=reference").code == 0
-    clone, calls = ActorCritic.clone, []
+    clone, calls = ActorCritic.clone_demonstrations, []
 
     def interrupting(self: ActorCritic, updates: int, size: int) -> float:
         calls.append(updates)
@@ -127,7 +127,7 @@ def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
             os.kill(os.getpid(), signal.SIGINT)
         return clone(self, updates, size)
 
-    monkeypatch.setattr(ActorCritic, "clone", interrupting)
+    monkeypatch.setattr(ActorCritic, "clone_demonstrations", interrupting)
     assert rlher(*words).code == 130
     assert calls == [100, 100, 100]
     assert rlher("train", "--resume").code == 0
@@ -140,7 +140,7 @@ def test_a_checkpoint_follows_the_cloning(rlher, at_checkpoint) -> None:
     words = (*RUN, "algo=ddpg", "demos.pretrain_steps=200", "checkpoint.every=100")
     assert rlher(*words).code == 0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ActorCritic, "clone", None)
+        patched.setattr(ActorCritic, "clone_demonstrations", None)
         again = rlher("train", "--resume", "killed/ddpg/BitFlipping-v0_1")
     assert again.code == 0, again.err
     assert differences(Path("logs/ddpg/BitFlipping-v0_1"), Path("killed/ddpg/BitFlipping-v0_1")) == []
