@@ -38,6 +38,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )  # the longest first, so that none waits for it
 
 
+@pytest.fixture(autouse=True)
+def safe_path_of_one_test() -> Iterator[None]:
+    """Remove what ``main`` sets for the processes of one command; scripts import modules beside them."""
+    yield
+    os.environ.pop("PYTHONSAFEPATH", None)
+
+
 @pytest.fixture
 def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Outcome]:
     """Run a command line in this process, in an empty folder."""

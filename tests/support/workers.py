@@ -14,7 +14,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.training.parallel import Pool
 from rlher.tuning.progress import study_progress
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.storage import BASELINE, open_storage, open_study
+from rlher.tuning.storage import BASELINE, open_storage, open_study, wait_for_database
 from rlher.tuning.trials import TrialRunner, TrialSpec, counted_trials
 
 BLOCK = "RLHER_TEST_BLOCK"
@@ -46,10 +46,16 @@ class Quadratic:
         if trial.number == self.fails:
             raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
-        trial.report(x, 0)
-        for name in SCORE_KEYS:
-            trial.set_user_attr(name, -x * x)
+        store(trial, x)
         return -x * x
+
+
+@wait_for_database
+def store(trial: Trial, x: float) -> None:
+    """Report a step and a score, as trials of `rlher optimize` do, which wait for their database."""
+    trial.report(x, 0)
+    for name in SCORE_KEYS:
+        trial.set_user_attr(name, -x * x)
 
 
 def new_study(
