@@ -125,6 +125,9 @@ def file_overrides(path: Path, algo: str, env: str) -> list[str]:
     entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None
     if not isinstance(entry, dict):
         raise UserError(f"{path} has no entry {env!r}; RL Zoo's files have one for each environment.")
+    for name in ("env_wrapper", "callback"):
+        if name in entry:  # words of the command line may name code, text of a file may not
+            raise UserError(f"{path} names code in {name}; remove it there, and write {HYPERPARAMETERS[name]}=[...].")
     defaults: dict[str, Any] = {}
     if algo in ALGORITHMS:
         keys = {item.name for item in fields(ALGORITHMS[algo].config)}

@@ -161,7 +161,8 @@ class WandbService:
             name=f"{run.config.algo.name}/{run.folder.name}",
             dir=str(run.folder),
             config=asdict(run.config),
-            settings=wandb.Settings(console="off", quiet=True),
+            # Neither is needed, and git would run what the .git/config of the current folder names.
+            settings=wandb.Settings(console="off", quiet=True, disable_git=True, save_code=False),
         )
         # Not W&B's own step: it drops what is logged for an earlier step, such as an evaluation that has just ended.
         self._run.define_metric("*", step_metric="timesteps")

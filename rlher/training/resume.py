@@ -63,9 +63,12 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
                     config, threads=setup.config.threads, eval=setup.config.eval, checkpoint=setup.config.checkpoint
                 ),
             )
+            trainer = Trainer(run, setup, started)
+            if checkpoint is not None:
+                trainer.restore(checkpoint)  # before the old result is deleted: it may fail
             _record_resume(run, done)
             print_header(run, [*notes, *setup.notes])
-            return run, Trainer(run, setup, started).train(checkpoint)
+            return run, trainer.train(is_new=checkpoint is None)
 
 
 def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:

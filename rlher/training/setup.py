@@ -121,8 +121,13 @@ def _validate(config: TrainConfig) -> None:
 def _require_trusted_recipe(config: TrainConfig) -> None:
     """Raise UntrustedCode if a recipe file names code and is not the user's own; bundled recipes name none."""
     recipe = Path(config.recipe or "")
-    if recipe.suffix in (".yaml", ".yml") and not config.trust_code:
-        require_no_code(recipe, read_yaml(recipe))
+    if recipe.suffix not in (".yaml", ".yml"):
+        return
+    values = read_yaml(recipe)
+    if "trust_code" in values:  # it is merged into the config, so the file would trust itself
+        raise UserError(f"{recipe} sets trust_code, which belongs on the command line; remove the key.")
+    if not config.trust_code:
+        require_no_code(recipe, values)
 
 
 def _initial_model(config: TrainConfig) -> Path:

@@ -74,20 +74,18 @@ class Trainer:
         self.user_callbacks = setup.callbacks
         self._started, self._final = started, final
 
-    def train(self, checkpoint: Path | None = None) -> RunResult:
-        """Train to the end of the run, from its beginning or from a checkpoint, and return the result.
+    def train(self, is_new: bool = True) -> RunResult:
+        """Train to the end of the run and return the result.
 
-        :raises UserError: the checkpoint cannot be loaded.
+        :param is_new: the run starts here; False: a checkpoint was restored.
         :raises Exception: a bug; models and result are written before it is raised.
         """
         with closing(self.workers):
-            if checkpoint is not None:
-                self._restore(checkpoint)
             self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.logger_state))
             with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
                 try:
                     with self._record_status():
-                        self._learn(is_new=checkpoint is None)
+                        self._learn(is_new)
                     if self.result.status is Status.INTERRUPTED and self.stop.at_step_boundary:
                         self.checkpoints.finish()
                 finally:
@@ -99,7 +97,11 @@ class Trainer:
                     self._write_result()
         return self.result
 
-    def _restore(self, checkpoint: Path) -> None:
+    def restore(self, checkpoint: Path) -> None:
+        """Continue from a checkpoint.
+
+        :raises UserError: it cannot be loaded.
+        """
         self.checkpoints.restore(checkpoint, self.model)
         self._started -= self.evaluations.elapsed
         with warn_on_write_error("evaluations.csv"):

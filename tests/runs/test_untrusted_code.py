@@ -197,5 +197,7 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     assert rlher(*train, "dry_run=true").code == 0, "it was written here"
     (tmp_path / "mine.yaml").write_text("env: {id: '${oc.env:HOME}'}\n")
     assert rlher(*train).code == 2
+    (tmp_path / "mine.yaml").write_text("trust_code: true\n" + recipe)
+    assert rlher(*train).code == 2, "a file must not trust itself"
     (tmp_path / "mine.yaml").write_text(recipe)
     assert rlher(*train, "--trust-code").code == 0

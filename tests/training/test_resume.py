@@ -502,6 +502,16 @@ def test_a_forged_checkpoint_is_refused(rlher, stopped: Path, attack: str) -> No
     assert {path.name for path in Path().iterdir()} == before
 
 
+def test_a_checkpoint_that_cannot_be_loaded_leaves_the_result(rlher, tmp_path: Path) -> None:
+    assert rlher("train", *words("dqn")).code == 0
+    run = Path("logs/dqn/BitFlipping-v0_1")
+    kept = {name: (run / name).read_text() for name in ("result.json", "config.yaml", "meta.json")}
+    ATTACKS["negative timesteps"](newest(run))
+    seal(newest(run))
+    assert rlher("train", "--resume", str(run), "total_timesteps=+20").code == 2
+    assert {name: (run / name).read_text() for name in kept} == kept
+
+
 @pytest.mark.parametrize(
     ("name", "make"),
     [

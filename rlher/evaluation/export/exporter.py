@@ -83,7 +83,7 @@ def export(config: ExportConfig) -> int:
         result["url"] = push_folder(folder, files, repository, message)
         print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
     print(json.dumps(result) if config.json else escape_control(str(folder)))
-    print(escape_control(f"play it: {command_line(['python', str(folder / 'play.py')])}"), file=sys.stderr)
+    print(escape_control(f"play it: {command_line(['python', '-P', str(folder / 'play.py')])}"), file=sys.stderr)
     return 0
 
 
