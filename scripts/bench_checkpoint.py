@@ -27,7 +27,7 @@ from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.evaluation.workers import EvaluationWorkers
 from rlher.her import HerReplayBuffer
-from rlher.runs.run_folder import Run
+from rlher.run.run_folder import Run
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
 

@@ -11,9 +11,9 @@ import torch as th
 
 from rlher.core.files import atomic_write
 from rlher.core.safe_read import open_zip, read_tensors
-from rlher.runs import lookup
-from rlher.runs.model_file import ACTING, NORMALIZER, POLICY, SPACES, read_timesteps
-from rlher.runs.run_folder import MODELS, Run
+from rlher.run import lookup
+from rlher.run.model_file import ACTING, NORMALIZER, POLICY, SPACES, read_timesteps
+from rlher.run.run_folder import MODELS, Run
 
 ROOT = Path(__file__).parents[1]
 FILES = ("config.yaml", "command.txt", "meta.json", "evaluations.csv", "result.json")

@@ -25,7 +25,7 @@ from rlher.analysis.tables import configuration, tables
 from rlher.core.console import escape_control
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, require_regular_file
-from rlher.runs.metadata import commands
+from rlher.run.metadata import commands
 
 X, Y = "timesteps", "success_rate"
 

@@ -11,7 +11,7 @@ from rlher.analysis.tables import percent
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.runs.metadata import commands
+from rlher.run.metadata import commands
 from rlher.tuning.scoring import format_steps
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")

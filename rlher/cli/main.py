@@ -66,7 +66,7 @@ def run(argv: list[str]) -> int:
     if argv[0] in completion.FLAGS:
         return completion.complete(argv)
     from rlher.cli import flags, help, hydra_app, resume, rl_zoo
-    from rlher.runs.metadata import is_resume
+    from rlher.run.metadata import is_resume
 
     name, *words = rl_zoo.to_rlher(argv)
     if name not in command_names():

@@ -21,8 +21,8 @@ from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, exit_as_fault, first_line
 from rlher.core.nested import flatten, is_same
-from rlher.runs import lookup
-from rlher.runs.run_folder import Run
+from rlher.run import lookup
+from rlher.run.run_folder import Run
 
 LATEST = "latest"
 CHANGEABLE = keys_ignored_by("resume")

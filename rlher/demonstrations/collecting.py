@@ -23,7 +23,7 @@ from rlher.envs.relay import widen_goals
 from rlher.evaluation.agent import find_source
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
 from rlher.her.demonstrations import Trajectory
-from rlher.runs.metadata import package_versions
+from rlher.run.metadata import package_versions
 
 MAX_PLAYED = 10
 """With ``successes_only``, episodes played at most, per episode asked for."""

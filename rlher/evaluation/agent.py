@@ -18,8 +18,8 @@ from rlher.core.files import relative
 from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.rollout import Policy, make_policy
-from rlher.runs import lookup, model_file
-from rlher.runs.run_folder import MODELS, Run
+from rlher.run import lookup, model_file
+from rlher.run.run_folder import MODELS, Run
 
 
 @dataclass(frozen=True)

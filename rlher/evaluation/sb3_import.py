@@ -23,7 +23,7 @@ from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.evaluation.agent import Agent
 from rlher.evaluation.rollout import make_policy
-from rlher.runs.model_file import NORMALIZER
+from rlher.run.model_file import NORMALIZER
 
 VECNORMALIZE = "vecnormalize.pkl"
 

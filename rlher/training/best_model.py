@@ -13,8 +13,8 @@ from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import load_policy
 from rlher.evaluation.rollout import play_episodes
-from rlher.runs import checkpoints
-from rlher.runs.run_folder import Run
+from rlher.run import checkpoints
+from rlher.run.run_folder import Run
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""

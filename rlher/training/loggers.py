@@ -30,7 +30,7 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason, require_package
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
-from rlher.runs.run_folder import Run
+from rlher.run.run_folder import Run
 from rlher.training.result import RunResult, Status
 
 

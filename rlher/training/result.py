@@ -11,8 +11,8 @@ from rlher.core.console import command_line, escape_control, format_seconds, war
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import INTERRUPTED
 from rlher.evaluation.metrics import format_summary
-from rlher.runs import checkpoints
-from rlher.runs.run_folder import MODELS, Run
+from rlher.run import checkpoints
+from rlher.run.run_folder import MODELS, Run
 
 
 class Status(StrEnum):

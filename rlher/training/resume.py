@@ -13,10 +13,10 @@ from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
-from rlher.runs import checkpoints, config_file, lookup, run_folder
-from rlher.runs.metadata import typed_command
-from rlher.runs.run_folder import Run
-from rlher.runs.trust import WRITTEN_FOLDERS, require_own_files
+from rlher.run import checkpoints, config_file, lookup, run_folder
+from rlher.run.metadata import typed_command
+from rlher.run.run_folder import Run
+from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
 from rlher.training.result import RunResult, print_header
 from rlher.training.setup import prepare

@@ -24,8 +24,8 @@ from rlher.envs.rendering import configure_offscreen
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.evaluation.sb3_import import EXPORTED, find_vecnormalize, is_normalized_export
-from rlher.runs import lookup, model_file
-from rlher.runs.trust import require_no_code
+from rlher.run import lookup, model_file
+from rlher.run.trust import require_no_code
 from rlher.training.defaults import resolve_defaults, use_slow_updates
 from rlher.training.demonstration_learning import add_demonstrations, validate_cloning, validate_demonstrations
 from rlher.training.loggers import require_installed

@@ -26,8 +26,8 @@ from rlher.core.errors import EnvironmentFault, UserError, describe_error, exit_
 from rlher.core.safe_read import read_json, read_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.core.workers import WorkerLost
-from rlher.runs import lookup
-from rlher.runs.run_folder import RunIsLocked, safe_name
+from rlher.run import lookup
+from rlher.run.run_folder import RunIsLocked, safe_name
 from rlher.training.parallel import POLL_SECONDS, Pool, start_imports
 from rlher.training.progress_table import ProgressTable, Row
 

@@ -15,8 +15,8 @@ from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.evaluation.workers import EvaluationWorkers
-from rlher.runs import model_file, run_folder
-from rlher.runs.run_folder import Run
+from rlher.run import model_file, run_folder
+from rlher.run.run_folder import Run
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, Rows, StopTraining, all_finite
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback

@@ -25,8 +25,8 @@ from stable_baselines3.common.save_util import recursive_getattr
 from rlher.algos import exploration
 from rlher.core.safe_read import read_tensors, stored_arrays
 from rlher.envs.normalize import GoalNormalize
-from rlher.runs.checkpoints import timesteps_of
-from rlher.runs.model_file import FIXED_ENT_COEF
+from rlher.run.checkpoints import timesteps_of
+from rlher.run.model_file import FIXED_ENT_COEF
 
 COUNTERS = (
     "num_timesteps",

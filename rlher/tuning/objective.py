@@ -12,7 +12,7 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.runs.run_folder import MODELS, Run
+from rlher.run.run_folder import MODELS, Run
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train

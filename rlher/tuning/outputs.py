@@ -25,8 +25,8 @@ from rlher.core.console import escape_control
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.runs.metadata import typed_command
-from rlher.runs.trust import sign
+from rlher.run.metadata import typed_command
+from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.progress import STATES, failure_reason

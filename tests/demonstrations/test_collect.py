@@ -13,7 +13,7 @@ import pytest
 from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
-from rlher.runs import lookup
+from rlher.run import lookup
 from tests.conftest import TINY, mounted
 
 RLHER = (sys.executable, "-m", "rlher")

@@ -18,7 +18,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.evaluation.agent import load_agent
 from rlher.evaluation.export import exporter
-from rlher.runs import lookup
+from rlher.run import lookup
 from tests.conftest import TINY
 
 BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")

@@ -24,7 +24,7 @@ from same_run import differences
 from rlher.cli.resume import changed_config
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.runs import checkpoints, lookup, run_folder
+from rlher.run import checkpoints, lookup, run_folder
 from rlher.training import best_model, training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.resume import ChangedConfig, resume

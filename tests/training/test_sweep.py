@@ -16,7 +16,7 @@ import pytest
 from same_run import differences
 
 from rlher import COMMAND
-from rlher.runs import run_folder
+from rlher.run import run_folder
 from rlher.training import sweep
 from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal

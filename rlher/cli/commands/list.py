@@ -44,7 +44,7 @@ def strategies() -> list[Row]:
 def agents() -> list[Row]:
     """Return one row per agent that comes with rlher: its final success rate and the steps it was trained for."""
     from rlher.core.safe_read import read_json
-    from rlher.runs import config_file, lookup
+    from rlher.run import config_file, lookup
 
     rows = []
     for name in lookup.agent_names():

@@ -35,7 +35,7 @@ def sweep(jobs: Sequence[SweepJob]) -> int:
     from rlher.cli.commands import compare
     from rlher.core.safe_read import read_json
     from rlher.core.signals import INTERRUPTED
-    from rlher.runs.lookup import is_finished
+    from rlher.run.lookup import is_finished
     from rlher.training.sweep import train_sweep
 
     runs, code = train_sweep(jobs)

@@ -12,8 +12,8 @@ from rlher.config.key import experiment_keys
 from rlher.core.errors import DamagedFile, first_line
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.metrics import format_cells
-from rlher.runs.metadata import commands
-from rlher.runs.run_folder import Run
+from rlher.run.metadata import commands
+from rlher.run.run_folder import Run
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""

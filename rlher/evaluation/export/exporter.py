@@ -39,8 +39,8 @@ from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.onnx_policy import GoalPolicy, OnnxPolicy, require_onnx, scales, write_onnx
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
 from rlher.evaluation.sb3_import import EXPORTED
-from rlher.runs import lookup, model_file, run_folder
-from rlher.runs.run_folder import Run, safe_name
+from rlher.run import lookup, model_file, run_folder
+from rlher.run.run_folder import Run, safe_name
 
 STANDALONE = ("rlher.envs.bit_flipping", "rlher.envs.frame_stack")
 """Modules that need nothing else of rlher; they are copied beside the script."""

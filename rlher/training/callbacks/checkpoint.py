@@ -24,8 +24,8 @@ from rlher.core.signals import StopRequest
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import ReplayableVecEnv
 from rlher.her import HerReplayBuffer
-from rlher.runs import checkpoints
-from rlher.runs.run_folder import Run
+from rlher.run import checkpoints
+from rlher.run.run_folder import Run
 from rlher.training import training_state
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
 from rlher.training.loggers import logger_state, require_logger_state

@@ -15,8 +15,8 @@ from rlher.core.files import warn_on_write_error
 from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
 from rlher.evaluation.workers import Evaluation, EvaluationWorkers
-from rlher.runs import model_file
-from rlher.runs.run_folder import Run
+from rlher.run import model_file
+from rlher.run.run_folder import Run
 from rlher.training.best_model import BestModel, EvaluatedModelFiles
 
 TIMESTEPS = "time/total_timesteps"

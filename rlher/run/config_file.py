@@ -15,7 +15,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import write_text
 from rlher.core.safe_read import read_yaml
-from rlher.runs import trust
+from rlher.run import trust
 
 NAME = "config.yaml"
 

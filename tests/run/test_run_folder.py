@@ -18,7 +18,7 @@ from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import atomic_write, write_text
-from rlher.runs import lookup, run_folder
+from rlher.run import lookup, run_folder
 from tests.conftest import mounted
 
 

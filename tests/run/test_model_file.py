@@ -21,7 +21,7 @@ from rlher.core.safe_read import MAX_COMPRESSION
 from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import make_goal_envs
-from rlher.runs import model_file
+from rlher.run import model_file
 
 ENV = BitFlippingConfig(
     id="BitFlipping-v0", n_bits=4, continuous=True, success_key="is_success", ends_on_success=True, success_reward=0.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlher.runs.metadata import commands
+from rlher.run.metadata import commands
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from rlher.cli.main import main
-from rlher.runs import config_file, lookup, trust
-from rlher.runs.trust import UntrustedCode
+from rlher.run import config_file, lookup, trust
+from rlher.run.trust import UntrustedCode
 from tests.conftest import TINY
 from tests.support.fuzzing.checks import working_directory
 

@@ -10,8 +10,8 @@ import pytest
 
 from rlher.core.errors import UserError
 from rlher.evaluation.agent import load_agent
-from rlher.runs import lookup
-from rlher.runs.lookup import UnknownAgent
+from rlher.run import lookup
+from rlher.run.lookup import UnknownAgent
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile, UserError, did_you_mean
 from rlher.core.safe_read import read_json, read_text
-from rlher.runs import config_file
-from rlher.runs.run_folder import MODELS, Run, env_name
-from rlher.runs.trust import require_no_code
+from rlher.run import config_file
+from rlher.run.run_folder import MODELS, Run, env_name
+from rlher.run.trust import require_no_code
 
 
 def find(run: str | None, logs: str, trust_code: bool = False) -> Run:

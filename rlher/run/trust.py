@@ -1,6 +1,6 @@
 """Rules for run folders and recipes of other people: without ``--trust-code`` nothing in them runs code.
 
-1. Nothing is unpickled, see :mod:`rlher.core.safe_read` and :mod:`rlher.runs.model_file`.
+1. Nothing is unpickled, see :mod:`rlher.core.safe_read` and :mod:`rlher.run.model_file`.
 2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_no_code`.
 3. Files have a size limit and are regular files, see :mod:`rlher.core.safe_read`.
 
@@ -77,7 +77,7 @@ def _leaves(value: Any) -> list[Any]:
 def require_own_files(folder: Path) -> None:
     """Raise UserError if writing into a run folder would write through a link to another folder, or into a pipe.
 
-    Checkpoints with a pipe count as damaged, see :func:`rlher.runs.checkpoints.verify`.
+    Checkpoints with a pipe count as damaged, see :func:`rlher.run.checkpoints.verify`.
     """
     for path in folder.iterdir():
         if path.exists() and not (path.is_file() or path.is_dir()):

@@ -19,8 +19,8 @@ from typing import Any
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import UserError, did_you_mean, os_error_reason
 from rlher.core.files import relative, sync, write_json, write_text
-from rlher.runs.config_file import write_config
-from rlher.runs.metadata import describe_run, typed_command
+from rlher.run.config_file import write_config
+from rlher.run.metadata import describe_run, typed_command
 
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
