@@ -22,7 +22,7 @@ from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.agent import find_source
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
-from rlher.her.demonstrations import Trajectory
+from rlher.her.trajectories import Trajectory
 from rlher.run.metadata import package_versions
 
 MAX_PLAYED = 10

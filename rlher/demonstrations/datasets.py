@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line, os_error_reason
 from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
-from rlher.her.demonstrations import Trajectory
 from rlher.her.storage import ACHIEVED, GOAL
+from rlher.her.trajectories import Trajectory
 
 METADATA, MAIN = "metadata.json", "main_data.hdf5"
 """Files in a dataset's folder ``data``."""

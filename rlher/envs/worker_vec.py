@@ -15,7 +15,7 @@ from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
 from rlher.core.rng import seed_generators
 from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers
-from rlher.her.choices import LOST
+from rlher.her.storage import LOST
 
 
 class EnvService:

@@ -6,13 +6,13 @@ NumPy or torch.
 
 from typing import TYPE_CHECKING, Any
 
-from rlher.her.choices import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionStrategy
+from rlher.her.names import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionStrategy
 
 if TYPE_CHECKING:
-    from rlher.her.demonstrations import Trajectory
     from rlher.her.replay_buffer import HerReplayBuffer
     from rlher.her.samples import HerReplayBufferSamples
     from rlher.her.strategies import GoalRequest
+    from rlher.her.trajectories import Trajectory
 
 __all__ = [
     "KEY_TO_GOAL_STRATEGY",

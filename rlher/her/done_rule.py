@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.choices import RELABEL_DONE
+from rlher.her.names import RELABEL_DONE
 
 Floats = NDArray[np.floating]
 Bools = NDArray[np.bool_]

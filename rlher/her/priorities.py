@@ -1,6 +1,7 @@
-"""Priorities: which transitions are sampled (uniformly, by the energy of their episode, or by TD error).
+"""Priorities: which transitions are sampled (uniformly, by TD error, or by the energy of their episode).
 
-To add a priority, write a class here, and add its name to :data:`rlher.her.choices.PRIORITIES`.
+To add a priority, write a subclass of :class:`Priority`, enter it in :data:`PRIORITIES`, and enter its name in
+:data:`rlher.her.names.PRIORITY_NAMES`.
 """
 
 import math
@@ -9,11 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.choices import PRIORITIES
-from rlher.her.storage import ACHIEVED, SPAN, Ids, Positions, Storage
-
-NEW_EPISODES = 0.01
-"""Share of new episodes among those held after which ``energy`` computes its mean and all priorities again."""
+from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
 
 GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
@@ -21,29 +18,19 @@ GRAVITY = 9.81
 LARGEST_GAIN = 0.5
 """Most energy in J per kg that one step counts for, as in the authors' code: collisions throw objects faster."""
 
-LARGEST = 1e100
-"""Largest energy or TD-error priority: sums of them stay finite."""
-
 FAN_OUT = 32
 """Children of a node of :class:`SumTree`: one NumPy call does the work of five levels of a binary tree."""
 
 
-def make_priority(name: str, storage: Storage, **options: Any) -> "Priority":
-    """Return the priority of that name.
-
-    :raises TypeError: an option that it does not have.
-    :raises ValueError: an unknown name, or an option out of its range.
-    """
-    if name not in PRIORITIES:
-        raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    priority: type[Priority] = globals()[PRIORITIES[name]]
-    return priority(storage, **options)
-
-
 class Priority:
-    """Samples transitions of a storage; the base class of all priorities."""
+    """Samples transitions of a storage: in this class uniformly, in its subclasses by priority.
 
-    def __init__(self, storage: Storage) -> None:
+    :param storage: what to sample from, without its demonstrations.
+    :param options: of the subclass. A saved state is restored only if they are the same.
+    """
+
+    def __init__(self, storage: Storage, **options: Any) -> None:
+        self.options: dict[str, Any] = {"priority": type(self).__name__, **options}
         self.reset(storage)
 
     def reset(self, storage: Storage) -> None:
@@ -52,7 +39,7 @@ class Priority:
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids of transitions, and (count,) importance weights; None: no correction of the bias."""
-        raise NotImplementedError
+        return self.storage.sample(count, rng), None
 
     def update(self, ids: Ids, errors: NDArray) -> None:
         """Update the priorities of transitions by their (n,) absolute TD errors.
@@ -66,43 +53,13 @@ class Priority:
         return {}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Restore a value of :meth:`state` after the storage is loaded; ignore that of another priority.
+        """Restore a value of :meth:`state` after the storage is loaded.
 
         :raises ValueError: it does not fit the storage.
         """
 
 
-class Uniform(Priority):
-    """Samples every transition with the same probability."""
-
-    def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
-        """Return (count,) ids."""
-        return self.storage.sample(count, rng), None
-
-
-class TreePriority(Priority):
-    """Samples by a sum tree over the storage's positions, which is brought up to date before each sample.
-
-    A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
-    """
-
-    def reset(self, storage: Storage) -> None:
-        """Reset for a storage, all of whose transitions count as new."""
-        super().reset(storage)
-        self.tree = SumTree(len(storage.rows))
-        self.known = [0] * storage.n_envs  # per environment: number of transitions that have their final priority
-
-    def _new(self) -> list[Ids]:
-        """Return, per environment, the ids of the transitions after the known ones."""
-        return [self.storage.held(env, since) for env, since in enumerate(self.known)]
-
-    def _sample_tree(self, count: int, rng: np.random.Generator) -> tuple[Ids, Positions, float]:
-        """Return (count,) ids and positions, one from each of ``count`` equal shares of the total, and the total."""
-        positions = self.tree.find((rng.permutation(count) + rng.random(count)) / count)
-        return self.storage.ids_at(positions), positions, self.tree.total
-
-
-class TDError(TreePriority):
+class TDError(Priority):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
     A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
@@ -130,74 +87,70 @@ class TDError(TreePriority):
                 "alpha >= 0, 0 <= beta <= 1, beta_steps >= 1 and a finite epsilon > 0."
             )
         self.alpha, self.beta, self.beta_steps, self.epsilon = alpha, beta, beta_steps, epsilon
-        super().__init__(storage)
+        super().__init__(storage, alpha=alpha, beta=beta, beta_steps=beta_steps, epsilon=epsilon)
 
     def reset(self, storage: Storage) -> None:
         """Reset for a storage, all of whose transitions count as new."""
         super().reset(storage)
+        # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
+        self.tree = SumTree(len(storage.rows))
+        self.entered = [0] * storage.n_envs  # per environment: number of transitions that were entered into the tree
         self.greatest, self.batches = 1.0, 0
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
-        """Return (count,) ids and (count,) importance weights in (0, 1]."""
+        """Return (count,) ids, one from each of ``count`` equal shares of the priorities, and weights in (0, 1]."""
         self._enter_new()
-        ids, positions, total = self._sample_tree(count, rng)
+        positions = self.tree.find((rng.permutation(count) + rng.random(count)) / count)
         beta = self.beta + (1 - self.beta) * min(1.0, self.batches / self.beta_steps)
         self.batches += 1
-        weights = (self.storage.count * self.tree.leaves[positions] / total) ** -beta
-        return ids, weights / weights.max()
+        weights = (self.storage.count * self.tree.leaves[positions] / self.tree.total) ** -beta
+        return self.storage.ids_at(positions), weights / weights.max()
 
     def update(self, ids: Ids, errors: NDArray) -> None:
         """Update the priorities of transitions by their (n,) absolute TD errors; ids of evicted ones are ignored.
 
-        :raises ValueError: an error is not finite, or too large for a sum of priorities.
+        :raises ValueError: an error is not finite.
         """
         with np.errstate(over="ignore"):
-            values = (errors + self.epsilon) ** self.alpha
-        if not (np.isfinite(errors).all() and (values <= LARGEST).all()):
-            raise ValueError(
-                f"TD errors up to {np.max(errors)} are no priorities: they must be finite, and (error + epsilon)^alpha "
-                f"at most {LARGEST:g}; check the critic for divergence."
-            )
+            priorities = (errors + self.epsilon) ** self.alpha
+        if not np.isfinite(priorities).all():
+            raise ValueError(f"TD errors up to {np.max(errors)} are no priorities; check the critic for divergence.")
         self._enter_new()
         held = self.storage.is_held(ids)
-        self.tree.set(self.storage.positions(ids[held]), values[held])
-        self.greatest = max(self.greatest, float(values.max(initial=0.0)))
+        self.tree.set(self.storage.positions(ids[held]), priorities[held])
+        self.greatest = max(self.greatest, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if self.known != (total := self.storage.total[: self.storage.n_envs]):
-            self.tree.set(self.storage.positions(np.concatenate(self._new())), self.greatest)
-            self.known = total
+        if self.entered != (total := self.storage.total[: self.storage.n_envs]):
+            new = [self.storage.held(env, since) for env, since in enumerate(self.entered)]
+            self.tree.set(self.storage.positions(np.concatenate(new)), self.greatest)
+            self.entered = total
+
+    def _held(self) -> Positions:
+        return self.storage.positions(np.concatenate([self.storage.held(env) for env in range(self.storage.n_envs)]))
 
     def state(self) -> dict[str, NDArray]:
-        """Return the priorities of the known transitions, the greatest of all, and the number of batches."""
+        """Return the priorities, the greatest of all, and the number of batches."""
         self._enter_new()
-        leaves = {
-            f"env{env}": self.tree.leaves[self.storage.positions(self.storage.held(env))]
-            for env in range(self.storage.n_envs)
-        }
-        numbers = {"alpha": self.alpha, "greatest": self.greatest, "batches": self.batches}
-        return leaves | {name: np.array(value) for name, value in numbers.items()}
+        numbers = {"greatest": np.array(self.greatest), "batches": np.array(self.batches)}
+        return numbers | {"priorities": self.tree.leaves[self._held()]}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Restore the priorities; with another ``alpha`` every transition counts as new."""
-        if float(state.get("alpha", np.nan)) != self.alpha:
-            return
-        for env in range(self.storage.n_envs):
-            leaves, held = state[f"env{env}"], self.storage.held(env)
-            if leaves.shape != held.shape or not (np.isfinite(leaves) & (leaves >= 0)).all():
-                raise ValueError("the priorities do not fit the transitions")
-            self.tree.set(self.storage.positions(held), leaves)
-        self.known = self.storage.total[: self.storage.n_envs]
+        """Restore a value of :meth:`state`."""
+        held, priorities = self._held(), state["priorities"]
+        if priorities.shape != held.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
+            raise ValueError("the priorities do not fit the transitions")
+        self.tree.set(held, priorities)
+        self.entered = self.storage.total[: self.storage.n_envs]
         self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
 
 
-class Energy(TreePriority):
+class Energy(Priority):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
     An episode is sampled with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
-    episodes held; then a transition uniformly from the episode. The mean, and with it every priority, is computed again
-    whenever 1 % of the episodes held are new. Running episodes count as average. As in the paper no weights correct the
-    bias. If goals have parts, only the task's counts.
+    episodes held; then a transition uniformly from the episode. The steps of running episodes count as average. As in
+    the paper no weights correct the bias. If goals have parts, only the task's counts.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
     and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. An object that is lifted
@@ -230,118 +183,80 @@ class Energy(TreePriority):
                 "and a finite number above 0."
             )
         self.floor, self.height, self.step_seconds = floor, height, step_seconds
-        super().__init__(storage)
+        super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds, goal_parts=goal_parts)
 
     def reset(self, storage: Storage) -> None:
         """Reset for a storage, all of whose transitions count as new."""
         super().reset(storage)
-        # Per finished episode: its energy, and its steps when it ended.
-        self.energy, self.steps = np.zeros(len(storage.first)), np.ones(len(storage.first))
-        # The last mean: over episodes, per step, and the number of episodes that ended since.
-        self.mean, self.per_step, self.new = 0.0, 1.0, 0
+        # By index of an episode: its energy, and its last transition when that was computed.
+        self.energy, self.computed_at = np.zeros(len(storage.first)), np.full(len(storage.first), -1)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
-        """Return (count,) ids."""
-        envs = range(self.storage.n_envs)
-        added = self._new()
-        for env in envs:
-            self._compute_energies(env, added[env])
-        if self.new and self.new >= NEW_EPISODES * self.storage.n_episodes:
-            self._compute_mean()
-            added = [self.storage.held(env) for env in envs]
-        for env in envs:
-            self._rank(env, added[env])
-        return self._sample_tree(count, rng)[0], None
+        """Return (count,) ids, one from each of ``count`` equal shares of the episodes' weights."""
+        sums = np.cumsum(self._episode_weights())
+        shares = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
+        episodes = np.searchsorted(sums, np.minimum(shares, np.nextafter(sums[-1], 0.0)), side="right")
+        first, last = self.storage.first[episodes], self.storage.last[episodes]
+        return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 
-    def _compute_energies(self, env: int, ids: Ids) -> None:
-        """Compute the energies of an environment's episodes that have ended since the last call.
+    def _episode_weights(self) -> NDArray:
+        """Return (episodes,) weights by index of an episode, after computing energies of episodes that have ended."""
+        used = slice(self.storage.episodes_used)
+        first, last = self.storage.first[used], self.storage.last[used]
+        running = [self.storage.episode[env] for env in range(self.storage.n_envs) if self.storage.running[env]]
+        held = first <= last
+        finished = held.copy()
+        finished[running] = False
+        for episode in np.flatnonzero(finished & (self.computed_at[used] != last)):
+            self.energy[episode], self.computed_at[episode] = self._energy_of(episode), last[episode]
+        energy = self.energy[used]
+        mean = energy[finished].mean() if finished.any() else 0.0
+        if mean == 0:
+            return held.astype(np.float64)
+        weights = np.where(held, np.maximum(energy, self.floor * mean), 0.0)
+        steps = last - first + 1
+        weights[running] = mean * steps[running] / steps[finished].mean()
+        return weights
 
-        :param ids: of all transitions after the episodes that had ended before.
-        """
+    def _energy_of(self, episode: np.integer) -> float:
+        """Return the energy of a finished episode."""
         storage = self.storage
-        ended = len(ids)
-        if storage.running[env]:
-            ended = int(np.searchsorted(ids, storage.first[storage.episode[env]]))
-        self.known[env] = storage.total[env] - (len(ids) - ended)
-        if ended == 0:
-            return
-        positions = storage.positions(ids[:ended])
-        episodes = storage.rows["_episode"][positions]
-        starts = np.flatnonzero(np.diff(episodes, prepend=-1))
-        after = storage.outcomes.take(positions, axis=0).reshape(ended, -1)[:, : self.size].astype(np.float64)
-        before = np.concatenate((after[:1], after[:-1]))
-        first = storage.rows[ACHIEVED][positions[starts]].reshape(len(starts), -1)
-        before[starts] = first[:, : self.size]
-        energy = np.add.reduceat(self._energy_of_steps(after - before, starts), starts)
-        self.energy[episodes[starts]] = np.minimum(energy, LARGEST)
-        self.steps[episodes[starts]] = np.diff(starts, append=ended)
-        self.new += len(starts)
-
-    def _energy_of_steps(self, moves: NDArray, starts: NDArray) -> NDArray:
-        """Return (n,) the energy of steps from the (n, size) displacements of their achieved goals.
-
-        :param starts: the first step of each episode, before which the object is at rest.
-        """
+        positions = storage.positions(np.arange(storage.first[episode], storage.last[episode] + 1))
+        goals = [storage.rows[ACHIEVED][positions[:1]], storage.outcomes[positions]]
+        path = np.concatenate([goal.reshape(len(goal), -1)[:, : self.size] for goal in goals], dtype=np.float64)
+        moves = np.diff(path, axis=0)
         squared = (moves**2).sum(axis=1)
         if self.height is None or self.step_seconds is None:
-            return squared
-        kinetic = squared / (2 * self.step_seconds**2)
-        before = np.concatenate([[0.0], kinetic[:-1]])
-        before[starts] = 0
-        return (kinetic - before + GRAVITY * moves[:, self.height]).clip(0, LARGEST_GAIN)
-
-    def _compute_mean(self) -> None:
-        """Compute the mean energy of the finished episodes held, per episode and per step."""
-        held = []
-        for env in range(self.storage.n_envs):
-            ids = self.storage.held(env)
-            episodes = self.storage.rows["_episode"][self.storage.positions(ids[ids & (SPAN - 1) < self.known[env]])]
-            held.append(episodes[np.flatnonzero(np.diff(episodes, prepend=-1))])
-        energies, steps = (each[np.concatenate(held)] for each in (self.energy, self.steps))
-        self.mean, self.new = float(energies.mean()), 0
-        # Priorities below the smallest normal number would be rounded to 0.
-        if self.mean < 1e-200:
-            self.mean, self.per_step = 0.0, 1.0
-        else:
-            self.per_step = float(energies.sum() / steps.sum())
-
-    def _rank(self, env: int, ids: Ids) -> None:
-        """Set the priorities of an environment's transitions."""
-        if not len(ids):
-            return
-        positions = self.storage.positions(ids)
-        episodes = self.storage.rows["_episode"][positions]
-        priority = np.maximum(self.energy[episodes], self.floor * self.mean) / self.steps[episodes]
-        if self.mean == 0:
-            priority[:] = 1.0
-        if self.storage.running[env]:
-            priority[episodes == self.storage.episode[env]] = self.per_step
-        self.tree.set(positions, priority)
+            return float(squared.sum())
+        kinetic = squared / (2 * self.step_seconds**2)  # the object is at rest before the first step
+        gains = np.diff(kinetic, prepend=0.0) + GRAVITY * moves[:, self.height]
+        return float(gains.clip(0, LARGEST_GAIN).sum())
 
     def state(self) -> dict[str, NDArray]:
-        """Return the energies, and the last mean with its unit."""
-        used = slice(0, self.storage.episodes_used)
-        numbers = {"mean": self.mean, "per_step": self.per_step, "new": self.new, "known": self.known}
-        arrays = {"energy": self.energy[used], "steps": self.steps[used]} | self._unit()
-        return arrays | {name: np.array(value) for name, value in numbers.items()}
-
-    def _unit(self) -> dict[str, NDArray]:
-        options = {"height": self.height, "step_seconds": self.step_seconds}
-        return {name: np.array(np.nan if value is None else value) for name, value in options.items()}
+        """Return the energies: those of episodes that have lost transitions cannot be computed again."""
+        used = slice(self.storage.episodes_used)
+        return {"energy": self.energy[used], "computed_at": self.computed_at[used]}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        """Restore energies and mean; in another unit every episode counts as new."""
-        if not all(np.array_equal(state.get(name, 0), now, equal_nan=True) for name, now in self._unit().items()):
-            return
-        numbers = [*state["energy"], *state["steps"] - 1, state["mean"], *state["known"]]
-        if not (np.isfinite(numbers).all() and min(numbers) >= 0 and 0 < state["per_step"] < np.inf):
+        """Restore a value of :meth:`state`."""
+        used = slice(len(state["energy"]))  # the saved buffer may have used more episodes than are left
+        if not (np.isfinite(state["energy"]) & (state["energy"] >= 0)).all():
             raise ValueError("the energies are not finite numbers of at least 0")
-        used = slice(0, len(state["energy"]))  # the saved buffer may have used more episodes than are left
-        self.energy[used], self.steps[used] = state["energy"], state["steps"]
-        self.known = state["known"].astype(int).tolist()
-        self.mean, self.per_step, self.new = float(state["mean"]), float(state["per_step"]), int(state["new"])
-        for env in range(self.storage.n_envs):
-            self._rank(env, self.storage.held(env))
+        self.energy[used], self.computed_at[used] = state["energy"], state["computed_at"]
+
+
+PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "td_error": TDError, "energy": Energy}
+
+
+def make_priority(name: str, storage: Storage, **options: Any) -> Priority:
+    """Return the priority of that name.
+
+    :raises TypeError: an option that it does not have.
+    :raises ValueError: an unknown name, or an option out of its range.
+    """
+    if name not in PRIORITIES:
+        raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
+    return PRIORITIES[name](storage, **options)
 
 
 class SumTree:

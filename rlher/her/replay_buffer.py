@@ -1,6 +1,6 @@
 """The hindsight replay buffer: storage, priorities and relabelling behind SB3's interface."""
 
-import operator
+import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +15,15 @@ from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
-from rlher.her import demonstrations as demos
 from rlher.her import saving
-from rlher.her.choices import LOST
-from rlher.her.demonstrations import NO_ID, Trajectory
 from rlher.her.done_rule import DoneRule
 from rlher.her.priorities import make_priority
 from rlher.her.relabelling import Relabeller
 from rlher.her.rewards import RewardFunction
 from rlher.her.samples import HerReplayBufferSamples, to_tensors
-from rlher.her.storage import ACHIEVED, GOAL, Batch, Storage
+from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Storage
 from rlher.her.strategies import GoalRequest, Strategy, mix, mix_weights, strategy_of
+from rlher.her.trajectories import Trajectory, insert, store
 
 __all__ = ["GoalRequest", "HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
 
@@ -50,7 +48,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
     :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
     :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
-    :param goal_selection_strategy: a name of :data:`~rlher.her.choices.KEY_TO_GOAL_STRATEGY`, SB3's enumeration, or a
+    :param goal_selection_strategy: a name of :data:`~rlher.her.names.KEY_TO_GOAL_STRATEGY`, SB3's enumeration, or a
         function, see :mod:`rlher.her.strategies`.
     :param copy_info_dict: store each step's info for ``compute_reward``.
     :param relabel_done: see :class:`~rlher.her.done_rule.DoneRule`.
@@ -64,7 +62,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of the returns; must be the algorithm's.
-    :param priority: a name of :data:`~rlher.her.choices.PRIORITIES`: which transitions are sampled.
+    :param priority: a name of :data:`~rlher.her.names.PRIORITY_NAMES`: which transitions are sampled.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
         (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
@@ -161,7 +159,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))
-        demos.store(storage, demonstrations, self.action_space)
+        store(storage, demonstrations, self.action_space)
         self.storage = storage
         self.reset()
 
@@ -266,30 +264,36 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param batch_size: transitions to sample, with replacement.
         :param env: normalises observations and rewards, which are stored raw.
         :return: tensors on the buffer's device.
-        :raises ValueError: ``batch_size`` is no whole number of at least 1.
         :raises RuntimeError: nothing is stored yet.
         """
-        _require_integer("batch_size", batch_size, 1)
         if self.storage.count == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
+        n_real, n_demonstrations = self._n_real(batch_size), self._n_demonstrations(batch_size)
         # Which transitions: by priority, and the demonstrations around the border of real and virtual ones.
-        count = demos.demonstration_count(batch_size, self.demonstration_fraction) if self.has_demonstrations else 0
-        ids, weights = self.priority.sample(batch_size - count, self.rng)
-        n_real = batch_size - int(self.her_ratio * batch_size)
-        start = n_real - (count - int(self.her_ratio * count))
-        places = slice(start, start + count)
-        chosen = demos.insert(ids, places, self.storage.sample_demonstrations(count, self.rng)) if count else ids
+        ids, weights = self.priority.sample(batch_size - n_demonstrations, self.rng)
+        demonstrations = None
+        if n_demonstrations:
+            start = n_real - self._n_real(n_demonstrations)
+            demonstrations = slice(start, start + n_demonstrations)
+            ids = insert(ids, demonstrations, self.storage.sample_demonstrations(n_demonstrations, self.rng))
         # Which goals, and the rewards and dones that follow from them.
-        batch = self.relabeller.relabel(self.storage, chosen, n_real, self.rng)
-        samples = to_tensors(batch, self.storage.layout.keys, env)
+        batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
+        samples = to_tensors(batch, self.storage.layout.keys, env)._replace(demonstrations=demonstrations)
         if weights is not None:
-            weights = weights.astype(np.float32)
-            if count:
-                weights, ids = demos.insert(weights, places, 1.0), demos.insert(ids, places, NO_ID)
-            samples = samples._replace(weights=th.from_numpy(weights.reshape(-1, 1)), indices=ids)
-        if count:
-            samples = samples._replace(demonstrations=places)
+            weights = weights if demonstrations is None else insert(weights, demonstrations, 1.0)
+            weights = weights.astype(np.float32).reshape(-1, 1)
+            samples = samples._replace(weights=th.from_numpy(weights), indices=ids)
         return samples if self.device == CPU else samples.to(self.device)
+
+    def _n_real(self, count: int) -> int:
+        """Return how many of ``count`` transitions keep their goals."""
+        return count - int(self.her_ratio * count)
+
+    def _n_demonstrations(self, batch_size: int) -> int:
+        """Return the number of demonstrations in a batch: one at least, and never a whole batch."""
+        if not self.has_demonstrations:
+            return 0
+        return min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
 
     def sample_demonstrations(
         self, batch_size: int, env: VecNormalize | None = None, relabel: bool = True
@@ -302,7 +306,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if not self.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        n_real = batch_size - int(self.her_ratio * batch_size) if relabel else batch_size
+        n_real = self._n_real(batch_size) if relabel else batch_size
         batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
         samples = to_tensors(batch, self.storage.layout.keys, env)._replace(demonstrations=slice(0, batch_size))
         return samples if self.device == CPU else samples.to(self.device)
@@ -367,6 +371,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             "full": self.full,
             "rng": self.rng.bit_generator.state,
             "goal_independent": part.state(),
+            "priority": self.priority.options,
         }
         # The next save writes again the transitions whose goal-independent reward is not computed yet.
         will_change = part.is_needed and (self.n_sampled_goal > 0 or self.relabeller.part_shares is not None)
@@ -392,7 +397,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
                 self.relabeller.goal_independent.restore(extra["goal_independent"], self.storage.total)
-                self.priority.restore(priorities)
+                if extra["priority"] == self.priority.options:
+                    self.priority.restore(priorities)
         except ValueError:
             self.storage = own
             self.reset()
@@ -418,15 +424,23 @@ def _with_raw_ends(next_obs: Batch, ended: list[int], infos: list[dict[str, Any]
     return next_obs
 
 
+RANGES = {
+    "buffer_size": (1, math.inf),
+    "n_envs": (1, math.inf),
+    "n_sampled_goal": (0, math.inf),
+    "n_steps": (1, math.inf),
+    "gamma": (0, 1),
+    "goal_gamma": (0, 1),
+    "demonstration_fraction": (0, 1),
+}
+"""Smallest and largest value of arguments of the buffer."""
+
+
 def _validate(given: Mapping[str, Any]) -> None:
     """Raise ValueError for an argument of the buffer that is out of its range, or spaces that cannot be stored."""
-    for name, low in (("buffer_size", 1), ("n_envs", 1), ("n_sampled_goal", 0), ("n_steps", 1)):
-        _require_integer(name, given[name], low)
-    for name in ("gamma", "goal_gamma"):
-        if given[name] is not None and not 0 <= given[name] <= 1:
-            raise ValueError(f"{name}={given[name]} is invalid; use a number from 0 to 1.")
-    if not 0 < (fraction := given["demonstration_fraction"]) < 1:
-        raise ValueError(f"demonstration_fraction={fraction} is invalid; use a number above 0 and below 1.")
+    for name, (low, high) in RANGES.items():
+        if given[name] is not None and not low <= given[name] <= high:
+            raise ValueError(f"{name}={given[name]} is invalid; use a number from {low} to {high}.")
     if given["optimize_memory_usage"]:
         raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once in any case.")
     space = given["observation_space"]
@@ -439,19 +453,7 @@ def _validate(given: Mapping[str, Any]) -> None:
     if achieved != desired or achieved == 0:
         raise ValueError(f"{ACHIEVED} has {achieved} entries and {GOAL} {desired}; use the same number above 0.")
     if (shares := given["goal_part_shares"]) is not None:
-        if len(shares) < 2 or min(shares) < 0 or not sum(shares) > 0 or spaces.flatdim(keys[GOAL]) % len(shares):
-            raise ValueError(
-                f"goal_part_shares={shares!r} is invalid; give a weight for each of two or more equal parts."
-            )
+        if len(shares) < 2 or desired % len(shares) or min(shares) < 0 or not sum(shares) > 0:
+            raise ValueError(f"goal_part_shares={shares!r} is invalid; give one weight for each of equal parts.")
         if strategy_of(given["goal_selection_strategy"]) is mix or given["n_steps"] > 1:
             raise ValueError("goal_part_shares (relay sub-goals) needs n_steps=1 and another strategy than mix.")
-
-
-def _require_integer(name: str, value: Any, low: int) -> None:
-    """Raise ValueError unless the value is a whole number of at least ``low``."""
-    try:
-        valid = operator.index(value) >= low
-    except TypeError:
-        valid = False
-    if not valid:
-        raise ValueError(f"{name}={value!r} is invalid; use a whole number of at least {low}.")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rlher.core.safe_read import stored_arrays
 from rlher.her.storage import SPAN, Ids, Storage
 
-VERSION = 5
+VERSION = 6
 MANIFEST = "buffer.json"
 
 Spans = list[list[int]]

@@ -14,6 +14,7 @@ environment. Consecutive transitions of an episode have consecutive ids. Its *po
 modulo the capacity, in the block of its environment. Demonstrations are one more block.
 """
 
+import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 ACHIEVED, GOAL = "achieved_goal", "desired_goal"
+
+LOST = "lost_step"
+"""Key of ``info`` for a step in which the environment's process died: its transition is not stored."""
 
 SPAN_BITS = 40
 SPAN = 1 << SPAN_BITS
@@ -136,7 +140,7 @@ class Storage:
     def _allocate(self) -> None:
         """Reserve the arrays, which take memory only where they are written to."""
         self.episode = [0] * len(self.sizes)  # newest episode of each block
-        self._free: list[int] = []  # indices of episodes of which no transition is left
+        self._free: list[int] = []  # heap of indices of episodes of which no transition is left
         self.episodes_used = self.n_demonstrations = 0
         # One row more than transitions: it repeats a block's first row, so that a row and the next are always adjacent.
         self.starts = [sum(self.sizes[:block]) + block for block in range(len(self.sizes))]
@@ -248,7 +252,7 @@ class Storage:
             episode = self._first_demonstration + self.n_demonstrations
             self.n_demonstrations += 1
         elif self._free:
-            episode = self._free.pop()
+            episode = heapq.heappop(self._free)
         else:
             episode = self.episodes_used
             self.episodes_used += 1
@@ -266,7 +270,7 @@ class Storage:
             oldest = int(self._episode_of[position])
             self.first[oldest] = first = block * SPAN + number - size + 1
             if first > self.last[oldest]:
-                self._free.append(oldest)
+                heapq.heappush(self._free, oldest)
         return position
 
     def use_goal_per_row(self) -> None:
@@ -328,7 +332,9 @@ class Storage:
         used, demonstrations = np.split(used, [self._first_demonstration])
         self.n_demonstrations = int(demonstrations.sum())
         self.episodes_used = int(np.flatnonzero(used).max(initial=-1)) + 1
-        self._free = np.flatnonzero(~used[: self.episodes_used]).tolist()
+        free = np.flatnonzero(~used[: self.episodes_used])
+        self._free = free.tolist()
+        self.first[free], self.last[free] = 0, -1
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -396,10 +402,9 @@ class Storage:
         return env * SPAN + newest - (newest - offset) % self.capacity
 
     def is_held(self, ids: Ids) -> NDArray[np.bool_]:
-        """Return whether transitions of the environments are still held; False for a negative id."""
-        env, number = ids >> SPAN_BITS, ids & (SPAN - 1)
-        total = np.array(self.total[: self.n_envs])[env]
-        return (ids >= 0) & (number >= total - self.capacity) & (number < total)
+        """Return whether transitions of the environments are still held; False for demonstrations."""
+        block, number = ids >> SPAN_BITS, ids & (SPAN - 1)
+        return (block < self.n_envs) & (number >= np.array(self.total)[block] - self.capacity)
 
     def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
         """Return (n,) packed rows of transitions, and the observations that follow them.

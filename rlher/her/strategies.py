@@ -11,7 +11,7 @@ To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_str
     def next_outcome(request):
         return np.minimum(request.transition + 1, request.last)
 
-To give it a name, add it here and to :class:`~rlher.her.choices.GoalSelectionStrategy`.
+To give it a name, add it here and to :class:`~rlher.her.names.GoalSelectionStrategy`.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.choices import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL, GoalSelectionStrategy
+from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL, GoalSelectionStrategy
 
 Ids = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from rlher.envs.make import sparse_rewards
 from rlher.envs.normalize import GoalNormalize
 from rlher.envs.relay import task_space, widen_goals
 from rlher.envs.training_wrappers import sparse_reward
-from rlher.her.demonstrations import Trajectory
+from rlher.her.trajectories import Trajectory
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.callbacks.progress import ProgressCallback
 

@@ -21,7 +21,7 @@ from rlher.config.key import dotted_keys, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_read import read_yaml
-from rlher.her.choices import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
+from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
 
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")

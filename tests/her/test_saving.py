@@ -197,7 +197,7 @@ def truncate(folder):
 
 def damage_priorities(folder):
     (file,) = folder.glob("priorities-*.npz")
-    np.savez(file, **{**np.load(file), "env0": np.full(20, np.nan)})
+    np.savez(file, **{**np.load(file), "priorities": np.full(20, np.nan)})
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def damage_priorities(folder):
         partial(change_part, last=np.array([4, 9, 14, 2**50])),
         partial(change_part, outcomes=np.zeros((1, 1))),
         lambda folder: next(folder.glob("part-*.npz")).unlink(),
-        lambda folder: (folder / "buffer.json").write_text('{"version": 5, "total": [3]}'),
+        lambda folder: (folder / "buffer.json").write_text('{"version": 6, "total": [3]}'),
     ],
 )
 def test_a_damaged_folder_is_refused_and_nothing_is_stored(tmp_path, damage):

@@ -9,7 +9,6 @@ from stable_baselines3.common.envs import BitFlippingEnv
 from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy as SB3Strategy
 
 from rlher.her import HerReplayBuffer
-from tests.support.her_play import Player, make_buffer
 
 ENV = BitFlippingEnv()
 
@@ -28,7 +27,7 @@ def build(**kwargs):
         ({"n_steps": 0}, "n_steps=0"),
         ({"gamma": 1.5}, "gamma=1.5"),
         ({"goal_gamma": -0.1}, "goal_gamma=-0.1"),
-        ({"buffer_size": 10.5}, "buffer_size=10.5"),
+        ({"demonstration_fraction": -0.5}, "demonstration_fraction=-0.5"),
         ({"relabel_done": "sometimes"}, "relabel_done='sometimes'"),
         ({"success_reward": float("nan")}, "success_reward=nan"),
         ({"success_reward": float("inf")}, "success_reward=inf"),
@@ -74,14 +73,6 @@ def space_with(**parts):
 def test_a_space_that_cannot_be_stored_is_refused(space, named):
     with pytest.raises(ValueError, match=named):
         build(observation_space=space)
-
-
-@pytest.mark.parametrize("batch_size", [0, -1, 1.5])
-def test_a_batch_needs_at_least_one_transition(batch_size):
-    buffer = make_buffer()
-    Player(buffer).play([False])
-    with pytest.raises(ValueError, match=f"batch_size={batch_size}"):
-        buffer.sample(batch_size)
 
 
 def test_goals_of_different_sizes_are_refused() -> None:

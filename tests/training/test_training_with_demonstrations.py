@@ -17,7 +17,7 @@ from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.make import make_env
 from rlher.envs.registration import yaml_names
-from rlher.her.demonstrations import Trajectory
+from rlher.her.trajectories import Trajectory
 from rlher.training.demonstration_learning import _as_in_training
 from rlher.training.setup import TrainingSetup
 from tests.conftest import TINY

@@ -1,7 +1,7 @@
-"""Demonstrations: recorded episodes that are never evicted, and their fixed share of each batch.
+"""Recorded episodes, and how the replay buffer stores them as demonstrations, which are never evicted.
 
-The share is sampled uniformly and relabelled with the rest of the batch, with the same proportion of virtual
-transitions.
+Their fixed share of each batch is sampled in :mod:`rlher.her.replay_buffer`. Datasets of episodes are read and written
+in :mod:`rlher.demonstrations.datasets`; :mod:`rlher.training.demonstration_learning` trains on them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlher.her.storage import ACHIEVED, GOAL, Storage
-
-NO_ID = -1
-"""In place of the id of a transition whose priority is not updated."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +79,6 @@ def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:
     low, high = action_space.low, action_space.high
     actions = actions.reshape(len(actions), *action_space.shape)
     return 2.0 * (np.clip(actions, low, high) - low) / (high - low) - 1.0
-
-
-def demonstration_count(batch_size: int, fraction: float) -> int:
-    """Return the number of demonstrations in a batch: one at least, and never a whole batch."""
-    return min(max(round(fraction * batch_size), 1), batch_size - 1)
 
 
 def insert(values: NDArray, places: slice, inserted: NDArray | float) -> NDArray:

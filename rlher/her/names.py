@@ -1,12 +1,9 @@
-"""Names of the buffer's choices, importable without NumPy for the command line's help and completion."""
+"""Values of config keys: names of strategies, priorities and done rules. Importing them does not import NumPy."""
 
 from enum import Enum
 
 RELABEL_DONE = ("auto", "keep", "success", "never")
 """Values of ``relabel_done``: how ``done`` of a virtual transition is decided, see :mod:`rlher.her.done_rule`."""
-
-LOST = "lost_step"
-"""Key of ``info`` for a step in which the environment's process died: its transition is not stored."""
 
 ORIGINAL = "original"
 """Name under which a mix keeps the goal as collected."""
@@ -32,5 +29,5 @@ class GoalSelectionStrategy(Enum):
 
 KEY_TO_GOAL_STRATEGY = {strategy.value: strategy for strategy in GoalSelectionStrategy}
 
-PRIORITIES = {"uniform": "Uniform", "energy": "Energy", "td_error": "TDError"}
-"""Values of ``priority``, each with the name of its class in :mod:`rlher.her.priorities`."""
+PRIORITY_NAMES = ("uniform", "energy", "td_error")
+"""Values of ``priority``; their classes are in :mod:`rlher.her.priorities`."""
