@@ -57,24 +57,29 @@ def output_file(path: Path) -> Iterator[Path]:
 
     :raises UserError: it cannot be written.
     """
-    try:
+    with user_error_on_write(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as temporary:
             yield temporary
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {os_error_reason(error)}.") from error
 
 
 @contextlib.contextmanager
-def warn_on_write_error(name: str) -> Iterator[None]:
-    """Warn and continue if a file cannot be written that is written again later in the run.
-
-    :param name: what to call the file in the warning.
-    """
+def user_error_on_write(path: Path) -> Iterator[None]:
+    """Raise UserError if the block cannot write a file or folder."""
     try:
         yield
     except OSError as error:
-        warn(f"{name} cannot be written ({os_error_reason(error)}); the run continues without it.")
+        advice = "free space, or choose another folder"
+        raise UserError(f"cannot write {path}: {os_error_reason(error)}; {advice}.") from error
+
+
+@contextlib.contextmanager
+def warn_on_write_error(path: Path) -> Iterator[None]:
+    """Warn and continue if the block cannot write a file that is written again later in the run."""
+    try:
+        yield
+    except OSError as error:
+        warn(f"{path} cannot be written ({os_error_reason(error)}); the run continues without it.")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -95,7 +95,7 @@ class EvaluatedModelFiles:
         """
         if self._run.config.eval.keep_models:
             path = self._run.model(str(steps))
-            with warn_on_write_error("a model by steps"):
+            with warn_on_write_error(path):
                 path.parent.mkdir(exist_ok=True)
                 with atomic_write(path) as temporary:
                     temporary.write_bytes(model)

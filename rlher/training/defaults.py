@@ -1,6 +1,6 @@
 """Defaults that depend on other values of a config, resolved before a run."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from stable_baselines3.common.utils import get_device
 
@@ -12,6 +12,7 @@ from rlher.config.her import DemosConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.machine import available_cores
+from rlher.core.nested import flatten
 from rlher.envs.processes import eval_workers, uses_processes
 
 DRY_RUN_STEPS = 400
@@ -20,8 +21,15 @@ PRODUCTS_PER_THREAD = 2**25
 """Multiplications of a layer (batch x width²) for each torch thread. With fewer, threads wait for each other, and an
 environment or an evaluation gains more from the core."""
 
-Resolved = tuple[TrainConfig, str]
-"""A config with some values resolved, and a line that says so, which may be empty."""
+REASONS = {
+    "algo.train_freq": "rounds of episodes in several environments are counted in steps",
+    "algo.learning_starts": "an episode of each environment, and at most half of total_timesteps",
+    "algo.gradient_steps": "one update per stored transition",
+    "vec_env": "environments run in worker processes; with engine.overlap they step during updates",
+    "eval.workers": "processes that evaluate while training continues",
+    "checkpoint.every": "with her.copy_info_dict the buffer holds infos, which cannot be written without pickle",
+}
+"""Why the open value of a key is resolved as it is, for the notes."""
 
 
 def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -30,27 +38,34 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     :param config: its environment is probed already.
     :return: the resolved config, and a line for each decision.
     """
-    notes = []
-    for resolve in (
-        _dry_run,
-        _train_freq,
-        _learning_starts,
-        _gradient_steps,
-        _engine,
-        _evaluation,
-        _cores,
-        _checkpoint,
-    ):
-        config, note = resolve(config)
-        notes += note.splitlines()
-    return config, notes + _notes_without_effect(config)
+    config = given = _shorten(config) if config.dry_run else config
+    algo = replace(config.algo, learning_starts=_learning_starts(config))
+    if algo.train_freq_unit == "episode" and config.n_envs > 1:
+        algo = replace(algo, train_freq=_steps_of_episodes(config), train_freq_unit="step")
+    if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
+        steps = -1 if algo.train_freq_unit == "episode" else algo.train_freq * config.n_envs
+        algo = replace(algo, gradient_steps=steps)
+    config, engine_notes = _choose_engine(replace(config, algo=algo))
+    freq = config.eval.freq or max(config.total_timesteps // 20, 1)
+    evaluation = replace(config.eval, freq=freq, workers=eval_workers(config))
+    threads, vec_env = _share_cores(config)
+    checkpoint = replace(config.checkpoint, every=None) if config.her.copy_info_dict else config.checkpoint
+    config = replace(config, threads=threads, vec_env=vec_env, eval=evaluation, checkpoint=checkpoint)
+    return config, [*_changes(given, config), *engine_notes, *_keys_without_effect(config)]
 
 
-def _dry_run(config: TrainConfig) -> Resolved:
-    if not config.dry_run:
-        return config, ""
+def _changes(given: TrainConfig, resolved: TrainConfig) -> list[str]:
+    """Return a line for each key of :data:`REASONS` that was resolved; none for what runs in this process."""
+    notes = [f"dry run: {resolved.total_timesteps} steps"] if resolved.dry_run else []
+    before, after = dict(flatten(asdict(given))), dict(flatten(asdict(resolved)))
+    changed = [key for key in REASONS if after[key] != before[key] and after[key] not in (0, 1, "dummy")]
+    return notes + [f"{key}={'null' if after[key] is None else after[key]}: {REASONS[key]}" for key in changed]
+
+
+def _shorten(config: TrainConfig) -> TrainConfig:
+    """Return the config of a dry run."""
     steps = min(config.total_timesteps, DRY_RUN_STEPS)
-    shortened = replace(
+    return replace(
         config,
         total_timesteps=steps,
         algo=replace(config.algo, learning_starts=steps // 4, batch_size=min(config.algo.batch_size, 32)),
@@ -58,61 +73,38 @@ def _dry_run(config: TrainConfig) -> Resolved:
         offline_updates=min(config.offline_updates, DRY_RUN_STEPS),
         eval=replace(config.eval, freq=max(steps // 2, 1), episodes=2, final_episodes=5),
     )
-    return shortened, f"dry run: {steps} steps"
 
 
-def _train_freq(config: TrainConfig) -> Resolved:
-    """Turn rounds of episodes in several environments into rounds of steps, the only ones SB3 has there."""
-    algo, n_envs, limit = config.algo, config.n_envs, config.env.episode_steps
-    if algo.train_freq_unit == "step" or n_envs == 1:
-        return config, ""
-    if limit is None:
+def _learning_starts(config: TrainConfig) -> int:
+    """Return the steps of an episode of each environment: before it has ended there are few goals to relabel with."""
+    steps = max(config.algo.learning_starts or 0, (config.env.episode_steps or 0) * config.n_envs)
+    return steps if steps < config.total_timesteps else config.total_timesteps // 2
+
+
+def _steps_of_episodes(config: TrainConfig) -> int:
+    """Return the steps of a round of episodes. In several environments, SB3 has rounds of steps only."""
+    if config.env.episode_steps is None:
         raise UserError(
-            f"algo.train_freq_unit=episode needs the length of an episode where n_envs={n_envs}; "
+            f"algo.train_freq_unit=episode needs the length of an episode where n_envs={config.n_envs}; "
             "set env.max_episode_steps, or use train_freq_unit=step."
         )
-    steps = -(-algo.train_freq * limit // n_envs)
-    note = f"train_freq {steps} steps: {n_envs} environments play {algo.train_freq} episodes of at most {limit} steps"
-    return replace(config, algo=replace(algo, train_freq=steps, train_freq_unit="step")), note
+    return -(-config.algo.train_freq * config.env.episode_steps // config.n_envs)
 
 
-def _learning_starts(config: TrainConfig) -> Resolved:
-    """Wait for an episode of each environment: before an episode has ended there are few goals to relabel with."""
-    episode, total, note = config.env.episode_steps or 0, config.total_timesteps, ""
-    steps = max(config.algo.learning_starts or 0, episode * config.n_envs)
-    if total and steps >= total:
-        steps = total // 2
-        note = f"learning_starts {steps}: half of total_timesteps, to leave steps for learning"
-    elif total and steps != config.algo.learning_starts:
-        each = " per environment" if config.n_envs > 1 else ""
-        note = f"learning_starts {steps}: one episode{each} of at most {episode} steps"
-    return replace(config, algo=replace(config.algo, learning_starts=steps if total else 0)), note
-
-
-def _gradient_steps(config: TrainConfig) -> Resolved:
-    """Return one update per transition; with SB3's default of 1, more environments mean fewer updates (SB3 #704)."""
-    algo = config.algo
-    if algo.gradient_steps is not None:
-        return config, ""
-    steps = -1 if algo.train_freq_unit == "episode" else algo.train_freq * config.n_envs
-    note = f"gradient_steps {steps}: one update per stored transition" if steps != 1 else ""
-    return replace(config, algo=replace(algo, gradient_steps=steps)), note
-
-
-def _engine(config: TrainConfig) -> Resolved:
-    """Choose compilation, precision, matrix product and overlap."""
+def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
+    """Choose compilation, precision, matrix product and overlap; return a line for each choice."""
     algo, engine = config.algo, config.engine
     if not uses_fast_update(algo):
-        return use_slow_updates(config)
+        config, note = use_slow_updates(config)
+        return config, [note]
     updates = _count_updates(config)
     compiled, compile_note = choose_compilation(engine.compile, updates)
-    overlap = True if engine.overlap is None else engine.overlap
-    engine = replace(engine, compile="on" if compiled else "off", overlap=overlap)
+    engine = replace(engine, compile="on" if compiled else "off", overlap=engine.overlap is not False)
     engine, note = choose_arithmetic(engine, get_device(config.device), algo.batch_size, algo.net_arch)
-    return replace(config, engine=engine), f"{compile_note if updates else ''}\n{note}".strip()
+    return replace(config, engine=engine), [line for line in (compile_note if updates else "", note) if line]
 
 
-def use_slow_updates(config: TrainConfig, overlap: bool = False) -> Resolved:
+def use_slow_updates(config: TrainConfig, overlap: bool = False) -> tuple[TrainConfig, str]:
     """Return the config of a model without the fast update, which Stable-Baselines3's own ``train`` updates."""
     engine = EngineConfig(compile="off", matmul="torch", precision="float32", overlap=overlap)
     note = f"updates by Stable-Baselines3's train: the fast update {without_fast_update(config.algo)}"
@@ -128,40 +120,25 @@ def _count_updates(config: TrainConfig) -> int:
     return (steps if updates == -1 else steps // per_round * updates) + config.offline_updates
 
 
-def _cores(config: TrainConfig) -> Resolved:
-    """Choose ``threads`` and ``vec_env``.
+def _share_cores(config: TrainConfig) -> tuple[int, str]:
+    """Return ``threads`` and ``vec_env``.
 
     Environments that step during updates have a core each. An exception is a single environment on two cores: it stays
     in this process if the updates are large enough for both.
     """
     algo, processes, cores = config.algo, uses_processes(config), available_cores()
-    overlap, on_cpu = bool(config.engine.overlap), get_device(config.device).type == "cpu"
+    on_cpu = get_device(config.device).type == "cpu"
     may_stay = cores == 2 and config.n_envs == 1 and config.vec_env == "auto" and on_cpu
     threads = config.threads
     if threads is None:
-        free = cores - config.n_envs if overlap and processes and not may_stay else cores
+        free = cores - config.n_envs if config.engine.overlap and processes and not may_stay else cores
         wanted = algo.batch_size * max(algo.net_arch, default=0) ** 2 // PRODUCTS_PER_THREAD
         threads = max(min(free, wanted), 1)
         processes = processes and not (may_stay and threads == cores)
-    note = "environments run in worker processes; each update runs while they step" if overlap and processes else ""
-    return replace(config, threads=threads, vec_env="subproc" if processes else "dummy"), note
+    return threads, "subproc" if processes else "dummy"
 
 
-def _evaluation(config: TrainConfig) -> Resolved:
-    workers, freq = eval_workers(config), config.eval.freq or max(config.total_timesteps // 20, 1)
-    processes = f"up to {workers} processes" if workers > 1 else "a process"
-    note = f"evaluations in {processes}, while training continues" if workers else ""
-    return replace(config, eval=replace(config.eval, freq=freq, workers=workers)), note
-
-
-def _checkpoint(config: TrainConfig) -> Resolved:
-    if not config.her.copy_info_dict or config.checkpoint.every is None:
-        return config, ""
-    note = "no checkpoints: with her.copy_info_dict the buffer holds infos, which cannot be written without pickle"
-    return replace(config, checkpoint=replace(config.checkpoint, every=None)), note
-
-
-def _notes_without_effect(config: TrainConfig) -> list[str]:
+def _keys_without_effect(config: TrainConfig) -> list[str]:
     """Return a note for each key without effect: not an error, because a recipe may have set it."""
     notes = []
     typed = [name for name in ("energy_height", "energy_step_seconds") if getattr(config.her, name) is not None]

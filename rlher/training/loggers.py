@@ -8,13 +8,11 @@ import contextlib
 import logging
 import math
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -22,129 +20,70 @@ from stable_baselines3.common.logger import (
     CSVOutputFormat,
     KVWriter,
     Logger,
+    TensorBoardOutputFormat,
     filter_excluded_keys,
-    make_output_format,
 )
 
 from rlher.core.console import warn
-from rlher.core.errors import UserError, first_line, os_error_reason, require_package
+from rlher.core.errors import first_line, os_error_reason, require_package
+from rlher.core.files import user_error_on_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.run.run_folder import Run
 from rlher.training.result import RunResult, Status
 
 
-def make_logger(folder: Path, tensorboard: bool, state: dict[str, Any] | None = None) -> Logger:
+def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     """Return the logger of a run.
 
-    :param state: the :func:`logger_state` that a resumed run continues from; None: a new run.
+    :param rows: rows of ``progress.csv`` that a resumed run keeps; later ones belong to steps that are done again.
     :raises UserError: a file cannot be created.
     """
-    state = state or {"rows": 0, "pending": {}}
-    try:
-        writers = [NonFatalWriter(ContinuedCSV(folder / "progress.csv", state["rows"]), "progress.csv")]
+    path = folder / "progress.csv"
+    with user_error_on_write(path):
+        kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1] if count_rows(folder) else []
+        table = CSVOutputFormat(str(path))
+        table.keys = kept[0].strip().split(",") if kept else []
+        table.file.writelines(kept)
+        writers: list[KVWriter] = [NonFatalWriter(table, path)]
         if tensorboard:
-            writers.append(NonFatalWriter(make_output_format("tensorboard", str(folder)), "the TensorBoard file"))
-    except OSError as error:
-        advice = "free space or choose another folder with logs=…"
-        raise UserError(f"cannot write {folder}: {os_error_reason(error)}; {advice}") from error
-    logger = Logger(str(folder), list(writers))
-    for name, (number, count, excluded) in state["pending"].items():
-        logger.name_to_value[name], logger.name_to_excluded[name] = number, tuple(excluded)
-        if count:
-            logger.name_to_count[name] = count
-    return logger
+            writers.append(NonFatalWriter(TensorBoardOutputFormat(str(folder)), folder / "events.out.tfevents"))
+    return Logger(str(folder), writers)
 
 
-def logger_state(logger: Logger) -> dict[str, Any]:
-    """Return what a resumed run needs to continue a logger of :func:`make_logger`, as JSON values.
-
-    :return: ``"rows"`` of ``progress.csv``; ``"pending"``: what was recorded for its next row, by column: the number,
-        how many numbers it is the mean of (0: no mean), the formats that leave it out. Videos and figures are dropped.
-    """
-    rows = (getattr(getattr(each, "writer", None), "rows", 0) for each in logger.output_formats)
-    pending = {}
-    for name, value in logger.name_to_value.items():
-        number = value.item() if isinstance(value, np.generic) else value
-        if isinstance(number, int | float):
-            excluded = logger.name_to_excluded.get(name, ("",))
-            pending[name] = [number, logger.name_to_count.get(name, 0), list(excluded)]
-    return {"rows": sum(rows), "pending": pending}
-
-
-def require_logger_state(state: dict[str, Any]) -> None:
-    """Raise an exception unless a :func:`logger_state` is valid."""
-    counts = [state["rows"], *(count for _, count, _ in state["pending"].values())]
-    if not all(isinstance(count, int) and 0 <= count < 2**63 for count in counts):
-        raise ValueError("a count in the log is invalid")
-    for number, _, excluded in state["pending"].values():
-        if not isinstance(number, int | float) or not all(isinstance(each, str) for each in excluded):
-            raise TypeError("the log has a value that is not a number")
-        float(number)  # an integer may be too large
-
-
-class ContinuedCSV(CSVOutputFormat):
-    """SB3's CSV file, which keeps the first rows that are there already.
-
-    :param rows: number of rows to keep; the rows after them belong to steps that are done again.
-    """
-
-    def __init__(self, path: Path, rows: int) -> None:
-        text = path.read_text(errors="replace") if rows and path.exists() else ""
-        kept = text.splitlines(keepends=True)[: rows + 1]
-        super().__init__(str(path))
-        self.rows = max(len(kept) - 1, 0)
-        """Number of rows in the file."""
-        if kept:
-            self.keys = kept[0].rstrip("\n").split(",")
-            self.file.writelines(kept)
-            self.file.flush()
-
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        """Write a row."""
-        super().write(key_values, key_excluded, step)
-        self.rows += 1
+def count_rows(folder: Path) -> int:
+    """Return the number of rows of a run's ``progress.csv``, without its header."""
+    path = folder / "progress.csv"
+    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
 class NonFatalWriter(KVWriter):
-    """A log writer that warns about its first OSError and ignores later ones."""
+    """A log file that warns about its first OSError and ignores later ones.
 
-    def __init__(self, writer: KVWriter, name: str) -> None:
-        self.writer, self._name, self._warned = writer, name, False
-        threading.excepthook = _ignore_tensorboard_errors
+    :param path: named by the warning.
+    """
+
+    def __init__(self, writer: KVWriter, path: Path) -> None:
+        self._writer, self._path, self._warned = writer, path, False
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Write a row, as far as possible."""
         try:
-            self.writer.write(key_values, key_excluded, step)
+            self._writer.write(key_values, key_excluded, step)
         except OSError as error:
             if not self._warned:
-                warn(f"{self._name} cannot be written ({os_error_reason(error)}); the run continues without it.")
+                warn(f"{self._path} cannot be written ({os_error_reason(error)}); the run continues without it.")
             self._warned = True
 
     def close(self) -> None:
         """Close the file."""
         with contextlib.suppress(OSError):
-            self.writer.close()
-
-
-def _ignore_tensorboard_errors(failure: threading.ExceptHookArgs) -> None:
-    """Print no traceback of an OSError in TensorBoard's thread, which is raised again by the next write."""
-    if not isinstance(failure.exc_value, OSError) or not type(failure.thread).__module__.startswith("tensorboard"):
-        threading.__excepthook__(failure)
+            self._writer.close()
 
 
 # ---------------------------------------------------------------------------------------------- tracking services
-
-
-class Service(Protocol):
-    """A run of a tracking service, created with the run that it logs."""
-
-    def log(self, numbers: dict[str, float], step: int) -> None:
-        """Log numbers of one step."""
-
-    def finish(self, result: dict[str, float], status: Status) -> None:
-        """Log the result and end the run."""
+#
+# A service is a class that is built with the run. `log` takes the numbers of a step, `finish` the result.
 
 
 class WandbService:
@@ -183,48 +122,32 @@ class MlflowService:
     Unless ``MLFLOW_TRACKING_URI`` is set, it writes a SQLite file in the run folder.
     """
 
-    PARAMS_PER_BATCH = 100  # MLflow's limit
-
     def __init__(self, run: Run) -> None:
         # Before the import: without a limit, MLflow retries for minutes when its server does not answer.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        from mlflow import MlflowClient
-        from mlflow.entities import Param
+        import mlflow
 
         logging.getLogger("mlflow").setLevel(logging.WARNING)
-        folder = run.folder.resolve()
-        address = os.environ.get("MLFLOW_TRACKING_URI")
-        self._client = MlflowClient(tracking_uri=address or f"sqlite:///{folder}/mlflow.db")
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "rlher")
-        experiment = self._client.get_experiment_by_name(name)
-        if experiment is None:
-            artifacts = None if address else (folder / "mlflow").as_uri()
-            experiment_id = self._client.create_experiment(name, artifact_location=artifacts)
-        else:
-            experiment_id = experiment.experiment_id
-        run_name = f"{run.config.algo.name}/{run.folder.name}"
-        self._id = self._client.create_run(experiment_id, run_name=run_name).info.run_id
-        params = [Param(key, str(value)) for key, value in flatten(asdict(run.config))]
-        for start in range(0, len(params), self.PARAMS_PER_BATCH):
-            self._client.log_batch(self._id, params=params[start : start + self.PARAMS_PER_BATCH])
+        address = os.environ.get("MLFLOW_TRACKING_URI", f"sqlite:///{run.folder.resolve()}/mlflow.db")
+        mlflow.set_tracking_uri(address)
+        mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "rlher"))
+        mlflow.start_run(run_name=f"{run.config.algo.name}/{run.folder.name}")
+        self._mlflow = mlflow
+        mlflow.log_params(dict(flatten(asdict(run.config))))
 
     def log(self, numbers: dict[str, float], step: int) -> None:
         """Log numbers of one step."""
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
-        self._client.log_batch(self._id, metrics=[Metric(key, value, now, step) for key, value in numbers.items()])
+        self._mlflow.log_metrics(numbers, step)
 
     def finish(self, result: dict[str, float], status: Status) -> None:
         """Log the result as metrics of step 0 and end the run."""
-        if result:
-            self.log(result, step=0)
+        self.log(result, step=0)
         states = {Status.INTERRUPTED: "KILLED", Status.FAILED: "FAILED"}
-        self._client.set_terminated(self._id, states.get(status, "FINISHED"))
+        self._mlflow.end_run(states.get(status, "FINISHED"))
 
 
-SERVICES: dict[str, Callable[[Run], Service]] = {"wandb": WandbService, "mlflow": MlflowService}
+SERVICES: dict[str, Callable[[Run], Any]] = {"wandb": WandbService, "mlflow": MlflowService}
 """The services by name, which is also the name of their package."""
 
 
@@ -259,8 +182,7 @@ class ServiceWriter(KVWriter):
     """
 
     def __init__(self, name: str, run: Run) -> None:
-        self._name = name
-        self._service: Service | None = None
+        self._name, self._service = name, None
         self._service = self._call(lambda: SERVICES[name](run))
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
@@ -290,12 +212,9 @@ class ServiceWriter(KVWriter):
 
 def _finite_numbers(values: dict[str, Any]) -> dict[str, float]:
     """Return the values that are finite numbers, as floats."""
-    numbers = {}
-    for key, value in values.items():
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            continue
-        if math.isfinite(number) and not isinstance(value, str | bool):
-            numbers[key] = number
-    return numbers
+    is_number = (int, float, np.number)
+    return {
+        key: float(value)
+        for key, value in values.items()
+        if isinstance(value, is_number) and not isinstance(value, bool) and math.isfinite(value)
+    }

@@ -38,15 +38,17 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
             f"the replay buffer needs {needed} for {stored:,} transitions, but {_format_bytes(free)} of memory are "
             f"free; use algo.buffer_size={_round_down(fits)}."
         )
-    return f"replay buffer of up to {stored:,} transitions, {needed}, {_round_down(fits):,} would fit"
+    return f"replay buffer of up to {stored:,} transitions, at most {needed}; {_round_down(fits):,} would fit"
 
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
-    """Return the bytes of a transition, including its share of what is stored once per episode."""
+    """Return the most bytes of a transition, including its share of what is stored once per episode.
+
+    A buffer stores two goals with each transition as soon as a goal has moved within an episode.
+    """
     steps = config.env.episode_steps or 1
-    goals = 2 * layout.goal.itemsize if config.env.relay.enabled else 0
     priority = PRIORITY_BYTES if config.her.priority != "uniform" else 0
-    return layout.transition_bytes + goals + -(-layout.episode_bytes // steps) + priority
+    return layout.transition_bytes + 2 * layout.goal.itemsize + -(-layout.episode_bytes // steps) + priority
 
 
 def _round_down(number: int) -> int:

@@ -9,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
-from rlher.core.errors import EnvironmentFault, UserError, first_line, os_error_reason
+from rlher.core.errors import EnvironmentFault, UserError, describe_error, first_line, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import summarize
@@ -81,7 +81,7 @@ class Trainer:
         :raises Exception: a bug; models and result are written before it is raised.
         """
         with closing(self.workers):
-            self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.logger_state))
+            self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows))
             with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
                 try:
                     with self._record_status():
@@ -104,7 +104,7 @@ class Trainer:
         """
         self.checkpoints.restore(checkpoint, self.model)
         self._started -= self.evaluations.elapsed
-        with warn_on_write_error("evaluations.csv"):
+        with warn_on_write_error(self.run.folder / "evaluations.csv"):
             self.run.write_evaluations(self.evaluations.rows)
 
     def _learn(self, is_new: bool) -> None:
@@ -177,7 +177,7 @@ class Trainer:
             result.error = str(error)
             raise
         except OSError as error:
-            result.error = f"{error.filename or 'a file'}: {os_error_reason(error)}"
+            result.error = f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
         except BaseException as error:
             result.error = f"{type(error).__name__}: {error}"
             if all_finite(self.model):  # weights that are not finite raise errors of many kinds in torch

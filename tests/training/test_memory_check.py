@@ -23,8 +23,9 @@ def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, opt
     monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     done = rlher("train", *BITS, option, "env.n_bits=25", "vec_env=dummy", "total_timesteps=1000", "eval.freq=1000")
     assert done.code == 0, done.err
-    printed = float(re.search(r"1,000 transitions, (\d+) kB", done.err)[1]) * 1000
+    printed = float(re.search(r"1,000 transitions, at most (\d+) kB", done.err)[1]) * 1000
     buffer: HerReplayBuffer = models[0].replay_buffer
+    buffer.storage.use_goal_per_row()  # as an environment does whose goals move
     actual = buffer.nbytes + (1000 * memory_check.PRIORITY_BYTES if "energy" in option else 0)
     assert actual <= 1.02 * printed, "a little more when random play ends episodes early"
     assert printed <= 1.1 * actual
@@ -35,7 +36,7 @@ def test_a_buffer_that_does_not_fit_is_refused_with_a_size_that_does(rlher, monk
     refused = rlher("train", *BITS, "total_timesteps=100_000", "eval.freq=100_000")
     assert refused.code == 2
     megabytes, fits = re.search(r"(\d+) MB for 100,000 .*algo\.buffer_size=(\d+)", refused.err).groups()
-    assert 10 < int(megabytes) < 30
+    assert 10 < int(megabytes) < 50
     assert not Path("logs").exists()
     done = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={fits}", "dry_run=true")
     assert done.code == 0, done.err

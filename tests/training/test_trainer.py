@@ -349,7 +349,7 @@ def test_ctrl_c_in_the_final_evaluation_writes_the_result(
 def test_learning_starts_beyond_the_run_is_halved(rlher, tmp_path: Path) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "algo.learning_starts=5000", "total_timesteps=100")
     assert done.code == 0
-    assert "learning_starts 50" in done.err
+    assert "algo.learning_starts=50" in done.err
     assert _last_row(tmp_path / "logs/dqn/BitFlipping-v0_1")["updates"] != "0"
 
 

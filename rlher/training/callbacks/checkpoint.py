@@ -28,7 +28,7 @@ from rlher.run import checkpoints
 from rlher.run.run_folder import Run
 from rlher.training import training_state
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
-from rlher.training.loggers import logger_state, require_logger_state
+from rlher.training.loggers import count_rows
 
 NOT_REPEATABLE = (
     "the environment does not repeat the running episodes from seed and actions, or lost a process; "
@@ -62,8 +62,8 @@ class CheckpointCallback(BaseCallback):
         self._run, self._every, self._minutes = run, run.config.checkpoint.every, run.config.checkpoint.minutes
         self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
         self._stop = stop
-        self.logger_state: dict[str, Any] | None = None
-        """State of the logger at the checkpoint that was restored."""
+        self.log_rows = 0
+        """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._barrier_step = 0
         self._saved_step: int | None = None
         self._saved_time = time.monotonic()
@@ -166,7 +166,7 @@ class CheckpointCallback(BaseCallback):
             "envs": self._envs.number if next_envs is None else next_envs,
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
-            "log": logger_state(self.model.logger),
+            "log_rows": count_rows(self._run.folder),
             "config": values_fixed_at_resume(self._run.config),
         }
         training_state.save(folder, self.model, self._normalizer, progress)
@@ -194,8 +194,7 @@ class CheckpointCallback(BaseCallback):
             pending = evaluated.read_bytes() if evaluated.exists() else None
             self._evaluations.load_state_dict(state["evaluations"], pending)
             self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
-            require_logger_state(state["log"])
-            self.logger_state, state["envs"] = state["log"], int(state["envs"])
+            self.log_rows, state["envs"] = int(state["log_rows"]), int(state["envs"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             others = len(checkpoints.newest_first(checkpoint.parent)) > 1
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"

@@ -138,9 +138,9 @@ class EvaluationCallback(BaseCallback):
         self._log(row, evaluated.logged)
         is_best = self.best_model.offer(row, evaluated.model)
         self._run.require_folder()
-        with warn_on_write_error("the best model"):
+        with warn_on_write_error(self.best_model.path):
             self.best_model.write()
-        with warn_on_write_error("evaluations.csv"):
+        with warn_on_write_error(self._run.folder / "evaluations.csv"):
             self._run.write_evaluations(self.rows)
         if self._on_evaluation:
             self._on_evaluation(self.rows)

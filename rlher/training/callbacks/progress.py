@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.console import can_redraw, format_seconds
@@ -22,6 +23,14 @@ LINE_INTERVAL = 60.0
 
 SATURATED = 0.99
 """Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
+
+
+class SpeedColumn(ProgressColumn):
+    """Steps per second of the last seconds."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text of the column."""
+        return Text(f"{task.speed or 0:.0f}/s")
 
 
 class ProgressCallback(BaseCallback):
@@ -42,15 +51,15 @@ class ProgressCallback(BaseCallback):
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(bar_width=None),
             TaskProgressColumn(),
-            TextColumn("{task.fields[speed]:.0f}/s"),
+            SpeedColumn(),
             TimeRemainingColumn(),
             TextColumn("training {task.fields[training]}  eval {task.fields[evaluated]}"),
             console=Console(stderr=True),
             disable=not self._has_bar,
         )
-        self._task = self._bar.add_task("", total=total, unit="steps", speed=0.0, training="–", evaluated="–")
+        self._task = self._bar.add_task("", total=total, unit="steps", training="–", evaluated="–")
         self._shown_evaluations = 0
-        self._first_step = self._bar_step = 0
+        self._first_step = 0
         self._started = self._bar_time = self._line_time = time.monotonic()
 
     def __enter__(self) -> "ProgressCallback":
@@ -61,13 +70,14 @@ class ProgressCallback(BaseCallback):
         self._bar.stop()
 
     def _on_training_start(self) -> None:
-        self._first_step = self._bar_step = self.model.num_timesteps  # not 0 in a resumed run
+        self._first_step = self.model.num_timesteps  # not 0 in a resumed run
         self._shown_evaluations = len(self._evaluations.rows)
 
     def _on_step(self) -> bool:
         now = time.monotonic()
         if self._has_bar and now - self._bar_time > BAR_INTERVAL:
-            self._update_bar(now)
+            self._bar.update(self._task, completed=self.num_timesteps, training=self._training_success())
+            self._bar_time = now
         if not self._has_bar and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
             self._print_speed(now)
         self._show_new_evaluation()
@@ -80,26 +90,20 @@ class ProgressCallback(BaseCallback):
         """
         now = time.monotonic()
         if self._has_bar:
-            speed = done / (now - self._started)
-            self._bar.update(self._task, completed=done, total=total, unit=name, speed=speed)
+            self._bar.update(self._task, completed=done, total=total, unit=name)
         elif done == total or now - self._line_time > LINE_INTERVAL:
             print(f"{done:>9,} of {total:,} {name}", file=sys.stderr, flush=True)
             self._line_time = now
         if done == total:
-            self._bar.update(self._task, completed=0, total=self._total, unit="steps")
+            self._bar.reset(self._task, total=self._total, unit="steps")
 
     def _on_training_end(self) -> None:
         self._bar.update(self._task, completed=self.num_timesteps)
         self._show_new_evaluation()
 
-    def _update_bar(self, now: float) -> None:
-        speed = (self.num_timesteps - self._bar_step) / (now - self._bar_time)
-        self._bar_step, self._bar_time = self.num_timesteps, now
-        self._bar.update(self._task, completed=self.num_timesteps, speed=speed, training=self._training_success())
-
     def _print_speed(self, now: float) -> None:
-        speed = (self.num_timesteps - self._first_step) / (now - self._started)
-        left = format_seconds((self._total - self.num_timesteps) / speed)
+        speed = _per_second(self.num_timesteps - self._first_step, now - self._started)
+        left = format_seconds((self._total - self.num_timesteps) / max(speed, 1e-9))
         print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {left} left", file=sys.stderr, flush=True)
         self._line_time = now
 
@@ -120,7 +124,7 @@ class ProgressCallback(BaseCallback):
             f"return {row['mean_reward']:7.2f}",
             f"training {self._training_success():>4}",
             *([f"object moved {moved:4.0%}"] if moved is not None else []),
-            f"{row['timesteps'] / row['wall_seconds']:4.0f} steps/s",
+            f"{_per_second(row['timesteps'], row['wall_seconds']):4.0f} steps/s",
         ]
         print("  ".join(parts), file=sys.stderr, flush=True)
 
@@ -149,6 +153,11 @@ class DiagnosticsCallback(BaseCallback):
                 if (share := episode_share(episodes, name)) is not None:
                     self.logger.record(f"rollout/{name}", share)
         return True
+
+
+def _per_second(count: int, seconds: float) -> float:
+    """Return a speed, 0 if no time has passed on the clock."""
+    return count / seconds if seconds else 0.0
 
 
 def episode_share(episodes: Iterable[dict[str, Any]], name: str) -> float | None:
