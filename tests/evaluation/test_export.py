@@ -185,6 +185,18 @@ def test_the_script_plays_with_the_success_of_evaluate(rlher) -> None:
     assert measured["success_rate"] > 0, "a policy that never succeeds would prove little"
 
 
+@pytest.mark.slow
+def test_files_that_were_in_the_folder_before_are_not_imported(rlher) -> None:
+    run, folder = exported(rlher, "algo=dqn", *BITS)
+    Path(folder, "torch.py").write_text("open('pwned', 'w')")
+    done = rlher("export", str(run), "--output", str(folder))
+    command = done.err.splitlines()[-1].partition(": ")[2].split()
+    shell = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    played = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, env=shell)
+    assert played.stdout.startswith("success: "), played.stderr
+    assert not Path("pwned").exists()
+
+
 def test_the_card_has_the_measured_numbers(rlher) -> None:
     run, folder = exported(rlher, "algo=dqn", *BITS, "seed=3", "record=true", "eval.keep_models=true", "eval.freq=50")
     result = json.loads((run / "result.json").read_text())["best"]

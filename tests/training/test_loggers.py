@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +158,21 @@ def test_wandb_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
     for key in (b"eval/success_rate", b"train/loss", b"final/best.success_rate", b"n_sampled_goal"):
         assert key in content
     assert [path.name for path in tmp_path.iterdir()] == ["logs"], "nothing outside the run folder"
+
+
+@pytest.mark.slow
+def test_wandb_does_not_read_the_work_tree_with_git(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compare files, git runs a program that the .git/config of the current folder names."""
+    wandb = pytest.importorskip("wandb")
+    real = shutil.which("git")
+    subprocess.run([real, "init", "--quiet"], check=True)
+    subprocess.run([real, "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x", "--allow-empty"], check=True)
+    # rlher itself asks for the commit of its own code, with -C.
+    script = f'#!/bin/sh\n[ $1 = -C ] || echo "$@" >> {tmp_path}/called\nexec {real} "$@"\n'
+    (tmp_path / "git").write_text(script)
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert rlher("train", *BITS, "logger=wandb").code == 0
+    wandb.teardown()  # wait for its background process
+    called = Path("called").read_text() if Path("called").exists() else ""
+    assert {line.split()[0] for line in called.splitlines()} <= {"rev-parse"}
