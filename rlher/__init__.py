@@ -1,6 +1,47 @@
-"""Train, evaluate, tune, compare and show goal-reaching agents with Hindsight Experience Replay."""
+"""Train, evaluate, tune, compare and show goal-reaching agents with Hindsight Experience Replay.
+
+The functions of :mod:`rlher.api` are imported on first use, so that ``import rlher`` is fast.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlher.api import Run, compare, load, make_env, plot, runs, train
+    from rlher.envs.goal_wrapper import GoalEnvWrapper
+    from rlher.her import GoalRequest, HerReplayBuffer
+
+__all__ = [
+    "GoalEnvWrapper",
+    "GoalRequest",
+    "HerReplayBuffer",
+    "Run",
+    "compare",
+    "load",
+    "make_env",
+    "plot",
+    "runs",
+    "train",
+]
 
 __version__ = "0.1.0"
 
 COMMAND = "RLHER_COMMAND"
 """Environment variable that holds the command line as it was typed, for the run folder."""
+
+_MODULES = {
+    "GoalEnvWrapper": "rlher.envs.goal_wrapper",
+    "GoalRequest": "rlher.her",
+    "HerReplayBuffer": "rlher.her",
+}
+"""Modules of the public names that are not in :mod:`rlher.api`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module(_MODULES.get(name, "rlher.api")), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -133,7 +133,7 @@ def read_runs(path: str) -> tuple[list[LoadedRun], list[str]]:
     if not Path(path).is_dir():
         raise MissingFile(Path(path), f"the folder {path} does not exist; `rlher train` writes its runs into logs.")
     runs, notes = [], []
-    for folder in _run_folders(Path(path)):
+    for folder in run_folders(Path(path)):
         try:
             runs.append(read_run(folder))
         except (OSError, ValueError, RecursionError) as error:
@@ -141,7 +141,7 @@ def read_runs(path: str) -> tuple[list[LoadedRun], list[str]]:
     return runs, notes
 
 
-def _run_folders(path: Path) -> Iterator[Path]:
+def run_folders(path: Path) -> Iterator[Path]:
     """Yield the folders with a ``config.yaml`` in natural order (2 before 10).
 
     Folders named ``optuna`` below ``path`` are left out: the trials of a study are read only if asked for.

@@ -54,16 +54,12 @@ def plot(config: PlotConfig) -> int:
             raise UserError(f"output={name!r} is not a picture; use a name that ends in one of {', '.join(SUFFIXES)}.")
     if config.show and not has_display():
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
-    x, y = X_COLUMNS[config.x], config.y
-    groups, notes = load_groups(config.runs, config.logs, config.by)
-    curves = aggregate_all(groups, x, y)
     if config.show:
         from matplotlib import pyplot  # starts a GUI toolkit
     figure = pyplot.figure() if config.show else Figure()
-    draw(figure, curves, x, y)
-    for note in notes:
-        warn(note)
-    for name in config.output or [str(Path(config.logs) / f"{short_name(y)}{suffix}") for suffix in SUFFIXES[:2]]:
+    curves = draw_runs(config, figure)
+    names = [str(Path(config.logs) / f"{short_name(config.y)}{suffix}") for suffix in SUFFIXES[:2]]
+    for name in config.output or names:
         with output_file(Path(name)) as temporary:
             figure.savefig(temporary, dpi=150)
         print(name)
@@ -74,6 +70,30 @@ def plot(config: PlotConfig) -> int:
     if config.show:
         pyplot.show()
     return 0
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        picture = io.BytesIO()
+        self.savefig(picture, format="png", dpi=100)
+        return picture.getvalue()
+
+
+def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
+    """Draw the runs that a config selects, and return their curves.
+
+    :param figure: an empty figure, which is resized.
+    :raises UserError: no runs, or an unknown column.
+    """
+    x = X_COLUMNS[config.x]
+    groups, notes = load_groups(config.runs, config.logs, config.by)
+    curves = aggregate_all(groups, x, config.y)
+    draw(figure, curves, x, config.y)
+    for note in notes:
+        warn(note)
+    return curves
 
 
 def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:

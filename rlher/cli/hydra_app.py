@@ -14,14 +14,18 @@ from typing import Any
 import hydra
 import yaml
 from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.singleton import Singleton
 from hydra.core.utils import env_override
 from hydra.types import RunMode
+from hydra.version import VersionBase
 from omegaconf import DictConfig, OmegaConf
 
 from rlher import COMMAND
 from rlher.cli.commands import Command
 from rlher.cli.flags import NO_RECIPE, has_option, recipe_file
+from rlher.cli.messages import hydra_errors_as_user_errors
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS
 from rlher.config.key import to_object
@@ -91,7 +95,7 @@ def compose(command: Command, argv: list[str]) -> list[Job]:
 
     _register(command)
     # HYDRA_FULL_ERROR makes Hydra raise errors instead of printing them.
-    with env_override({"HYDRA_FULL_ERROR": "1"}), _argv(argv):
+    with hydra_errors_as_user_errors(), _own_globals(), env_override({"HYDRA_FULL_ERROR": "1"}), _argv(argv):
         try:
             hydra.main(version_base="1.3", config_path="pkg://rlher.conf", config_name=command.name)(collect)()
             # Not within collect, whose errors Hydra would report with the whole command line.
@@ -138,6 +142,19 @@ def _selected_recipe(runtime: Any) -> str | None:
     name = runtime.choices.get("recipe")
     folders = [source.path for source in runtime.config_sources if source.schema == "file"]
     return name if name and has_option("recipe", name, folders) else None
+
+
+@contextlib.contextmanager
+def _own_globals() -> Iterator[None]:
+    """Give Hydra new global objects within the block: a program that calls rlher may use Hydra itself."""
+    before = Singleton._instances
+    Singleton._instances = {
+        kind: each for kind, each in before.items() if kind not in (GlobalHydra, HydraConfig, VersionBase)
+    }
+    try:
+        yield
+    finally:
+        Singleton._instances = before
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 """Messages for exceptions that end a command. Messages of Hydra and OmegaConf are reworded and name the nearest key."""
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
@@ -19,24 +21,22 @@ def explain(error: Exception) -> str | None:
     """Return the message for the user, or None if the exception is a bug."""
     if isinstance(error, UserError | EnvironmentFault):
         return str(error)
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file:  # is an OSError as well
-        return _missing_config(error)
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'the output'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
-    if isinstance(error, OverrideParseException):  # its message may quote a part of a password
-        key = error.override.partition("=")[0]
-        if key in CLASSES:
-            forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
-            return f"{key}=... does not name classes; write {forms}."
-        why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
-        return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
-    if isinstance(error, HydraException | OmegaConfBaseException):
-        return _composition_error(error)
     if isinstance(error, ValueError) and "MPLBACKEND" in os.environ and str(error).startswith("Key backend"):
         return f"MPLBACKEND={os.environ['MPLBACKEND']} is no backend of matplotlib; unset it."
     return None
+
+
+@contextlib.contextmanager
+def hydra_errors_as_user_errors() -> Iterator[None]:
+    """Turn the exceptions of Hydra and OmegaConf within the block into UserErrors."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_composition_error(error)) from error
 
 
 def _missing_config(error: MissingConfigException) -> str:
@@ -46,6 +46,15 @@ def _missing_config(error: MissingConfigException) -> str:
 
 
 def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _missing_config(error)
+    if isinstance(error, OverrideParseException):  # its message may quote a part of a password
+        key = error.override.partition("=")[0]
+        if key in CLASSES:
+            forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
+            return f"{key}=... does not name classes; write {forms}."
+        why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
+        return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
     first = first_line(error)
     cause = first_line(error.__cause__) if error.__cause__ else ""
     if first.startswith("Could not override"):

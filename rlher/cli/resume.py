@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher import COMMAND
 from rlher.cli.commands import known_keys
 from rlher.cli.flags import to_hydra
-from rlher.cli.messages import closest_key
+from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
@@ -23,6 +23,9 @@ from rlher.core.errors import UserError, exit_as_fault, first_line
 from rlher.core.nested import flatten, is_same
 from rlher.run import lookup
 from rlher.run.run_folder import Run
+
+if TYPE_CHECKING:
+    from rlher.training.result import RunResult
 
 LATEST = "latest"
 CHANGEABLE = keys_ignored_by("resume")
@@ -35,8 +38,6 @@ def run(argv: Sequence[str]) -> int:
     :param argv: ``--resume [run]`` and, in any order, overrides of :data:`CHANGEABLE` keys.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
-    from rlher.envs.processes import start_server_early
-
     name, words = _take_resume(list(argv))
     words = to_hydra("train", words)
     where = {each.key_or_group: each.value() for each in _parsed(words) if each.key_or_group in ("logs", "trust_code")}
@@ -44,14 +45,22 @@ def run(argv: Sequence[str]) -> int:
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
     os.environ[COMMAND] = command_line(["rlher", "train", "--resume", name, *words])
     with exit_as_fault():
-        config = changed_config(found, words)
-        start_server_early(config)
-        from rlher.training.result import print_result
-        from rlher.training.resume import resume
+        resumed, result = resume_run(found, words)
+    from rlher.training.result import print_result
 
-        resumed, result = resume(found, config)
     print_result(resumed, result)
     return result.exit_code
+
+
+def resume_run(run: Run, words: Sequence[str]) -> "tuple[Run, RunResult]":
+    """Resume a run with overrides applied, see :func:`changed_config`."""
+    from rlher.envs.processes import start_server_early
+
+    config = changed_config(run, words)
+    start_server_early(config)
+    from rlher.training.resume import resume
+
+    return resume(run, config)
 
 
 def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
@@ -72,7 +81,8 @@ def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def _parsed(words: Any) -> list[Override]:
-    return OverridesParser.create().parse_overrides(list(words))
+    with hydra_errors_as_user_errors():
+        return OverridesParser.create().parse_overrides(list(words))
 
 
 def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:

@@ -14,7 +14,7 @@ def quote(value: str) -> str:
 
 def literal(value: Any) -> str:
     """Write a value as one would type it on the command line."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return f"[{','.join(literal(entry) for entry in value)}]"
     if isinstance(value, dict):
         escaped = {str(name).replace(":", "\\:"): literal(entry) for name, entry in value.items()}

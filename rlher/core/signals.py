@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -70,7 +71,8 @@ def interrupt_on_stop_signals() -> Iterator[None]:
 @contextmanager
 def _handled_by(handler: Callable[[int, Any], None], *signals: signal.Signals) -> Iterator[None]:
     """Handle signals within the block, except those that are ignored, as SIGHUP with nohup."""
-    caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
+    in_main_thread = threading.current_thread() is threading.main_thread()  # Python allows no other to handle signals
+    caught = [each for each in signals if in_main_thread and signal.getsignal(each) is not signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in caught}
     try:
         yield

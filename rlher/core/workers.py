@@ -23,13 +23,15 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
+from types import ModuleType
 from typing import Any
 
 from rlher.core.errors import UserError
@@ -110,7 +112,8 @@ class Worker:
         self.pipe, other = context.Pipe()
         # Not a daemon, which could have no children, as a simulator may need.
         self.process = context.Process(target=_serve, args=(other, build), daemon=False)
-        self.process.start()
+        with _without_main_module():
+            self.process.start()
         other.close()
         # Without it the end of this program would wait for the worker.
         self._close_at_exit = Finalize(self, _end, (self.pipe, self.process, CLOSE_SECONDS), exitpriority=0)
@@ -162,6 +165,17 @@ class Worker:
         if code is None:
             return "stopped answering"
         return f"died ({f'killed by {signal_name(-code)}' if code < 0 else f'exit status {code}'})"
+
+
+@contextlib.contextmanager
+def _without_main_module() -> Iterator[None]:
+    """Keep a new process from importing the program's script, which would run again without a main guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def close_workers(workers: Sequence[Worker]) -> None:

@@ -1,5 +1,9 @@
 """Goal environments: registration, wrappers, vectorisation and the contract check.
 
-Importing this package imports neither gymnasium nor torch, so that `rlher list` answers at once; only
+Importing this package registers the environments of rlher with Gymnasium, and does not import torch; only
 :mod:`rlher.envs.vec` and modules that build on it need torch.
 """
+
+import gymnasium as gym
+
+gym.register(id="BitFlipping-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv")

@@ -4,7 +4,7 @@ By default, environments run in worker processes, one per environment, if there 
 Then updates run while the environments step, and an environment that hangs or dies is replaced. Evaluations run in
 worker processes beside training, one per core.
 
-Nothing here imports torch or gymnasium, so that the fork server starts before this process imports them.
+Nothing here imports torch, so that the fork server starts before this process imports them.
 """
 
 import multiprocessing

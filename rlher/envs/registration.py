@@ -1,7 +1,6 @@
 """The environments of ``conf/env/``, and their registration with gymnasium.
 
-Only the package that an id belongs to is imported. gymnasium itself is imported when an environment is registered, so
-that ``rlher list`` answers at once.
+Only the package that an id belongs to is imported.
 """
 
 import contextlib
@@ -13,15 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import gymnasium as gym
 import yaml
+from gymnasium.envs.registration import EnvCreator
 
 from rlher.core.errors import UserError, did_you_mean, pip_install
 from rlher.envs.user_classes import import_module
-
-if TYPE_CHECKING:
-    from gymnasium.envs.registration import EnvCreator
 
 ANY = "any"
 """The YAML used for environments without their own YAML."""
@@ -89,12 +87,8 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     :raises UserError: a module cannot be imported, the id is unknown (the closest ids are named), or it needs an extra
         that is not installed.
     """
-    import gymnasium as gym
-
     if not env_id:
         raise UserError("env is not set; use env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
-    if "BitFlipping-v0" not in gym.registry:
-        gym.register(id="BitFlipping-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv")
     module, _, name = env_id.rpartition(":")
     for package in [*modules, *([module] if module else [])]:
         import_module(package)
@@ -114,13 +108,11 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         )
 
 
-def entry_point(env_id: str) -> "EnvCreator | str":
+def entry_point(env_id: str) -> EnvCreator | str:
     """Return what builds an environment: a callable, or where to find it as ``module:name``.
 
     :param env_id: of an environment that is registered already, ``module:id`` included.
     """
-    import gymnasium as gym
-
     found = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
     assert found is not None, f"{env_id} has no entry point"
     return found

@@ -2,11 +2,14 @@
 
 import copy
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.factory import build_inference_model, validate_actions, validate_device
@@ -17,7 +20,8 @@ from rlher.core.errors import UserError
 from rlher.core.files import relative
 from rlher.envs.make import make_env
 from rlher.envs.normalize import GoalNormalize
-from rlher.evaluation.rollout import Policy, make_policy
+from rlher.evaluation.metrics import summarize
+from rlher.evaluation.rollout import Policy, make_policy, play_episodes, with_bar
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import MODELS, Run
 
@@ -28,11 +32,13 @@ class Agent:
 
     :param policy: maps one observation of ``env``, not normalised, to one action.
     :param config: config that ``env`` was built from.
+    :param model: what ``policy`` belongs to.
     """
 
     policy: Policy
     env: gym.Env
     config: EnvConfig
+    model: OffPolicyAlgorithm
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,13 @@ class Source:
     keys: dict[str, str]
     env: EnvConfig
     load: Callable[[str | None], Agent]
+
+    def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
+        """Play episodes, and return :attr:`keys` and the metrics; show a progress bar if stderr is a terminal."""
+        agent = self.load(None)
+        with closing(agent.env):
+            played = play_episodes(agent.env, agent.policy, episodes, seed)
+            return {**self.keys, **summarize(list(with_bar(played, episodes)))}
 
 
 def find_source(config: ReplayConfig) -> Source:
@@ -110,13 +123,19 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     env = make_env(run.config.env, render_mode=render_mode)
     model_file.require_spaces(run.model(which), env)
     validate_actions(run.config.algo.name, env.action_space)
-    return Agent(load_policy(run.config, run.model(which), env, device, deterministic), env, run.config.env)
+    model, normalizer = load_model(run.config, run.model(which), env, device)
+    return Agent(make_policy(model, normalizer, deterministic), env, run.config.env, model)
 
 
-def load_policy(
-    config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu", deterministic: bool = True
-) -> Policy:
-    """Rebuild a run's model from its config, load the weights, and return its policy; nothing is unpickled.
+def load_policy(config: TrainConfig, file: Path | BytesIO, env: gym.Env) -> Policy:
+    """Return the deterministic policy of a run's model, see :func:`load_model`."""
+    return make_policy(*load_model(config, file, env))
+
+
+def load_model(
+    config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu"
+) -> tuple[OffPolicyAlgorithm, GoalNormalize | None]:
+    """Rebuild a run's model from its config and load the weights; nothing is unpickled.
 
     :param file: model file of the run.
     :param env: environment of the run, for its spaces.
@@ -128,4 +147,4 @@ def load_policy(
     normalizer = GoalNormalize(venv, config.normalize.clip, training=False) if config.normalize.enabled else None
     model = build_inference_model(config.algo, normalizer or venv, device)
     model_file.load_policy(file, model, normalizer)
-    return make_policy(model, normalizer, deterministic)
+    return model, normalizer

@@ -86,7 +86,7 @@ def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render
         model = model_class.load(path, env=normalizer or venv, device=config.device, custom_objects=UNUSED)
     except Exception as error:  # unpickled code can raise anything
         raise UserError(f"{names} cannot be used in {env_config.id}: {first_line(error)}.") from error
-    return Agent(make_policy(model, normalizer, config.deterministic), env, env_config)
+    return Agent(make_policy(model, normalizer, config.deterministic), env, env_config, model)
 
 
 def _algorithm_class(path: Path) -> type[OffPolicyAlgorithm]:

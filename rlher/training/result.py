@@ -81,12 +81,12 @@ def print_result(run: Run, result: RunResult) -> None:
     elif result.status is Status.FINISHED:
         _print_evaluations(run, result)
     if result.status is not Status.FINISHED:
-        _print_reason(run, result)
+        print_reason(run, result)
     elif not run.config.dry_run:
         print(escape_control(f"watch it: {command_line(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
 
 
-def _print_reason(run: Run, result: RunResult) -> None:
+def print_reason(run: Run, result: RunResult) -> None:
     """Print why a run did not finish, where its models are, and how to resume it."""
     from rlher.evaluation.agent import model_name  # imports torch
 

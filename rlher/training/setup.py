@@ -71,6 +71,7 @@ def prepare(
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
+    threads = th.get_num_threads()
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal part, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
@@ -103,6 +104,7 @@ def prepare(
         yield TrainingSetup(config, model, envs, normalizer, notes, callbacks)
     finally:
         envs.close()
+        th.set_num_threads(threads)
         th.set_flush_denormal(False)
 
 

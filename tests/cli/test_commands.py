@@ -36,7 +36,7 @@ def test_lists(rlher) -> None:
     assert rlher("list", "envs").out.startswith("env ")
 
 
-HEAVY = {"torch", "stable_baselines3", "sb3_contrib", "optuna", "pandas", "matplotlib", "gymnasium"}
+HEAVY = {"torch", "stable_baselines3", "sb3_contrib", "optuna", "pandas", "matplotlib"}
 LIGHT = [
     ["train", "--help"],
     ["list"],

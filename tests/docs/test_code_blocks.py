@@ -10,7 +10,7 @@ import pytest
 
 from rlher.her import HerReplayBuffer
 from tests.conftest import TINY
-from tests.support.documents import NAMES, ROOT, blocks, commands
+from tests.support.documents import NAMES, ROOT, blocks, commands, shortened
 
 PYTHON = [name for name in NAMES if blocks(name, "python")]
 COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
@@ -21,8 +21,7 @@ def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     for code in blocks(name, "python"):
-        short = code.replace("learn(5_000)", "learn(120)").replace("compile=True", "compile=False")
-        exec(short, names)
+        exec(shortened(code), names)
     if model := names.get("model"):
         assert isinstance(model.replay_buffer, HerReplayBuffer)
         assert model.replay_buffer.n_transitions == 120

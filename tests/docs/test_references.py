@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rlher
 from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS
@@ -63,7 +64,9 @@ def importable(dotted: str) -> bool:
     except ModuleNotFoundError:
         pass
     module, _, attribute = dotted.rpartition(".")
-    if module == "rlher" or not importlib.util.find_spec(module):
+    if module == "rlher":
+        return attribute in rlher.__all__
+    if not importlib.util.find_spec(module):
         return False
     return hasattr(importlib.import_module(module), attribute)
 

@@ -26,6 +26,6 @@ def test_every_entry_fits_on_one_line():
 def test_listing_imports_no_simulator():
     code = (
         "import sys; from rlher.envs.registration import entries; entries();"
-        "print([m for m in ('torch', 'stable_baselines3', 'mujoco', 'highway_env', 'gymnasium') if m in sys.modules])"
+        "print([m for m in ('torch', 'stable_baselines3', 'mujoco', 'highway_env') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

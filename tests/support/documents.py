@@ -15,6 +15,14 @@ def blocks(name: str, *languages: str) -> list[str]:
     return [code for language, code in found if language in languages]
 
 
+def shortened(code: str) -> str:
+    """Return a block of Python whose training is short."""
+    short = code.replace("learn(5_000)", "learn(120)").replace("compile=True", "compile=False")
+    return short.replace("total_timesteps=2_000", "total_timesteps=200, threads=1").replace(
+        'eval.freq": 500', 'eval.freq": 50'
+    )
+
+
 def prose(name: str) -> str:
     """Return a file without its code blocks."""
     return re.sub(r"^```.*?^```", "", (ROOT / name).read_text(), flags=re.DOTALL | re.MULTILINE)

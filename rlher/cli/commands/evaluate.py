@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import closing
 from dataclasses import dataclass
 
 from rlher.config.commands import ReplayConfig
@@ -23,17 +22,10 @@ def run(config: EvaluateConfig) -> int:
     :raises UserError: the run, or a readable model in it, does not exist.
     """
     from rlher.evaluation.agent import find_source
-    from rlher.evaluation.metrics import format_summary, summarize
-    from rlher.evaluation.rollout import play_episodes, with_bar
+    from rlher.evaluation.metrics import format_summary
 
     source = find_source(config)
-    agent = source.load(None)
     print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
-    with closing(agent.env):
-        episodes = play_episodes(agent.env, agent.policy, config.episodes, config.seed)
-        summary = summarize(list(with_bar(episodes, config.episodes)))
-    if config.json:
-        print(json.dumps({**source.keys, **summary}))
-    else:
-        print(format_summary(summary))
+    summary = source.evaluate(config.episodes, config.seed)
+    print(json.dumps(summary) if config.json else format_summary(summary))
     return 0

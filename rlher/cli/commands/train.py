@@ -2,28 +2,41 @@
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rlher.config.tuning import SweepJob, WorkersConfig, train_config
 from rlher.core.errors import UserError
+
+if TYPE_CHECKING:
+    from rlher.run.run_folder import Run
+    from rlher.training.result import RunResult
 
 
 def run(config: WorkersConfig) -> int:
     """Train, evaluate and write the run folder.
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
+    """
+    finished, result = train(config)
+    from rlher.training.result import print_result
+
+    print_result(finished, result)
+    return result.exit_code
+
+
+def train(config: WorkersConfig) -> "tuple[Run, RunResult]":
+    """Train a single run.
+
     :raises UserError: the config cannot be trained; no run folder was created.
     """
     from rlher.envs.processes import start_server_early
 
     start_server_early(config)
-    from rlher.training.result import print_result
-    from rlher.training.trainer import train
+    from rlher.training import trainer
 
     if (config.workers, config.launcher) != (WorkersConfig.workers, WorkersConfig.launcher):
         raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
-    finished, result = train(train_config(config))
-    print_result(finished, result)
-    return result.exit_code
+    return trainer.train(train_config(config))
 
 
 def sweep(jobs: Sequence[SweepJob]) -> int:

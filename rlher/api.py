@@ -1,0 +1,289 @@
+"""rlher from Python: the commands as functions, for scripts and notebooks.
+
+Every function does what the command of the same name does, with the same config keys, and raises
+:class:`~rlher.core.errors.UserError` where the command would print its message.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.utils import env_override
+
+from rlher import COMMAND
+from rlher.cli import flags, hydra_app, resume
+from rlher.cli.commands import load_command
+from rlher.config.commands import PlotConfig, ReplayConfig
+from rlher.config.key import validate
+from rlher.config.override_syntax import literal
+from rlher.config.training import TrainConfig
+from rlher.core.console import command_line, warn
+from rlher.core.errors import MissingFile, UserError, exit_as_fault
+from rlher.core.nested import flatten
+from rlher.core.safe_read import read_json
+from rlher.run import lookup, run_folder
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+    import numpy as np
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+    from rlher.evaluation.agent import Agent
+    from rlher.training.result import RunResult
+
+
+class Run:
+    """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
+
+    :param run: its folder and config.
+    :param source: how its agent is found: run or bundled agent, ``checkpoint`` and ``device``.
+    """
+
+    def __init__(self, run: run_folder.Run, source: ReplayConfig) -> None:
+        self._run, self._source = run, source
+
+    @property
+    def folder(self) -> Path:
+        """The run folder, absolute."""
+        return self._run.folder
+
+    @property
+    def config(self) -> TrainConfig:
+        """All config keys with their values: ``run.config.algo.gamma``."""
+        return self._run.config
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The content of ``result.json``, such as ``status`` and ``success_rate``; empty while the run is trained."""
+        return read_json(self.folder / "result.json")
+
+    @property
+    def model(self) -> "OffPolicyAlgorithm":
+        """The Stable-Baselines3 model, with an empty replay buffer."""
+        return self._agent.model
+
+    @cached_property
+    def _agent(self) -> "Agent":
+        from rlher.evaluation.agent import find_source
+
+        return find_source(self._source).load(None)
+
+    def predict(self, observation: "dict[str, np.ndarray]") -> "np.ndarray":
+        """Return the deterministic action for an observation of :meth:`env`, or actions for a batch of them.
+
+        :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
+        """
+        return self._agent.policy(observation)
+
+    def evaluate(
+        self, episodes: int = 100, seed: int = ReplayConfig.seed, deterministic: bool = True
+    ) -> dict[str, Any]:
+        """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
+
+        :param seed: of the first episode; the next ones count up.
+        """
+        from rlher.evaluation.agent import find_source
+
+        return find_source(replace(self._source, deterministic=deterministic)).evaluate(episodes, seed)
+
+    def enjoy(self, video: str | Path | None = None, **keys: Any) -> None:
+        """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
+
+        :param video: file to write, .mp4 or .gif; None: a window, or ``<run>/enjoy.mp4`` without a display.
+        :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….
+        :raises UserError: there is no model, or a key is invalid.
+        """
+        from rlher.cli.commands import enjoy
+
+        config = enjoy.EnjoyConfig(**vars(self._source) | {"video": video and str(video)} | keys)
+        validate(config)
+        enjoy.run(config)
+
+    def curves(self) -> "pd.DataFrame":
+        """Return the evaluations during training, a row each, with the columns ``algo``, ``env`` and ``seed``.
+
+        :raises UserError: there is no evaluation yet, or ``evaluations.csv`` is damaged.
+        """
+        from rlher.analysis.loading import read_run
+
+        try:
+            run = read_run(self.folder)
+        except ValueError as error:
+            raise UserError(f"{self._run} has no curves: {error}.") from error
+        keys: dict[str, Any] = {"algo": self.config.algo.name, "env": run.env, "seed": self.config.seed}
+        return run.evaluations.assign(**keys)[[*keys, *run.evaluations]]
+
+    def env(self, render_mode: str | None = None) -> "gym.Env":
+        """Return a new environment of the run; ``info["is_success"]`` is always there."""
+        from rlher.envs.make import make_env
+
+        return make_env(self.config.env, render_mode)
+
+    def resume(self, **keys: Any) -> "Run":
+        """Continue an interrupted run, or a finished one with ``total_timesteps="+5000"``, in its folder.
+
+        :param keys: config keys that may change, as in :func:`train`.
+        :raises UserError: it is finished, is being trained, or a key may not change.
+        """
+        words = flags.to_hydra("train", _words(keys))
+        with exit_as_fault(), _typed(["train", "--resume", str(self._run), *words]):
+            return _ended(*resume.resume_run(self._run, words))
+
+    def __repr__(self) -> str:
+        result, config = self.result, self.config
+        success = f", success {result['success_rate']:.1%}" if "success_rate" in result else ""
+        title = f"{config.algo.name} on {config.env.name or config.env.id}, {result.get('status', 'no result')}"
+        return f"<rlher.Run {self._source.agent or self._run}: {title}{success}>"
+
+
+Runs = str | Path | Run | Sequence[str | Path | Run]
+"""One run or folder of runs, or several of them."""
+
+
+def train(algo: str | None = None, env: str | None = None, /, *, her: Any = None, **keys: Any) -> Run:
+    """Train an agent into a new run folder, as ``rlher train`` does. Progress is printed on stderr.
+
+    After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written, and the run is returned with
+    ``result["status"] == "interrupted"``; :meth:`Run.resume` continues it.
+
+    :param algo: algorithm, such as ``"sac"``.
+    :param env: environment, such as ``"FetchReach-v4"``.
+    :param her: strategy or ``"off"``, or a mapping of its keys.
+    :param keys: any config key: ``total_timesteps=5_000``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``.
+    :raises UserError: the config cannot be trained; nothing was written.
+    """
+    from rlher.cli.commands.train import train as train_run
+
+    chosen = {"algo": algo, "env": env, "her": her}
+    words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
+    with exit_as_fault(), _typed(["train", *words]):
+        return _ended(*train_run(_compose("train", words)))
+
+
+def load(name: str | Path, *, checkpoint: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
+    """Return a run by its folder, or an agent that comes with rlher by its name.
+
+    :param checkpoint: model of the run: best, last, or steps of ``eval.keep_models``; auto: best or last.
+    :param trust_code: run the code that the ``config.yaml`` of somebody else's run names.
+    :raises UserError: there is no such run or agent, or its code is not trusted.
+    """
+    name = str(name)
+    agent = None if os.sep in name or Path(name).exists() else name
+    found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
+    return _wrap(found, agent=agent, checkpoint=checkpoint, device=device, trust_code=trust_code)
+
+
+def runs(folder: str | Path = "logs") -> list[Run]:
+    """Return all runs in and below a folder; warn about runs that cannot be read or whose code is not trusted.
+
+    :raises UserError: there is no such folder.
+    """
+    from rlher.analysis.loading import run_folders
+
+    if not Path(folder).is_dir():
+        raise MissingFile(Path(folder), f"the folder {folder} does not exist; `rlher.train` writes its runs into logs.")
+    found = []
+    for path in run_folders(Path(folder)):
+        try:
+            found.append(load(path.absolute()))
+        except UserError as error:
+            warn(f"skipped {path}: {error}")
+    return found
+
+
+def compare(runs: Runs = "logs", by: str | Sequence[str] = ()) -> "pd.DataFrame":
+    """Return a row per agent: seeds, final success rate with its interval, and steps to success rates.
+
+    Runs that differ only in their seed are one agent. The columns are those of ``rlher compare --format csv``.
+
+    :param by: config keys to group by, such as ``"her"`` or ``["algo", "her.n_sampled_goal"]``; all other differences
+        are pooled.
+    :raises UserError: there is no run with an evaluation, or no run has a key of ``by``.
+    """
+    from rlher.analysis.comparison import few_seeds_notes, summary
+    from rlher.analysis.grouping import load_groups
+
+    groups, notes = load_groups(_paths(runs), "logs", _list(by))
+    for note in [*notes, *few_seeds_notes(groups)]:
+        warn(note)
+    return summary(groups)
+
+
+def plot(runs: Runs = "logs", by: str | Sequence[str] = (), x: str = "steps", y: str = "success_rate") -> "Figure":
+    """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them; a notebook shows it.
+
+    :param by: as in :func:`compare`.
+    :param x: horizontal axis: ``"steps"``, ``"wall"`` or ``"updates"``.
+    :param y: column of ``evaluations.csv`` or ``progress.csv``, such as ``"mean_reward"``.
+    :raises UserError: there is no run with an evaluation, or no such column.
+    """
+    from rlher.analysis.plotting import NotebookFigure, draw_runs
+
+    config = PlotConfig(runs=_paths(runs), by=_list(by), x=x, y=y)
+    validate(config)
+    figure = NotebookFigure()
+    draw_runs(config, figure)
+    return figure
+
+
+def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
+    """Return a goal environment as runs are evaluated in it; ``info["is_success"]`` is always there.
+
+    :param env: as in :func:`train`.
+    :param keys: its config keys, such as ``n_bits=8`` of BitFlipping-v0, or ``kwargs={...}``.
+    :raises UserError: there is no such environment, or it is not a goal environment.
+    """
+    from rlher.envs.make import make_env as make
+    from rlher.envs.probe import probe
+
+    return make(probe(_compose("check", _words({"env": env}) + _words({"env": keys})).env), render_mode)
+
+
+# ------------------------------------------------------------------------------------------------ helpers
+
+
+def _compose(command: str, words: list[str]) -> Any:
+    """Return the config of a command with these overrides."""
+    (job,) = hydra_app.compose(load_command(command), flags.to_hydra(command, words))
+    return job.config
+
+
+def _words(keys: Mapping[str, Any]) -> list[str]:
+    """Return keys as words of the command line: ``algo.gamma=0.95``."""
+    words = []
+    for key, value in flatten(keys):
+        is_whole = isinstance(value, float) and value.is_integer() and "kwargs" not in key  # total_timesteps=1e5
+        words.append(f"{key}={literal(int(value) if is_whole else value)}")
+    return words
+
+
+def _typed(words: list[str]) -> Any:
+    """Set the command that the run folder records within the block."""
+    return env_override({COMMAND: command_line(["rlher", *words])})
+
+
+def _wrap(run: run_folder.Run, **source: Any) -> Run:
+    return Run(run, ReplayConfig(run=None if source.get("agent") else str(run.folder), **source))
+
+
+def _ended(run: run_folder.Run, result: "RunResult") -> Run:
+    """Return a run that has just ended; print why, if it is not finished."""
+    from rlher.training.result import Status, print_reason
+
+    if result.status is not Status.FINISHED:
+        print_reason(run, result)
+    return _wrap(run, trust_code=True)
+
+
+def _paths(runs: Runs) -> list[str]:
+    several = [runs] if isinstance(runs, str | Path | Run) else runs
+    return [str(each.folder if isinstance(each, Run) else each) for each in several]
+
+
+def _list(by: str | Sequence[str]) -> list[str]:
+    return [by] if isinstance(by, str) else list(by)

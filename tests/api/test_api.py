@@ -1,0 +1,228 @@
+"""The functions of ``import rlher``: runs, mistakes, Hydra's globals, and a notebook's kernel."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import hydra
+import matplotlib.figure
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.core.global_hydra import GlobalHydra
+from hydra.version import VersionBase
+from jupyter_client.manager import start_new_kernel
+from nbclient import NotebookClient
+from stable_baselines3 import DQN
+
+import rlher
+from rlher.core.errors import UserError
+from rlher.run.lookup import UnknownAgent
+from rlher.run.trust import UntrustedCode
+from tests.support.documents import blocks, shortened
+
+TINY: dict[str, Any] = {
+    "recipe": None,
+    "total_timesteps": 60.0,
+    "threads": 1,
+    "algo": {"batch_size": 16, "net_arch": [16], "learning_starts": 40},
+    "eval": {"episodes": 2, "final_episodes": 4, "freq": 30},
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlher.Run:
+    monkeypatch.chdir(tmp_path)
+    return rlher.train("dqn", "BitFlipping-v0", her="final", env={"n_bits": 4}, tensorboard=False, **TINY)
+
+
+def test_importing_rlher_imports_nothing_else() -> None:
+    code = "import sys, rlher; print([m for m in ('numpy', 'torch', 'hydra', 'gymnasium') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+    assert {*rlher.__all__} <= {*dir(rlher)}
+    with pytest.raises(AttributeError):
+        rlher.nothing  # noqa: B018
+
+
+def test_a_run_has_config_result_curves_and_model(run: rlher.Run) -> None:
+    assert run.folder == Path("logs/dqn/BitFlipping-v0_1").absolute()
+    assert run.result["status"] == "finished"
+    assert run.config.her.goal_selection_strategy == "final"
+    assert run.config.algo.batch_size == 16
+    assert isinstance(run.model, DQN)
+    curves = run.curves()
+    assert curves["timesteps"].tolist() == [30, 60]
+    assert curves[["algo", "env", "seed"]].drop_duplicates().to_numpy().tolist() == [["dqn", "BitFlipping-v0", 0]]
+    command = Path(run.folder, "command.txt").read_text()
+    assert command.startswith("rlher train algo=dqn env=BitFlipping-v0 her=final env.n_bits=4 ")
+
+
+def test_evaluate_is_what_the_command_prints(run: rlher.Run, capsys: pytest.CaptureFixture) -> None:
+    import json
+
+    from rlher.cli.main import main
+
+    capsys.readouterr()
+    assert main(["evaluate", str(run.folder), "--episodes", "5", "--json"]) == 0
+    assert run.evaluate(5) == json.loads(capsys.readouterr().out)
+
+
+def test_predict_takes_one_observation_or_a_batch(run: rlher.Run) -> None:
+    env = run.env()
+    observations = [env.reset(seed=seed)[0] for seed in range(3)]
+    single = [run.predict(each) for each in observations]
+    batch = run.predict({key: np.stack([each[key] for each in observations]) for key in observations[0]})
+    assert env.action_space.contains(single[0])
+    np.testing.assert_array_equal(np.array(single), batch)
+
+
+def test_a_finished_run_is_extended(run: rlher.Run) -> None:
+    longer = run.resume(total_timesteps="+30")
+    assert (longer.folder, longer.result["timesteps"]) == (run.folder, 90)
+    with pytest.raises(UserError):
+        run.resume(seed=3)
+
+
+def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
+    rlher.train("dqn", "BitFlipping-v0", her="off", env={"n_bits": 4}, tensorboard=False, **TINY)
+    assert rlher.load("logs/dqn/BitFlipping-v0_1").config == run.config
+    runs = rlher.runs()
+    assert [each.folder.name for each in runs] == ["BitFlipping-v0_1", "BitFlipping-v0_2"]
+    for given in (runs, "logs", [run, Path("logs/dqn/BitFlipping-v0_2")]):
+        table = rlher.compare(given)
+        assert isinstance(table, pd.DataFrame)
+        assert table["agent"].tolist() == ["dqn, final", "dqn, off"]
+    figure = rlher.plot(runs, by="her")
+    assert isinstance(figure, matplotlib.figure.Figure)
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["final (1 seed)", "off (1 seed)"]
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_make_env_composes_the_environment_as_training_does() -> None:
+    env = rlher.make_env("BitFlipping-v0", n_bits=5)
+    assert env.observation_space["observation"].shape == (5,)
+    assert "is_success" in env.step(env.action_space.sample() if env.reset() else 0)[-1]
+    assert rlher.make_env("FetchReach-v4", max_episode_steps=7).spec.max_episode_steps == 7
+
+
+def test_importing_the_environments_registers_them() -> None:
+    code = "import rlher.envs, gymnasium; print(gymnasium.make('BitFlipping-v0', n_bits=3).action_space)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "Discrete(3)"
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        (("sax", "BitFlipping-v0"), {}),
+        (("dqn", "NoSuchEnv-v0"), {}),
+        (("dqn", "BitFlipping-v0"), {"total_timestep": 5}),
+        (("dqn", "BitFlipping-v0"), {"algo": {"gama": 0.9}}),
+        (("dqn", "BitFlipping-v0"), {"algo.gamma": "'"}),
+        (("dqn", "BitFlipping-v0"), {"seed": [0, 1]}),
+        (("dqn", "BitFlipping-v0"), {"env": {"n_bits": "many"}}),
+        (("sac", "BitFlipping-v0"), {}),
+    ],
+)
+def test_mistakes_are_user_errors_and_write_nothing(
+    words: tuple, keys: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError):
+        rlher.train(*words, **{"recipe": None} | keys)
+    assert not Path("logs").exists()
+
+
+def test_what_is_not_there_is_a_user_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownAgent):
+        rlher.load("td3-FetchSlid-v4")
+    for call in (rlher.runs, rlher.compare, rlher.plot, lambda: rlher.load("logs/x"), lambda: rlher.plot(x="hours")):
+        with pytest.raises(UserError):
+            call()
+
+
+def test_a_bundled_agent_plays() -> None:
+    agent = rlher.load("sac-parking-v0") if "sac-parking-v0" in _agents() else rlher.load(_agents()[0])
+    assert agent.evaluate(1)["agent"] in _agents()
+
+
+def _agents() -> list[str]:
+    from rlher.run.lookup import agent_names
+
+    return agent_names()
+
+
+def test_code_of_a_strangers_run_is_refused(run: rlher.Run) -> None:
+    file = run.folder / "config.yaml"
+    file.write_text(file.read_text().replace("modules: []", "modules: [evil]"))
+    with pytest.raises(UntrustedCode):
+        rlher.load(run.folder)
+    assert rlher.runs() == []
+
+
+def test_the_users_own_hydra_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("key: 1\n")
+    words = [*sys.argv]
+    with hydra.initialize_config_dir(str(tmp_path), version_base="1.2"):
+        before, base = GlobalHydra.instance(), VersionBase.instance()
+        rlher.make_env("BitFlipping-v0")
+        with pytest.raises(UserError):
+            rlher.make_env("BitFlipping-v0", nonsense=1)
+        assert (GlobalHydra.instance(), VersionBase.instance()) == (before, base)
+        assert hydra.compose("mine").key == 1
+    assert sys.argv == words
+
+
+def test_a_script_without_a_main_guard_trains_in_worker_processes(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import rlher\n"
+        "print('script')\n"
+        "run = rlher.train('dqn', 'BitFlipping-v0', env={'n_bits': 4}, recipe=None, n_envs=2, total_timesteps=60,\n"
+        "                  algo={'learning_starts': 40}, eval={'episodes': 2, 'final_episodes': 2})\n"
+        "print(run.result['status'])\n"
+    )
+    out = subprocess.check_output([sys.executable, "script.py"], cwd=tmp_path, text=True, stderr=subprocess.DEVNULL)
+    assert out.split() == ["script", "finished"]
+
+
+def test_a_run_leaves_torch_as_it_was(run: rlher.Run) -> None:
+    import torch as th
+
+    th.set_num_threads(2)
+    rlher.train("dqn", "BitFlipping-v0", env={"n_bits": 4}, **TINY)
+    assert th.get_num_threads() == 2
+
+
+# ------------------------------------------------------------------------------------------------ a notebook
+
+
+@pytest.mark.slow
+def test_the_page_runs_in_a_notebook(tmp_path: Path) -> None:
+    cells = [nbformat.v4.new_code_cell(shortened(code)) for code in blocks("docs/python.md", "python")]
+    cells.append(nbformat.v4.new_code_cell("figure"))
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert "image/png" in notebook.cells[-1].outputs[0].data
+    assert "ddpg on FetchReach-v4" in "".join(output.text for output in notebook.cells[0].outputs)
+    assert (tmp_path / "reach.gif").exists()
+
+
+@pytest.mark.slow
+def test_interrupting_a_cell_saves_the_run(tmp_path: Path) -> None:
+    manager, client = start_new_kernel(cwd=str(tmp_path))
+    try:
+        client.execute("import rlher; run = rlher.train('ddpg', 'FetchReach-v4', total_timesteps=100_000)")
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("logs/*/*/evaluations.csv")) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        manager.interrupt_kernel()
+        assert client.get_shell_msg(timeout=60)["content"]["status"] == "ok"
+        client.execute_interactive("assert run.result['status'] == 'interrupted', run.result", timeout=60)
+        done = client.execute_interactive("assert len(run.curves())", timeout=60)
+        assert done["content"]["status"] == "ok"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
