@@ -37,6 +37,7 @@ TOLERANCE = 1.1
 def update_times(work: Work, updates: int) -> dict[str, float]:
     """Return the median milliseconds of an update for each choice."""
     choices = {name: each for name, each in CHOICES.items() if has_onednn() or not each.onednn}
+    th._dynamo.reset()  # torch compiles a function for at most 8 models of a process
     models = {name: build(work, "rlher", capacity=10_000, options=each) for name, each in choices.items()}
     times: dict[str, list[float]] = {name: [] for name in models}
     for turn in range(updates + 5):  # the first ones compile

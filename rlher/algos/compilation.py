@@ -48,7 +48,8 @@ def compile_with_fallback(function: Callable, cuda_graph: bool = False) -> Calla
         # Outside of `except`, so that the failed call's tensors are freed.
         result = function(*args)
         compiled = function
-        print(f"rlher: losses are not compiled ({reason})", file=sys.stderr)
+        advice = f"; if a file there is damaged, delete {_cache_folder()}" if "ImportError" in reason else ""
+        print(f"rlher: losses are not compiled ({reason}){advice}", file=sys.stderr)
         return result
 
     return call
@@ -63,6 +64,13 @@ def _compile(function: Callable, cuda_graph: bool) -> Callable:
     replay = th.compile(function, dynamic=False, mode="reduce-overhead")
     # A replay overwrites the memory of the previous replay's results.
     return lambda *args: tree_map_only(th.Tensor, th.clone, replay(*args))
+
+
+def _cache_folder() -> str:
+    """Return the folder in which torch keeps compiled code, where a crash of the machine leaves files cut short."""
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return cache_dir()
 
 
 def _first_line(error: Exception) -> str:
