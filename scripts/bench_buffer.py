@@ -65,8 +65,9 @@ def ours(capacity: int, fill: bool = True, n_envs: int = 1, **options: Any) -> H
         achieved = rng.random((STEPS + 1, GOAL), dtype=np.float32)
         rows["observation"], newest["observation"] = rng.random((STEPS, OBS)), rng.random(OBS)
         rows["achieved_goal"], newest["achieved_goal"] = achieved[:-1], achieved[-1]
+        rows["desired_goal"] = newest["desired_goal"] = achieved[0] + 1
         rows["_action"], rows["_reward"] = rng.random((STEPS, ACT)), -1
-        storage.extend(0, rows, newest, achieved[1:], np.repeat(achieved[:1] + 1, STEPS + 1, axis=0))
+        storage.extend(0, rows, newest, achieved[1:])
     return buffer
 
 

@@ -99,9 +99,9 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
     for name in rows.dtype.names or ():
         if rows[name].dtype == np.float32:
             rows[name] = rng.standard_normal(rows[name].shape)
-    outcomes, goals = np.zeros(EPISODE, layout.achieved), np.zeros(EPISODE + 1, layout.goal)
+    outcomes = np.zeros(EPISODE, layout.achieved)
     for _ in range(transitions // EPISODE):
-        storage.extend(0, rows, newest, outcomes, goals)
+        storage.extend(0, rows, newest, outcomes)
 
 
 def on_disk(folder: Path) -> int:

@@ -155,8 +155,7 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
     parts = []
     for episode in episodes:
         positions = storage.positions(np.arange(storage.first[episode], storage.last[episode] + 1))
-        goals = np.repeat(storage.episode_goal[[episode]], len(positions) + 1, axis=0)
-        parts.append((storage.rows[positions], storage.newest[episode].copy(), storage.outcomes[positions], goals))
+        parts.append((storage.rows[positions], storage.newest[episode].copy(), storage.outcomes[positions]))
     while storage.count + 1000 < capacity:
         storage.extend(0, *parts[index % len(parts)])
         index += 1

@@ -205,6 +205,7 @@ class Energy(Priority):
         first, last = self.storage.first[used], self.storage.last[used]
         running = [self.storage.episode[env] for env in range(self.storage.n_envs) if self.storage.running[env]]
         held = first <= last
+        held[: self.storage.n_demonstrations] = False
         finished = held.copy()
         finished[running] = False
         for episode in np.flatnonzero(finished & (self.computed_at[used] != last)):

@@ -8,17 +8,15 @@ from numpy.typing import NDArray
 
 from rlher.her.done_rule import DoneRule
 from rlher.her.rewards import GoalIndependentReward, RewardFunction
-from rlher.her.storage import Ids, Positions, Storage
+from rlher.her.storage import GOAL, Ids, Positions, Storage
 from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
 
 class SampledBatch(NamedTuple):
     """A batch in NumPy: real transitions first, then virtual ones.
 
-    :param now: (batch,) packed rows: observation and action.
+    :param now: (batch,) packed rows: observation, with the goal under which rewards count, and action.
     :param after: (batch,) packed observations after the step, or after ``n_steps`` steps.
-    :param goals: (batch, …) desired goals before the step.
-    :param next_goals: (batch, …) desired goals after it; may be the same array.
     :param rewards: (batch,) rewards, or returns over several steps.
     :param dones: (batch,) 1 where nothing is bootstrapped.
     :param discounts: (batch,) discount of the bootstrapped value; None with one-step returns.
@@ -26,8 +24,6 @@ class SampledBatch(NamedTuple):
 
     now: NDArray
     after: NDArray
-    goals: NDArray
-    next_goals: NDArray
     rewards: NDArray
     dones: NDArray
     discounts: NDArray | None = None
@@ -73,50 +69,44 @@ class Relabeller:
             self.goal_independent.update(storage)
         positions = storage.positions(ids)
         now, after = storage.transitions(ids, positions)
-        goals, next_goals, changed = self._sample_goals(storage, ids, positions, now["_episode"], n_real, rng)
+        goals, changed = self._replace_goals(storage, ids, now, after, n_real, rng)
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, now, goals, changed)
         rewards, dones = now["_reward"].copy(), now["_terminated"].astype(np.float32)
         if recompute:
-            rewards[changed], dones[changed] = self._outcome(storage, positions[changed], now[changed], goals[changed])
-        return SampledBatch(now, after, goals, next_goals, rewards, dones)
+            rewards[changed], dones[changed] = self._outcome(storage, positions[changed], now[changed], goals)
+        return SampledBatch(now, after, rewards, dones)
 
-    def _sample_goals(
-        self,
-        storage: Storage,
-        ids: Ids,
-        positions: Positions,
-        episodes: NDArray,
-        n_real: int,
-        rng: np.random.Generator,
-    ) -> tuple[NDArray, NDArray, slice | NDArray]:
-        """Return (batch, …) goals before and after each transition, and which rewards must be recomputed."""
-        goals = next_goals = storage.goals(positions[:n_real], episodes[:n_real])
-        if storage.row_goals is not None:
-            next_goals = storage.goals(positions[:n_real], episodes[:n_real], after=True)
+    def _replace_goals(
+        self, storage: Storage, ids: Ids, now: NDArray, after: NDArray, n_real: int, rng: np.random.Generator
+    ) -> tuple[NDArray, slice | NDArray]:
+        """Write new goals into all but the first ``n_real`` transitions.
+
+        :return: the goals under which rewards must be recomputed, and the transitions that they belong to.
+        """
         changed: slice | NDArray = slice(n_real, None)
+        goals = now[GOAL][n_real:]
         if n_real < len(ids):
+            episodes = now["_episode"][n_real:]
             request = GoalRequest(
                 transition=ids[n_real:],
-                first=storage.first.take(episodes[n_real:]),
-                last=storage.last.take(episodes[n_real:]),
+                first=storage.first.take(episodes),
+                last=storage.last.take(episodes),
                 rng=rng,
                 any_transition=lambda count: _sample_any(storage, count, rng),
                 gamma=self.goal_gamma,
                 weights=self.mix,
             )
             chosen = self.strategy(request)
-            virtual = self._goals_of(storage, chosen, rng)
-            one_goal = next_goals is goals
-            goals = np.concatenate((goals, virtual))
-            next_goals = goals if one_goal else np.concatenate((next_goals, virtual))
-            if (is_kept := chosen == KEEP).any():
-                kept, changed = n_real + np.flatnonzero(is_kept), n_real + np.flatnonzero(~is_kept)
-                goals[kept] = storage.goals(positions[kept], episodes[kept])
-                next_goals[kept] = storage.goals(positions[kept], episodes[kept], after=True)
+            goals = self._goals_of(storage, chosen, rng)
+            is_kept = chosen == KEEP
+            if is_kept.any():
+                changed, goals = n_real + np.flatnonzero(~is_kept), goals[~is_kept]
+            now[GOAL][changed] = after[GOAL][changed] = goals
         if self.part_shares is not None:  # the goal may change in every step: use the one before the step
-            return goals, goals, slice(0, None)
-        return goals, next_goals, changed
+            after[GOAL] = now[GOAL]
+            return now[GOAL], slice(0, None)
+        return goals, changed
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
         """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""
@@ -125,8 +115,7 @@ class Relabeller:
             goals = keep_one_part(goals, self.part_shares, rng)
         desired = np.flatnonzero(chosen <= DESIRED)
         if desired.size:  # these have a single part already
-            positions = storage.positions(DESIRED - chosen[desired])
-            goals[desired] = storage.goals(positions, storage.rows["_episode"][positions])
+            goals[desired] = storage.rows[GOAL][storage.positions(DESIRED - chosen[desired])]
         return goals
 
     def _outcome(
@@ -157,7 +146,8 @@ class Relabeller:
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
         n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
 
-        :param changed: the transitions whose rewards are recomputed at every step.
+        :param goals: under which rewards are recomputed at every step.
+        :param changed: the transitions that these goals belong to.
         """
         window = ids[:, None] + np.arange(self.n_steps)
         last = storage.last.take(now["_episode"])[:, None]
@@ -165,18 +155,14 @@ class Relabeller:
         steps = storage.rows.take(positions)
         rewards, dones = steps["_reward"].astype(np.float64), steps["_terminated"].astype(np.float32)
         if len(flat := positions[changed].reshape(-1)):
-            goal_of_step = np.repeat(goals[changed], self.n_steps, axis=0)
+            goal_of_step = np.repeat(goals, self.n_steps, axis=0)
             outcome = self._outcome(storage, flat, steps[changed].reshape(-1), goal_of_step)
             rewards[changed], dones[changed] = (each.reshape(-1, self.n_steps) for each in outcome)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1
-        end_positions = storage.positions(ends)
-        _, after = storage.transitions(ends, end_positions)
-        next_goals = goals
-        if storage.row_goals is not None:
-            next_goals = storage.goals(end_positions, now["_episode"], after=True)
-            next_goals[changed] = goals[changed]
-        return SampledBatch(now, after, goals, next_goals, returns, ended, self.gamma**taken)
+        _, after = storage.transitions(ends, storage.positions(ends))
+        after[GOAL][changed] = goals
+        return SampledBatch(now, after, returns, ended, self.gamma**taken)
 
 
 def _sample_any(storage: Storage, count: int, rng: np.random.Generator) -> Ids:

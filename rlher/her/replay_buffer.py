@@ -278,7 +278,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids = insert(ids, demonstrations, self.storage.sample_demonstrations(n_demonstrations, self.rng))
         # Which goals, and the rewards and dones that follow from them.
         batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
-        samples = to_tensors(batch, self.storage.layout.keys, env)._replace(demonstrations=demonstrations)
+        samples = to_tensors(batch, env)._replace(demonstrations=demonstrations)
         if weights is not None:
             weights = weights if demonstrations is None else insert(weights, demonstrations, 1.0)
             weights = weights.astype(np.float32).reshape(-1, 1)
@@ -308,7 +308,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
         n_real = self._n_real(batch_size) if relabel else batch_size
         batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
-        samples = to_tensors(batch, self.storage.layout.keys, env)._replace(demonstrations=slice(0, batch_size))
+        samples = to_tensors(batch, env)._replace(demonstrations=slice(0, batch_size))
         return samples if self.device == CPU else samples.to(self.device)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
@@ -379,30 +379,26 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return saving.save(self.storage, folder, computed, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
-        """Replace everything stored with the content of a folder. Running episodes continue.
-
-        Demonstrations are replaced if there are some in the folder.
+        """Replace everything stored, demonstrations included, with the content of a folder. Running episodes continue.
 
         :raises ValueError: the folder holds no buffer, one of other spaces or another capacity, or a damaged one; the
-            buffer is then empty.
+            buffer is then empty but for its demonstrations.
         """
-        own = self.storage
         self.reset()
         try:
             with saving.as_value_error(folder):
-                if steps := saving.demonstration_steps(folder):
-                    self.storage = self._empty_storage(steps)
-                    self.priority.reset(self.storage)
-                extra, priorities = saving.load(self.storage, folder)
+                storage = self._empty_storage(saving.demonstration_steps(folder))
+                extra, priorities = saving.load(storage, folder)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
-                self.relabeller.goal_independent.restore(extra["goal_independent"], self.storage.total)
+                self.relabeller.goal_independent.restore(extra["goal_independent"])
+                self.priority.reset(storage)
                 if extra["priority"] == self.priority.options:
                     self.priority.restore(priorities)
         except ValueError:
-            self.storage = own
             self.reset()
             raise
+        self.storage = storage
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, without the environment and a reward function that belongs to one."""

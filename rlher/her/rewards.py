@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.done_rule import DoneRule
-from rlher.her.storage import Ids, Storage
+from rlher.her.storage import GOAL, Ids, Storage
 
 Floats = NDArray[np.floating[Any]]
 
@@ -169,9 +169,9 @@ class GoalIndependentReward:
 
     def _process(self, storage: Storage, ids: Ids) -> None:
         positions = storage.positions(ids)
-        rows, achieved = storage.rows.take(positions), storage.outcomes.take(positions, axis=0)
+        rows, after = storage.transitions(ids, positions)
         # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
-        desired = storage.goals(positions, rows["_episode"], after=True)
+        achieved, desired = storage.outcomes.take(positions, axis=0), after[GOAL].copy()
         infos = None if storage.infos is None else storage.infos[positions]
         explained = self.compute(achieved, desired, infos)
         sparse = self.done_rule.sparse
@@ -189,16 +189,7 @@ class GoalIndependentReward:
         """Return everything observed, as JSON values."""
         return {"computed": self.computed} | self.done_rule.state()
 
-    def restore(self, state: dict[str, Any], totals: Sequence[int]) -> None:
-        """Restore a value of :meth:`state`.
-
-        :param totals: per block of the storage, transitions ever added.
-        :raises ValueError: it does not fit these numbers, or a value has the wrong type.
-        """
-        computed = list(state["computed"])
-        if computed:  # demonstrations that were not saved are processed again
-            computed += [0] * (len(totals) - len(computed))
-            if not all(type(done) is int and 0 <= done <= total for done, total in zip(computed, totals, strict=True)):
-                raise ValueError("the numbers of processed transitions do not fit the storage")
-        self.computed = computed
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a value of :meth:`state`."""
+        self.computed = [int(count) for count in state["computed"]]
         self.done_rule.restore(state)

@@ -1,6 +1,5 @@
 """Batches as tensors, in the form that SB3's algorithms take, on any device."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
 from rlher.her.relabelling import SampledBatch
-from rlher.her.storage import ACHIEVED, GOAL, sample_dtype
 
 
 class HerReplayBufferSamples(NamedTuple):
@@ -47,29 +45,22 @@ class HerReplayBufferSamples(NamedTuple):
         return HerReplayBufferSamples(*map(move, self))
 
 
-def to_tensors(batch: SampledBatch, keys: Sequence[str], env: VecNormalize | None) -> HerReplayBufferSamples:
+def to_tensors(batch: SampledBatch, env: VecNormalize | None) -> HerReplayBufferSamples:
     """Return a batch as tensors in the processor's memory, without copies where possible.
 
-    :param keys: keys of the observation other than the goals.
     :param env: normalises observations and rewards; None: they stay as they are.
     """
-    one_goal = batch.next_goals is batch.goals and env is None
-    obs: dict[str, Any] = {key: batch.now[key] for key in (*keys, ACHIEVED)}
-    next_obs: dict[str, Any] = {key: batch.after[key] for key in (*keys, ACHIEVED)}
-    obs[GOAL] = batch.goals.astype(sample_dtype(batch.goals.dtype), copy=False)
-    next_obs[GOAL] = obs[GOAL] if one_goal else batch.next_goals.astype(obs[GOAL].dtype, copy=False)
+    keys = batch.after.dtype.names or ()
+    obs, next_obs = ({key: part[key] for key in keys} for part in (batch.now, batch.after))
     rewards = batch.rewards.reshape(-1, 1)
     if env is not None:
-        obs, next_obs = dict(env.normalize_obs(obs)), dict(env.normalize_obs(next_obs))
+        obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
         rewards = env.normalize_reward(rewards).astype(np.float32)
-    for key in obs:
-        obs[key] = th.from_numpy(obs[key])
-        next_obs[key] = obs[key] if one_goal and key == GOAL else th.from_numpy(next_obs[key])
     discounts = batch.discounts
     return HerReplayBufferSamples(
-        obs,
+        {key: th.from_numpy(value) for key, value in obs.items()},
         th.from_numpy(batch.now["_action"]),
-        next_obs,
+        {key: th.from_numpy(value) for key, value in next_obs.items()},
         th.from_numpy(batch.dones.reshape(-1, 1)),
         th.from_numpy(rewards),
         None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),

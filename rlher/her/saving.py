@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rlher.core.safe_read import stored_arrays
 from rlher.her.storage import SPAN, Ids, Storage
 
-VERSION = 6
+VERSION = 7
 MANIFEST = "buffer.json"
 
 Spans = list[list[int]]
@@ -51,7 +51,7 @@ def save(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     manifest = _read_manifest(folder) or {}
-    if manifest.get("mark") not in storage.saves:  # it holds no earlier state of this storage
+    if manifest.get("mark") != storage.last_save:  # it holds no earlier state of this storage
         manifest = {"saves": 0, "parts": [], "final": [0] * len(storage.sizes)}
     mark = uuid.uuid4().hex
     name = f"{mark[:8]}-{manifest['saves'] + 1:06d}.npz"
@@ -80,7 +80,7 @@ def save(
         "extra": extra,
     }
     written += _write_manifest(folder, manifest)
-    storage.saves.append(mark)
+    storage.last_save = mark
     used = {part["file"] for part in manifest["parts"]} | {manifest["priorities"]}
     for file in folder.glob("*.npz"):
         if file.name.startswith(("part-", "priorities-")) and file.name not in used:
@@ -124,7 +124,7 @@ def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], d
         with stored_arrays(folder / part["file"]) as arrays:
             storage.restore(_ids(part["spans"]), arrays)
     storage.rebuild_index()
-    storage.saves.append(manifest["mark"])
+    storage.last_save = manifest["mark"]
     if manifest["priorities"] is None:
         return manifest["extra"], {}
     with stored_arrays(folder / manifest["priorities"]) as arrays:

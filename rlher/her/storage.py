@@ -6,8 +6,9 @@ observation is therefore stored once. Overwriting the oldest transition only adv
 nothing is ever moved, and a ring that was filled once stays full.
 
 All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
-misses. The goals achieved after each transition, ``outcomes``, are a separate array at the environment's precision,
-because virtual goals are read from all over the storage.
+misses. The desired goal is one of them, because an environment may move it within an episode. The goals achieved after
+each transition, ``outcomes``, are a separate array, because virtual goals are read from all over the storage. Their
+precision is the environment's, because rewards depend on it.
 
 A transition has an *id*: its number in its environment, from 0 for ever, plus :data:`SPAN` times the number of the
 environment. Consecutive transitions of an episode have consecutive ids. Its *position* in the arrays is its number
@@ -15,7 +16,6 @@ modulo the capacity, in the block of its environment. Demonstrations are one mor
 """
 
 import heapq
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ SPAN_BITS = 40
 SPAN = 1 << SPAN_BITS
 """Ids of one environment; more than it can ever add."""
 
-EPISODE_ARRAYS = ("first", "last", "newest", "episode_goal")
+EPISODE_ARRAYS = ("first", "last", "newest")
 
 Batch = Mapping[str, NDArray]
 Ids = NDArray[np.int64]
@@ -42,20 +42,16 @@ Positions = NDArray[np.int64]
 
 @dataclass
 class Layout:
-    """Types and shapes of what is stored. Goals keep the environment's precision, because rewards depend on it.
+    """Types and shapes of what is stored.
 
     :param row: a packed row: keys of the observation, then fields that begin with an underscore.
     :param observation: the observation of a row; its fields are the first ones of ``row``.
-    :param keys: keys of the observation other than the goals.
     :param achieved: type of an achieved goal, with its shape.
-    :param goal: type of a desired goal, with its shape.
     """
 
     row: np.dtype
     observation: np.dtype
-    keys: list[str]
     achieved: np.dtype
-    goal: np.dtype
 
     @classmethod
     def of(cls, observation_space: spaces.Dict, action_space: spaces.Space) -> "Layout":
@@ -64,9 +60,7 @@ class Layout:
         :raises NotImplementedError: a kind of space that cannot be stored.
         """
         parts = observation_space.spaces
-        observation: list[tuple] = [
-            (key, sample_dtype(space.dtype), _shape(space)) for key, space in parts.items() if key != GOAL
-        ]
+        observation: list[tuple] = [(key, sample_dtype(space.dtype), _shape(space)) for key, space in parts.items()]
         own: list[tuple] = [
             ("_action", sample_dtype(action_space.dtype), (int(np.prod(action_space.shape or 1)),)),
             ("_reward", np.float32),
@@ -74,13 +68,12 @@ class Layout:
             ("_episode", np.int32),
             ("_terminated", np.bool_),
         ]
-        achieved, goal = (np.dtype((parts[key].dtype, _shape(parts[key]))) for key in (ACHIEVED, GOAL))
-        keys = [key for key in parts if key not in (ACHIEVED, GOAL)]
-        return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), keys, achieved, goal)
+        achieved = np.dtype((parts[ACHIEVED].dtype, _shape(parts[ACHIEVED])))
+        return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), achieved)
 
     def __str__(self) -> str:
         """Return what differs between spaces whose transitions cannot be exchanged."""
-        return str(np.dtype([("row", self.row), ("achieved", self.achieved), ("goal", self.goal)]).descr)
+        return str(np.dtype([("row", self.row), ("achieved", self.achieved)]).descr)
 
     @property
     def transition_bytes(self) -> int:
@@ -89,8 +82,8 @@ class Layout:
 
     @property
     def episode_bytes(self) -> int:
-        """Bytes that are stored once per episode: its goal, newest observation, first and last transition."""
-        return self.goal.itemsize + self.observation.itemsize + 16
+        """Bytes that are stored once per episode: its newest observation, first and last transition."""
+        return self.observation.itemsize + 16
 
 
 def sample_dtype(dtype: Any) -> np.dtype:
@@ -117,9 +110,6 @@ class Storage:
     newest: NDArray
     first: Ids
     last: Ids
-    episode_goal: NDArray
-    row_goals: NDArray | None
-    """(rows, 2, …) desired goals before and after each transition, once an environment moved it within an episode."""
     infos: NDArray | None
 
     def __init__(
@@ -133,7 +123,7 @@ class Storage:
         self.capacity, self.n_envs = capacity, n_envs
         self.layout = Layout.of(observation_space, action_space)
         self.sizes = [capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0)
-        self.saves: deque[str] = deque(maxlen=100)  # ids of the saves that hold an earlier state of this storage
+        self.last_save = ""  # id of the last save, or of the save that was loaded
         self.total, self.running = [0] * len(self.sizes), [False] * len(self.sizes)
         self._allocate()
 
@@ -141,18 +131,16 @@ class Storage:
         """Reserve the arrays, which take memory only where they are written to."""
         self.episode = [0] * len(self.sizes)  # newest episode of each block
         self._free: list[int] = []  # heap of indices of episodes of which no transition is left
-        self.episodes_used = self.n_demonstrations = 0
+        self.episodes_used = self.n_demonstrations = 0  # the first episodes are the demonstrations
         # One row more than transitions: it repeats a block's first row, so that a row and the next are always adjacent.
         self.starts = [sum(self.sizes[:block]) + block for block in range(len(self.sizes))]
         n_rows = sum(self.sizes) + len(self.sizes)
         # Each environment may have begun an episode when all of its transitions are episodes of one step.
-        self._first_demonstration = self.n_envs * (self.capacity + 1)
-        n_episodes = self._first_demonstration + sum(self.sizes[self.n_envs :])
+        n_episodes = n_rows
         layout = self.layout
         self.rows, self.outcomes = np.zeros(n_rows, layout.row), np.zeros(n_rows, layout.achieved)
         self.first, self.last = np.zeros(n_episodes, np.int64), np.zeros(n_episodes, np.int64)
-        self.newest, self.episode_goal = np.zeros(n_episodes, layout.observation), np.zeros(n_episodes, layout.goal)
-        self.row_goals = self.infos = None
+        self.newest, self.infos = np.zeros(n_episodes, layout.observation), None
         self._start_of, self._size_of = np.array(self.starts), np.array(self.sizes)
         # Views without fields, which NumPy copies ten times faster.
         row, observation = (np.dtype((np.void, each.itemsize)) for each in (layout.row, layout.observation))
@@ -198,13 +186,11 @@ class Storage:
         now.rows["_action"] = action.reshape(self.n_envs, -1)
         now.rows["_reward"], now.rows["_terminated"] = reward, terminated
         after.observe(next_obs)
-        if self.row_goals is None and now.goal.tobytes() != after.goal.tobytes():
-            self.use_goal_per_row()
         stored = [env for env in range(self.n_envs) if env not in lost] if lost else self._all_envs
         positions = []
         for env in stored:
             if not self.running[env]:
-                self._begin(env, now.goal[env])
+                self._begin(env)
                 now.rows["_episode"][env] = self.episode[env]
             position = self._take_position(env)
             positions.append(position)
@@ -219,46 +205,36 @@ class Storage:
         episodes = now.rows["_episode"][envs]
         self._raw_rows[at], self.outcomes[at] = now.raw[envs], after.achieved[envs]
         self._raw_newest[episodes] = after.raw[envs]
-        if self.row_goals is not None:
-            self.row_goals[at, 0], self.row_goals[at, 1] = now.goal[envs], after.goal[envs]
         for env in ended:
             self.running[env] = False
 
-    def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray, goals: NDArray) -> None:
+    def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray) -> None:
         """Store a whole episode of T steps, at most as many as fit.
 
         :param block: number of the environment; ``n_envs``: the demonstrations.
         :param rows: (T,) packed rows.
         :param newest: the packed observation after the last step.
         :param outcomes: (T, …) goals achieved after each step.
-        :param goals: (T + 1, …) desired goals.
         """
-        self._begin(block, goals[0])
-        if self.row_goals is None and (goals != goals[0]).any():
-            self.use_goal_per_row()
+        self._begin(block)
         episode = self.episode[block]
         positions = np.array([self._take_position(block) for _ in range(len(rows))])
         self.rows[positions], self.outcomes[positions] = rows, outcomes
         self.rows["_episode"][positions] = episode
         self.rows[self.starts[block] + self.sizes[block]] = self.rows[self.starts[block]]
         self.newest[episode] = newest
-        if self.row_goals is not None:
-            self.row_goals[positions, 0], self.row_goals[positions, 1] = goals[:-1], goals[1:]
         self.running[block] = False
 
-    def _begin(self, block: int, goal: NDArray) -> None:
+    def _begin(self, block: int) -> None:
         """Begin an episode."""
-        if block == self.n_envs:
-            episode = self._first_demonstration + self.n_demonstrations
-            self.n_demonstrations += 1
-        elif self._free:
+        if self._free:
             episode = heapq.heappop(self._free)
         else:
             episode = self.episodes_used
             self.episodes_used += 1
+        self.n_demonstrations += block == self.n_envs
         self.episode[block], self.running[block] = episode, True
         self.first[episode] = block * SPAN + self.total[block]
-        self.episode_goal[episode] = goal
 
     def _take_position(self, block: int) -> int:
         """Return the position of the running episode's next transition, after evicting the oldest one from it."""
@@ -272,12 +248,6 @@ class Storage:
             if first > self.last[oldest]:
                 heapq.heappush(self._free, oldest)
         return position
-
-    def use_goal_per_row(self) -> None:
-        """Change from one goal per episode to the goals before and after each transition."""
-        self.row_goals = np.zeros((len(self.rows), 2), self.layout.goal)
-        held = self.positions(self.all_held())
-        self.row_goals[held] = self.episode_goal[self._episode_of[held]][:, None]
 
     def _store_info(self, position: int, info: dict[str, Any]) -> None:
         if self.infos is None:
@@ -300,8 +270,8 @@ class Storage:
         """Remove all transitions but the demonstrations."""
         self.total[: self.n_envs] = [0] * self.n_envs
         self.running = [False] * len(self.sizes)
-        self._free, self.episodes_used = [], 0
-        self.saves.clear()
+        self._free, self.episodes_used = [], self.n_demonstrations
+        self.last_save = ""
 
     def rebuild_index(self) -> None:
         """Restore what follows from the transitions after they were loaded; running episodes continue.
@@ -325,12 +295,11 @@ class Storage:
             used[episodes] = True
             self.first[episodes] = np.maximum(first, held[0])
             self.episode[block] = int(episodes[-1])
-            if self.running[block] and block < self.n_envs:
+            if block == self.n_envs:
+                self.n_demonstrations = len(np.unique(episodes))
+            elif self.running[block]:
                 self._after.raw[block] = self._raw_newest[episodes[-1]]
-                self._after.goal[block] = self.goals(self.positions(held[-1:]), episodes[-1:], after=True)[0]
                 self._now.rows["_episode"][block] = episodes[-1]
-        used, demonstrations = np.split(used, [self._first_demonstration])
-        self.n_demonstrations = int(demonstrations.sum())
         self.episodes_used = int(np.flatnonzero(used).max(initial=-1)) + 1
         free = np.flatnonzero(~used[: self.episodes_used])
         self._free = free.tolist()
@@ -344,11 +313,6 @@ class Storage:
         return sum(min(total, self.capacity) for total in self.total[: self.n_envs])
 
     @property
-    def n_episodes(self) -> int:
-        """Episodes held, running ones included, without the demonstrations."""
-        return self.episodes_used - len(self._free)
-
-    @property
     def has_demonstrations(self) -> bool:
         """Whether there are demonstrations."""
         return len(self.sizes) > self.n_envs
@@ -357,9 +321,7 @@ class Storage:
     def nbytes(self) -> int:
         """Bytes of the transitions and episodes held, and so the memory in use."""
         held = sum(map(min, self.total, self.sizes))
-        row_goal = 0 if self.row_goals is None else 2 * self.layout.goal.itemsize
-        episodes = self.episodes_used + self.n_demonstrations
-        return held * (self.layout.transition_bytes + row_goal) + episodes * self.layout.episode_bytes
+        return held * self.layout.transition_bytes + self.episodes_used * self.layout.episode_bytes
 
     def held(self, block: int, since: int = 0) -> Ids:
         """Return the ids of a block's transitions, the oldest first.
@@ -407,7 +369,7 @@ class Storage:
         return (block < self.n_envs) & (number >= np.array(self.total)[block] - self.capacity)
 
     def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
-        """Return (n,) packed rows of transitions, and the observations that follow them.
+        """Return (n,) packed rows of transitions, and the observations that follow them, as copies.
 
         :param ids: (n,) of the transitions.
         :param positions: (n,) of the transitions.
@@ -419,17 +381,8 @@ class Storage:
         return pairs["now"], pairs["after"]
 
     def achieved_goals(self, positions: Positions) -> NDArray:
-        """Return the goals achieved after transitions, with the type and shape of desired goals."""
-        found = self.outcomes.take(positions, axis=0)
-        if self.layout.achieved == self.layout.goal:
-            return found
-        return found.astype(self.layout.goal.base).reshape(len(positions), *self.layout.goal.shape)
-
-    def goals(self, positions: Positions, episodes: NDArray, after: bool = False) -> NDArray:
-        """Return the desired goals before transitions, or after them; ``episodes`` are the transitions' episodes."""
-        if self.row_goals is None:
-            return self.episode_goal.take(episodes, axis=0)
-        return self.row_goals[positions, int(after)]
+        """Return the goals achieved after transitions, in the shape of desired goals."""
+        return self.outcomes.take(positions, axis=0).reshape(len(positions), *self.layout.row[GOAL].shape)
 
     # ------------------------------------------------------------------------------------ files and pickling
 
@@ -437,36 +390,31 @@ class Storage:
         """Return transitions and their episodes as arrays."""
         positions = self.positions(ids)
         arrays = {"rows": self.rows.take(positions), "outcomes": self.outcomes.take(positions, axis=0)}
-        for name, array in (("row_goals", self.row_goals), ("infos", self.infos)):
-            if array is not None:
-                arrays[name] = array[positions]
+        if self.infos is not None:
+            arrays["infos"] = self.infos[positions]
         episodes = np.unique(arrays["rows"]["_episode"])
         return arrays | {"episodes": episodes} | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
     def restore(self, ids: Ids, arrays: Mapping[str, NDArray]) -> None:
-        """Store a value of :meth:`export`; after the last one, call :meth:`resume`.
+        """Store a value of :meth:`export`; after the last one, call :meth:`rebuild_index`.
 
         :raises ValueError: the arrays do not fit the ids, each other or the spaces.
         """
         positions, episodes = self.positions(ids), arrays["episodes"]
-        if "row_goals" in arrays and self.row_goals is None:
-            self.use_goal_per_row()
         if "infos" in arrays and self.infos is None:
             self.infos = np.empty(len(self.rows), dtype=object)
         if ((episodes < 0) | (episodes >= len(self.first))).any():
             raise ValueError("an episode is out of range")
-        of_rows = ["rows", "outcomes", *(name for name in ("row_goals", "infos") if name in arrays)]
+        of_rows = ["rows", "outcomes", *(["infos"] if "infos" in arrays else [])]
         for name, at in [(name, positions) for name in of_rows] + [(name, episodes) for name in EPISODE_ARRAYS]:
             values, into = arrays[name], getattr(self, name)
             if values.dtype != into.dtype or values.shape != (len(at), *into.shape[1:]):
                 raise ValueError(f"its {name} have another type or shape")
             into[at] = values
-        if self.row_goals is not None and "row_goals" not in arrays:  # no goal had moved at that time
-            self.row_goals[positions] = self.episode_goal[self._episode_of[positions]][:, None]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the transitions held, without the unused rest of the arrays."""
-        kept = ("capacity", "n_envs", "layout", "sizes", "saves", "total", "running")
+        kept = ("capacity", "n_envs", "layout", "sizes", "last_save", "total", "running")
         return {name: getattr(self, name) for name in kept} | {"arrays": self.export(self.all_held())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -485,12 +433,10 @@ class _Step:
     """
 
     def __init__(self, layout: Layout, dtype: np.dtype, n_envs: int) -> None:
-        self.rows = np.zeros(n_envs, dtype)
+        self.rows, self.achieved = np.zeros(n_envs, dtype), np.zeros(n_envs, layout.achieved)
         self.raw = self.rows.view(np.dtype((np.void, dtype.itemsize)))
-        self.achieved, self.goal = np.zeros(n_envs, layout.achieved), np.zeros(n_envs, layout.goal)
-        self._fields = [(key, self.rows[key]) for key in layout.observation.names or ()]
-        self._fields += [(ACHIEVED, self.achieved), (GOAL, self.goal)]
         fields: Any = layout.observation.fields
+        self._fields = [*((key, self.rows[key]) for key in fields), (ACHIEVED, self.achieved)]
         end = max(offset + field.itemsize for field, offset in fields.values())  # without padding
         self._observed = self.rows.view(np.uint8).reshape(n_envs, -1)[:, :end]
 
@@ -502,10 +448,9 @@ class _Step:
 
     def differing(self, other: "_Step") -> list[int]:
         """Return the environments whose observations differ."""
-        if self._observed.tobytes() == other._observed.tobytes() and self.goal.tobytes() == other.goal.tobytes():
+        if self._observed.tobytes() == other._observed.tobytes():
             return []
-        pairs = [(self._observed, other._observed), (self.goal, other.goal)]
-        return [env for env in range(len(self.rows)) if any(a[env].tobytes() != b[env].tobytes() for a, b in pairs)]
+        return np.flatnonzero((self._observed != other._observed).any(axis=1)).tolist()
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

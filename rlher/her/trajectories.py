@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.storage import ACHIEVED, GOAL, Storage
+from rlher.her.storage import ACHIEVED, Storage
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,12 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
         if not steps:
             raise ValueError(f"demonstration {number} has no step; leave it out.")
         seen, rows = np.zeros(steps + 1, layout.observation), np.zeros(steps, layout.row)
-        achieved, goals = np.zeros(steps + 1, layout.achieved), np.zeros(steps + 1, layout.goal)
+        achieved = np.zeros(steps + 1, layout.achieved)
         try:
             for key in layout.observation.names or ():
                 _copy(observations[key], seen[key])
                 rows[key] = seen[key][:-1]
             _copy(observations[ACHIEVED], achieved)
-            _copy(observations[GOAL], goals)
             _copy(scale_actions(np.asarray(trajectory.actions), action_space), rows["_action"])
             if isinstance(action_space, spaces.Discrete):  # out of range, it would be an index out of bounds later
                 offset = rows["_action"] - action_space.start
@@ -61,7 +60,7 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error
         rows["_terminated"][-1] = trajectory.terminated
-        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:], goals)
+        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:])
 
 
 def _copy(values: NDArray, into: NDArray) -> None:

@@ -42,13 +42,10 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
 
 
 def _bytes_per_transition(config: TrainConfig, layout: Layout) -> int:
-    """Return the most bytes of a transition, including its share of what is stored once per episode.
-
-    A buffer stores two goals with each transition as soon as a goal has moved within an episode.
-    """
+    """Return the bytes of a transition, including its share of what is stored once per episode."""
     steps = config.env.episode_steps or 1
     priority = PRIORITY_BYTES if config.her.priority != "uniform" else 0
-    return layout.transition_bytes + 2 * layout.goal.itemsize + -(-layout.episode_bytes // steps) + priority
+    return layout.transition_bytes + -(-layout.episode_bytes // steps) + priority
 
 
 def _round_down(number: int) -> int:
