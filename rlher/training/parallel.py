@@ -1,14 +1,13 @@
-"""Functions called side by side, in worker processes of this machine or in tasks of a Ray cluster.
+"""Jobs that run side by side, in worker processes of this machine or in tasks of a Ray cluster.
 
-Sweeps and searches use it::
+A job is a call of a function. A sweep and a search are two kinds of :class:`Jobs`, which supply the jobs and the rows
+of the table of progress; :func:`run_jobs` runs them::
 
-    with Pool(config, reuse=True, ray_retries=0) as pool:
-        futures = [pool.submit(function, Path("seed=3.log")), …]
-        done, _ = concurrent.futures.wait(futures)
+    with Pool(config, reuse=False, ray_retries=-1) as pool:
+        run_jobs(Sweep(runs), pool, config.progress)
 """
 
 import contextlib
-import math
 import multiprocessing
 import os
 import signal
@@ -16,10 +15,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
@@ -27,21 +27,84 @@ from rlher.core import workers
 from rlher.core.errors import UserError, exit_as_fault, require_package
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers
+from rlher.training.progress_table import ProgressTable, Rows
 
-MODULES = ("rlher.training.resume", "rlher.tuning.trials", "sb3_contrib", "scipy.stats")
+MODULES = ("rlher.training.resume", "optuna", "sb3_contrib", "scipy.stats")
 """What training runs and trials import, some of it late."""
 
 POLL_SECONDS = 1.0
-"""How long commands wait for the end of a call before they show their progress."""
+"""How long a command waits for the end of a job before it shows the progress."""
+
+
+class Job(NamedTuple):
+    """A call of a function.
+
+    :param key: by which :meth:`Jobs.end` knows the job.
+    :param function: it, and what it returns, can be pickled.
+    :param log: file to which the output of a process of this machine is appended.
+    """
+
+    key: Any
+    function: Callable[[], Any]
+    log: Path
+
+
+class Jobs(Rows, ABC):
+    """What :func:`run_jobs` runs; it also supplies the rows of the table of progress."""
+
+    @abstractmethod
+    def start(self, free: int) -> Iterable[Job]:
+        """Return at most ``free`` jobs to start now; called about once a second."""
+
+    @abstractmethod
+    def end(self, key: Any, future: Future) -> None:
+        """Record the end of a job.
+
+        :param future: what the function returned or raised; WorkerLost if its worker died.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Record that the running jobs were stopped."""
+
+    @abstractmethod
+    def is_complete(self) -> bool:
+        """Return whether there will be no more jobs; called while none is running."""
+
+
+def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
+    """Run jobs in the workers of a pool until there are no more.
+
+    :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the running jobs were stopped.
+    """
+    running: dict[Future, Any] = {}
+    with ProgressTable(jobs, show_progress) as table:
+        try:
+            while running or not jobs.is_complete():
+                for job in jobs.start(pool.size - len(running)):
+                    running[pool.submit(job)] = job.key
+                table.update()
+                if not running:  # others run the last jobs
+                    time.sleep(POLL_SECONDS)
+                for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
+                    jobs.end(running[future], future)
+                    del running[future]
+        except BaseException:
+            print("\nrlher: stopping each run after its step; press Ctrl-C again to kill them", file=sys.stderr)
+            pool.stop()
+            jobs.stop()
+            table.update()
+            raise
+        table.update()
 
 
 class Pool:
-    """Context manager that calls functions in ``workers=`` workers; the end of its block stops them.
+    """Context manager for ``workers=`` workers; the end of its block stops them.
 
-    Functions and what they return can be pickled. A thread of this process waits for each call.
+    A thread of this process waits for each job.
 
-    :param reuse: let a process of this machine call several functions, one after the other.
-    :param ray_retries: how often Ray calls a function again if its node died; -1: without limit.
+    :param reuse: let a process of this machine run several jobs, one after the other.
+    :param ray_retries: how often Ray runs a job again if its node died; -1: without limit.
     :raises UserError: Ray is not installed, or its head cannot be reached.
     """
 
@@ -52,7 +115,7 @@ class Pool:
         self._threads = ThreadPoolExecutor(config.workers)
         self._futures: set[Future] = set()
         self._running: list[Any] = []
-        """Worker processes that call a function, or tasks of Ray."""
+        """Worker processes that run a job, or tasks of Ray."""
         self._idle: list[Worker] = []
         self._is_stopped = False
 
@@ -60,31 +123,27 @@ class Pool:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.stop(None)
+        self.stop()
 
     def count_machines(self) -> int:
         """Return the number of machines of the Ray cluster, 1 without Ray."""
         nodes = self._ray.nodes() if self._ray else []
         return len({node["NodeManagerHostname"] for node in nodes if node["Alive"]}) or 1
 
-    def submit(self, function: Callable[[], Any], log: Path) -> Future:
-        """Call a function as soon as a worker is free.
-
-        :param log: file to which the output of a process of this machine is appended.
-        :return: what the function returns or raises; WorkerLost if the worker died.
-        """
-        future = self._threads.submit(self._call_on_ray if self._ray else self._call_here, function, log)
+    def submit(self, job: Job) -> Future:
+        """Run a job as soon as a worker is free."""
+        future = self._threads.submit(self._run_on_ray if self._ray else self._run_here, job)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
 
-    def _call_here(self, function: Callable[[], Any], log: Path) -> Any:
+    def _run_here(self, job: Job) -> Any:
         worker = self._idle.pop() if self._idle else _new_worker()
         self._running.append(worker)
         try:
             if self._is_stopped:
                 raise WorkerLost("was stopped")
-            worker.send("call", function, log, os.environ.get(COMMAND, ""))
+            worker.send("run", job.function, job.log, os.environ.get(COMMAND, ""))
             return worker.receive(Timeout(None))
         finally:
             self._running.remove(worker)
@@ -93,9 +152,9 @@ class Pool:
             else:
                 close_workers([worker])
 
-    def _call_on_ray(self, function: Callable[[], Any], log: Path) -> Any:
+    def _run_on_ray(self, job: Job) -> Any:
         ray: Any = self._ray
-        task = ray.remote(**self._ray_options)(_call_in).remote(os.getcwd(), function)
+        task = ray.remote(**self._ray_options)(_call_in).remote(os.getcwd(), job.function)
         self._running.append(task)
         try:
             return ray.get(task)
@@ -104,17 +163,13 @@ class Pool:
         finally:
             self._running.remove(task)
 
-    def stop(self, seconds: float | None) -> None:
-        """Interrupt all calls as Ctrl-C does, and wait until they have ended.
-
-        Calls that need more than some seconds, or another Ctrl-C, are killed.
-        """
+    def stop(self) -> None:
+        """Interrupt all jobs as Ctrl-C does, and wait until they have ended; another Ctrl-C kills them."""
         self._is_stopped = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        deadline = time.monotonic() + (math.inf if seconds is None else seconds)
         try:
-            while self._futures and time.monotonic() < deadline:
-                for each in list(self._running):  # repeated, because a process that begins a call may miss the signal
+            while self._futures:
+                for each in list(self._running):  # repeated, because a process that begins a job may miss the signal
                     self._ray.cancel(each, force=True) if self._ray else each.process.terminate()
                 wait(list(self._futures), POLL_SECONDS)
         except KeyboardInterrupt:
@@ -126,7 +181,7 @@ class Pool:
 
 
 def _new_worker() -> Worker:
-    worker = Worker(_Caller, MODULES)
+    worker = Worker(_Runner, MODULES)
     worker.receive(Timeout(BUILD_SECONDS))
     return worker
 
@@ -134,14 +189,14 @@ def _new_worker() -> Worker:
 # ------------------------------------------------------------------------------------------- in a worker
 
 
-class _Caller:
+class _Runner:
     """The service of a worker process."""
 
     def __init__(self) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
         threading.Thread(target=_stop_with_parent, daemon=True).start()
 
-    def call(self, function: Callable[[], Any], log: Path, command: str) -> Any:
+    def run(self, function: Callable[[], Any], log: Path, command: str) -> Any:
         """Return what a function returns; its output is appended to ``log``."""
         os.environ[COMMAND] = command  # the process may be older than the command line
         log.parent.mkdir(parents=True, exist_ok=True)

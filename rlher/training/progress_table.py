@@ -3,8 +3,8 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from rlher.core.console import can_redraw, escape_control, format_seconds
 
-FINISHED = ("done", "pruned", "finished", "failed", "stopped")
+ENDED = ("done", "pruned", "finished", "failed", "stopped")
 """States that do not change any more."""
 
 
@@ -32,31 +32,36 @@ class Row(NamedTuple):
     shown: bool
 
 
+class Rows(Protocol):
+    """What a table shows.
+
+    :ivar columns: all headings, the first two of name and state.
+    :ivar total: number of rows at the end.
+    """
+
+    title: str
+    columns: Sequence[str]
+    total: int
+
+    def rows(self) -> list[Row]:
+        """Return the rows as they are now."""
+
+    def work(self) -> tuple[float, float]:
+        """Return how much work is done and how much there is altogether, to estimate the time left."""
+
+
 class ProgressTable:
     """Context manager that shows rows while its block runs.
 
-    :param columns: all headings, the first two of name and state.
-    :param total: number of rows at the end.
-    :param rows: returns the rows as they are now.
-    :param work: returns how much work is done and how much there is altogether, to estimate the time left.
     :param enabled: show anything at all.
     """
 
-    def __init__(
-        self,
-        title: str,
-        columns: Sequence[str],
-        total: int,
-        rows: Callable[[], list[Row]],
-        work: Callable[[], tuple[float, float]],
-        enabled: bool,
-    ) -> None:
-        self._title, self._columns, self._total, self._rows, self._work = title, columns, total, rows, work
-        on_terminal = can_redraw(sys.stderr)
-        self._live = Live(console=Console(stderr=True), auto_refresh=False) if enabled and on_terminal else None
-        self._prints_lines = enabled and not on_terminal
-        self._printed = {row.line for row in rows()}
-        self._start_time, self._done_at_start = time.monotonic(), work()[0]
+    def __init__(self, source: Rows, enabled: bool) -> None:
+        self._source, self._enabled = source, enabled
+        console = Console(stderr=True)
+        self._live = Live(console=console, auto_refresh=False) if enabled and can_redraw(sys.stderr) else None
+        self._printed = {"", *(row.line for row in source.rows())}
+        self._start_time, self._done_at_start = time.monotonic(), source.work()[0]
 
     def __enter__(self) -> "ProgressTable":
         if self._live:
@@ -71,25 +76,23 @@ class ProgressTable:
         """Redraw the table, or print the lines that are new."""
         if self._live:
             self._live.update(self._table(), refresh=True)
-        elif self._prints_lines:
+        elif self._enabled:
             self._print_lines()
 
     def _print_lines(self) -> None:
-        rows = self._rows()
-        done = sum(row.state in FINISHED for row in rows)
+        rows = self._source.rows()
+        done = sum(row.state in ENDED for row in rows)
         for row in rows:
-            if row.line and row.line not in self._printed:
+            if row.line not in self._printed:
                 self._printed.add(row.line)
-                line = f"{done:>4}/{self._total}  {row.line}{self._time_left()}"
+                line = f"{done:>4}/{self._source.total}  {row.line}{self._time_left()}"
                 print(escape_control(line), file=sys.stderr)
 
     def _table(self) -> Table:
-        rows = self._rows()
+        rows = self._source.rows()
         counts = ", ".join(f"{number} {state}" for state, number in Counter(row.state for row in rows).items())
-        title = f"{self._title}: {counts} of {self._total}{self._time_left()}"
-        table = Table(title=escape(escape_control(title)), title_justify="left")
-        for column in self._columns:
-            table.add_column(column)
+        title = f"{self._source.title}: {counts} of {self._source.total}{self._time_left()}"
+        table = Table(*self._source.columns, title=escape(escape_control(title)), title_justify="left")
         for row in rows:
             if row.shown:
                 table.add_row(*(escape(escape_control(cell)) for cell in (row.name, row.state, *row.cells)))
@@ -97,7 +100,7 @@ class ProgressTable:
 
     def _time_left(self) -> str:
         """Return the time left, estimated from the work since this command started."""
-        done, total = self._work()
+        done, total = self._source.work()
         if done <= self._done_at_start or done >= total:
             return ""
         seconds = (time.monotonic() - self._start_time) / (done - self._done_at_start)

@@ -8,9 +8,8 @@ import csv
 import io
 import os
 import sys
-import tempfile
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,21 +19,21 @@ import tenacity
 
 from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.config.tuning import SweepJob, WorkersConfig, train_config
+from rlher.config.tuning import SweepJob, train_config
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, UserError, describe_error, exit_as_fault, os_error_reason
+from rlher.core.errors import EnvironmentFault, UserError, describe_error, exit_as_fault
+from rlher.core.files import user_error_on_write
 from rlher.core.safe_read import read_json, read_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.core.workers import WorkerLost
 from rlher.run import lookup
 from rlher.run.run_folder import RunIsLocked, safe_name
-from rlher.training.parallel import POLL_SECONDS, Pool, start_imports
-from rlher.training.progress_table import ProgressTable, Row
+from rlher.training.parallel import Job, Jobs, Pool, run_jobs, start_imports
+from rlher.training.progress_table import Row
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
-COLUMNS = ("run", "state", "steps", "success", "return")
 WAITING, RUNNING, STOPPED, FAILED, FINISHED = STATES = ("waiting", "running", "stopped", "failed", "finished")
 """States of a run, in the order of the table; waiting runs are not in it."""
 
@@ -45,7 +44,6 @@ class SweepRun:
 
     :param name: its overrides that other runs of the sweep do not have: ``seed=3``.
     :param command: the command line of this run alone, for the run folder.
-    :param folder: its run folder, once it is known; a dry run has none here.
     :param reason: why it failed.
     """
 
@@ -53,19 +51,22 @@ class SweepRun:
     command: str
     config: TrainConfig
     state: str = WAITING
-    folder: Path | None = None
+    exit_code: int = 0
     reason: str = ""
+    _folder: Path | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """Its run folder, which the worker creates; a dry run has none here."""
+        if self._folder is None and self.state != WAITING and not self.config.dry_run:
+            self._folder = lookup.find_experiment(self.config)
+        return self._folder
 
     @property
     def log(self) -> Path:
         """Path of the worker's output."""
         name = f"{safe_name(self.name)[:80]}-{experiment_id(self.config)[:8]}.log"
         return Path(self.config.logs) / "sweeps" / name
-
-    def update_folder(self) -> None:
-        """Look for the run folder, which the worker creates."""
-        if self.folder is None and not self.config.dry_run:
-            self.folder = lookup.find_experiment(self.config)
 
     def last_evaluation(self) -> dict[str, Any]:
         """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
@@ -89,6 +90,61 @@ class SweepRun:
         return Row(self.name, self.state, cells, line, shown=self.state != WAITING)
 
 
+class Sweep(Jobs):
+    """The runs of a sweep, of which those that are waiting are trained."""
+
+    columns = ("run", "state", "steps", "success", "return")
+
+    def __init__(self, runs: list[SweepRun]) -> None:
+        agents = {f"{run.config.algo.name} on {run.config.env.name or run.config.env.id}" for run in runs}
+        self.runs, self.total = runs, len(runs)
+        self.title = agents.pop() if len(agents) == 1 else "sweep"
+
+    def rows(self) -> list[Row]:
+        """Return the rows of the table, by state."""
+        return [run.row() for run in sorted(self.runs, key=lambda run: STATES.index(run.state))]
+
+    def work(self) -> tuple[float, float]:
+        """Return the steps done, and those of all runs that have not failed."""
+        total = sum(run.config.total_timesteps for run in self.runs if run.state != FAILED)
+        return sum(run.last_evaluation().get("timesteps", 0) for run in self.runs), total
+
+    def start(self, free: int) -> Iterator[Job]:
+        """Yield waiting runs."""
+        for run in [run for run in self.runs if run.state == WAITING][:free]:
+            run.state = RUNNING
+            yield Job(run, partial(train_run, run.config, run.command), run.log)
+
+    def end(self, run: SweepRun, future: Future) -> None:
+        """Record how a run ended; the exit code is that of a failed run if its process was killed."""
+        error = future.exception()
+        run.exit_code = EnvironmentFault.exit_code if error else future.result()
+        run.state = FAILED if run.exit_code else FINISHED
+        if isinstance(error, WorkerLost):
+            run.reason = f"its process {error}"
+        elif error:
+            run.reason = describe_error(error)
+        elif run.exit_code:
+            run.reason = _last_words(run)
+
+    def stop(self) -> None:
+        """Mark the running runs as stopped."""
+        for run in self.runs:
+            run.state = STOPPED if run.state == RUNNING else run.state
+
+    def is_complete(self) -> bool:
+        """Return whether all runs have been started."""
+        return all(run.state != WAITING for run in self.runs)
+
+
+def _last_words(run: SweepRun) -> str:
+    """Return why a run failed: the error in its result, or the last line of its output."""
+    if run.folder and (error := read_json(run.folder / "result.json").get("error")):
+        return str(error)
+    lines = read_text(run.log).splitlines()
+    return lines[-1].removeprefix("rlher: ") if lines else f"exit code {run.exit_code}"
+
+
 def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
     """Train the runs of a sweep that are not finished.
 
@@ -97,19 +153,21 @@ def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
     :raises UserError: the launcher cannot be used.
     """
     config = jobs[0].config
-    runs = _sweep_runs(jobs)
-    waiting = [run for run in runs if run.state == WAITING]
+    sweep = Sweep(_sweep_runs(jobs))
+    runs, waiting = sweep.runs, [run for run in sweep.runs if run.state == WAITING]
     if len(waiting) < len(runs):
         print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
     if not waiting:
         return runs, 0
     logs = waiting[0].log.parent
-    _make_log_folder(logs)
+    with user_error_on_write(logs):
+        logs.mkdir(parents=True, exist_ok=True)
     start_imports(config)
     print(f"{len(waiting)} runs, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
     try:
-        with interrupt_on_stop_signals(), _progress(runs, config) as progress:
-            code = _train_all(waiting, config, progress)
+        # Each run has a process of its own, as without a sweep. Ray resumes a run on another node if its node dies.
+        with interrupt_on_stop_signals(), Pool(config, reuse=False, ray_retries=-1) as pool:
+            run_jobs(sweep, pool, config.progress)
     except KeyboardInterrupt:
         finished = sum(run.state == FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
@@ -117,21 +175,7 @@ def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
     for run in runs:
         if run.state == FAILED:
             warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log}.")
-    return runs, code
-
-
-def _make_log_folder(folder: Path) -> None:
-    """Create the folder of the workers' output.
-
-    :raises UserError: it cannot be written to.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        advice = "free space or choose another folder with logs=…"
-        raise UserError(f"cannot write {folder}: {os_error_reason(error)}; {advice}.") from error
+    return runs, max(run.exit_code for run in runs)
 
 
 def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
@@ -146,72 +190,10 @@ def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
         other = runs.setdefault(experiment_id(run.config), run)
         if other is not run:
             warn(f"left out {name}: the same experiment as {other.name}.")
-        run.update_folder()
-        if run.folder and lookup.is_finished(run.folder):
+        folder = None if config.dry_run else lookup.find_experiment(run.config)
+        if folder and lookup.is_finished(folder):
             run.state = FINISHED
     return list(runs.values())
-
-
-def _progress(runs: Sequence[SweepRun], config: WorkersConfig) -> ProgressTable:
-    agents = {f"{run.config.algo.name} on {run.config.env.name or run.config.env.id}" for run in runs}
-
-    def rows() -> list[Row]:
-        return [run.row() for run in sorted(runs, key=lambda run: STATES.index(run.state))]
-
-    def work() -> tuple[float, float]:
-        total = sum(run.config.total_timesteps for run in runs if run.state != FAILED)
-        return sum(run.last_evaluation().get("timesteps", 0) for run in runs), total
-
-    title = agents.pop() if len(agents) == 1 else "sweep"
-    return ProgressTable(title, COLUMNS, len(runs), rows, work, config.progress)
-
-
-def _train_all(waiting: Sequence[SweepRun], config: WorkersConfig, progress: ProgressTable) -> int:
-    """Train the waiting runs, some at a time, and return the largest exit code; stop them if this is interrupted."""
-    queue, codes = list(waiting), [0]
-    running: dict[Future, SweepRun] = {}
-    # Each run has a process of its own, as without a sweep. Ray resumes a run on another node if its node dies.
-    with Pool(config, reuse=False, ray_retries=-1) as pool:
-        try:
-            while queue or running:
-                for run in queue[: pool.size - len(running)]:
-                    queue.remove(run)
-                    running[pool.submit(partial(train_run, run.config, run.command), run.log)] = run
-                    run.state = RUNNING
-                ended, _ = wait(running, POLL_SECONDS, FIRST_COMPLETED)
-                codes += [_record_end(running.pop(future), future) for future in ended]
-                for run in running.values():
-                    run.update_folder()
-                progress.update()
-        except KeyboardInterrupt:
-            print("\nrlher: stopping each run after its step; press Ctrl-C again to kill them", file=sys.stderr)
-            pool.stop(None)
-            for run in running.values():
-                run.state = STOPPED
-            progress.update()
-            raise
-    return max(codes)
-
-
-def _record_end(run: SweepRun, future: Future) -> int:
-    """Record how a run ended, and return its exit code; a run whose process was killed has that of a failed one."""
-    error = future.exception()
-    code: int = EnvironmentFault.exit_code if error else future.result()
-    run.update_folder()
-    run.state = FAILED if code else FINISHED
-    if isinstance(error, WorkerLost):
-        run.reason = f"its process {error}"
-    elif code:
-        run.reason = describe_error(error) if error else _reason(run, code)
-    return code
-
-
-def _reason(run: SweepRun, code: int) -> str:
-    """Return why a run failed: the error in its result, or the last line of its output."""
-    if run.folder and (error := read_json(run.folder / "result.json").get("error")):
-        return str(error)
-    lines = read_text(run.log).splitlines()
-    return lines[-1].removeprefix("rlher: ") if lines else f"exit code {code}"
 
 
 def train_run(config: TrainConfig, command: str) -> int:

@@ -18,7 +18,7 @@ from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train
 from rlher.tuning.scoring import Row, Score, mean_score, n_last_evaluations, objective_value, score_run
 from rlher.tuning.search_space import Space, apply_params
-from rlher.tuning.storage import BASELINE, wait_for_database
+from rlher.tuning.study_storage import BASELINE, wait_for_database
 
 RERUN_SEEDS = 1000
 """First seed of the re-runs. All seeds of the search are smaller."""

@@ -29,11 +29,10 @@ from rlher.run.metadata import typed_command
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
-from rlher.tuning.progress import STATES, failure_reason
 from rlher.tuning.scoring import Score, format_steps
 from rlher.tuning.search_space import apply_params, decode
 from rlher.tuning.significance import Candidate, rank_trials
-from rlher.tuning.trials import counted_trials, elapsed_seconds
+from rlher.tuning.trials import STATES, counted_trials, elapsed_seconds, failure_reason
 
 NOT_RECIPE = keys_ignored_by("recipe")
 """Keys that a recipe leaves to the user: seeds, machine, files and output."""

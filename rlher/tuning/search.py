@@ -21,16 +21,16 @@ from rlher.core.console import redact, warn
 from rlher.core.errors import EnvironmentFault, UserError, require_package
 from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
-from rlher.training.parallel import Pool
+from rlher.training.parallel import Pool, run_jobs
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
 from rlher.tuning.objective import RERUN_SPACE, RerunObjective, SearchObjective
 from rlher.tuning.outputs import NOT_RECIPE, write_results, write_search
-from rlher.tuning.progress import failure_reason, study_progress
 from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.significance import compare_candidates, rerun_parameters, select_candidates
-from rlher.tuning.storage import open_storage, open_study, storage_error
-from rlher.tuning.trials import TrialRunner, TrialSpec, completed_trials, counted_trials, require_own_trials
+from rlher.tuning.study_storage import open_storage, open_study, storage_error
+from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
+from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_own_trials
 
 OUTSIDE_RECIPE = ("demos.path", "init_from", "dry_run")
 """Keys that a recipe leaves out, although trials depend on their values."""
@@ -75,8 +75,7 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
         print(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}", file=sys.stderr)
     try:
         title = f"{folder.name}, search"
-        with study_progress(study, title, spec.total, config.progress, config.n_seeds, n_reruns) as progress:
-            TrialRunner(study, spec, pool).run(progress)
+        run_jobs(TrialJobs(study, spec, title, config.n_seeds, n_reruns), pool, config.progress)
         require_own_trials(study, space)
         _require_completed_trial(study)
         write_search(study, config, folder)
@@ -90,9 +89,7 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
             folder,
             total=len(counted_trials(reruns)),
         )
-        title = f"{folder.name}, re-runs of the best trials"
-        with study_progress(reruns, title, spec.total, config.progress) as progress:
-            TrialRunner(reruns, spec, pool).run(progress)
+        run_jobs(TrialJobs(reruns, spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
         require_own_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
         done = sum(trial.state.is_finished() for trial in counted_trials(study))

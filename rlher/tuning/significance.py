@@ -12,7 +12,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.scoring import mean_score, score_of
-from rlher.tuning.storage import BASELINE
+from rlher.tuning.study_storage import BASELINE
 from rlher.tuning.trials import completed_trials, counted_trials
 
 CONFIDENCE = 0.95

@@ -14,7 +14,7 @@ from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.tuning import search_space
 from rlher.tuning.objective import SearchObjective
-from rlher.tuning.trials import Objective
+from rlher.tuning.trial_jobs import Objective
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]

@@ -11,11 +11,11 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.training.parallel import Pool
-from rlher.tuning.progress import study_progress
+from rlher.training.parallel import Pool, run_jobs
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.storage import BASELINE, open_storage, open_study, wait_for_database
-from rlher.tuning.trials import TrialRunner, TrialSpec, counted_trials
+from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
+from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
+from rlher.tuning.trials import counted_trials
 
 BLOCK = "RLHER_TEST_BLOCK"
 """Environment variable that makes every trial of a process block."""
@@ -73,7 +73,7 @@ def new_study(
 def run_trials(study: Study, spec: TrialSpec, workers: int) -> None:
     """Run the trials of a study without showing progress."""
     with Pool(replace(spec.config, workers=workers), reuse=True, ray_retries=0) as pool:
-        TrialRunner(study, spec, pool).run(study_progress(study, "", spec.total, enabled=False))
+        run_jobs(TrialJobs(study, spec), pool, show_progress=False)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -18,6 +18,7 @@ from same_run import differences
 from rlher import COMMAND
 from rlher.run import run_folder
 from rlher.training import sweep
+from rlher.training.parallel import Job
 from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal
 from tests.support.workers import wait_for
@@ -41,10 +42,13 @@ class PoolHere:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def submit(self, function: Callable, _: Path) -> Future:
+    def submit(self, job: Job) -> Future:
         future: Future = Future()
-        future.set_result(function())
+        future.set_result(job.function())
         return future
+
+    def stop(self) -> None:
+        pass
 
 
 @pytest.fixture

@@ -9,8 +9,10 @@ import optuna
 import pytest
 from optuna.study import Study
 
-from rlher.tuning.progress import study_progress
+from rlher.config.tuning import OptimizeConfig
+from rlher.training.progress_table import ProgressTable
 from rlher.tuning.scoring import SCORE_KEYS
+from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import run_on_terminal
 
@@ -33,6 +35,11 @@ def completed_study() -> Study:
     return study
 
 
+def progress_of(study: Study, total: int, **options: int) -> ProgressTable:
+    spec = TrialSpec(OptimizeConfig(), study.study_name, len, {}, Path(), total)
+    return ProgressTable(TrialJobs(study, spec, "search", **options), enabled=True)
+
+
 @pytest.mark.parametrize("n_stored", [0, 1, len(SCORE_KEYS)])
 def test_table_shows_a_trial_whose_score_is_partly_stored(monkeypatch: pytest.MonkeyPatch, n_stored: int) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
@@ -40,14 +47,14 @@ def test_table_shows_a_trial_whose_score_is_partly_stored(monkeypatch: pytest.Mo
     running = study.ask()
     for name in SCORE_KEYS[:n_stored]:
         running.set_user_attr(name, 0.25)
-    with study_progress(study, "search", total=2, enabled=True) as progress:
+    with progress_of(study, total=2) as progress:
         progress.update()
     assert ("25.0%" in terminal.getvalue()) == (n_stored == len(SCORE_KEYS))
 
 
 def test_time_left_includes_the_reruns(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     study = optuna.create_study(direction="maximize")
-    progress = study_progress(study, "search", total=1, enabled=True, runs_per_trial=2, runs_after=20)
+    progress = progress_of(study, 1, runs_per_trial=2, runs_after=20)
     monkeypatch.setattr("time.monotonic", lambda: progress._start_time + 4)
     study.add_trials(completed_study().trials)
     progress.update()

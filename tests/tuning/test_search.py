@@ -13,8 +13,10 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning.storage import open_storage
-from rlher.tuning.trials import TrialRunner, counted_trials, require_own_trials
+from rlher.tuning import search
+from rlher.tuning.study_storage import open_storage
+from rlher.tuning.trial_jobs import TrialJobs
+from rlher.tuning.trials import counted_trials, require_own_trials
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
 from tests.support.workers import wait_for
 
@@ -45,7 +47,7 @@ def test_an_existing_study_is_unpickled_only_if_trusted(rlher, monkeypatch: pyte
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TrialRunner, "run", interrupt)
+    monkeypatch.setattr(search, "run_jobs", interrupt)
     words = ("optimize", *SMALL, "sampler=cmaes")
     assert rlher(*words).code == 130
     again = rlher(*words)
@@ -108,11 +110,11 @@ def test_trials_of_another_program_are_refused(changes: dict) -> None:
 def test_a_study_with_a_trial_of_another_program_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     studies = []
 
-    def stop(runner: TrialRunner, *_: object) -> None:
-        studies.append(runner._study)
+    def stop(jobs: TrialJobs, *_: object) -> None:
+        studies.append(jobs._study)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TrialRunner, "run", stop)
+    monkeypatch.setattr(search, "run_jobs", stop)
     assert rlher("optimize", *SMALL).code == 130
     studies[0].add_trial(stored(params={"env.id": "evil:Env-v0"}))
     assert rlher("optimize", *SMALL).code == 2

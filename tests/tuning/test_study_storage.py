@@ -14,9 +14,10 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning import trials as trials_module
-from rlher.tuning.storage import open_storage, open_study
-from rlher.tuning.trials import OWNER, TrialSpec, counted_trials, run_trial
+from rlher.tuning import trial_jobs
+from rlher.tuning.study_storage import open_storage, open_study
+from rlher.tuning.trial_jobs import OWNER, TrialSpec, run_trial
+from rlher.tuning.trials import counted_trials
 from tests.support.postgres import Postgres
 from tests.support.workers import new_study, require_complete, run_trials, wait_for
 
@@ -114,7 +115,7 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
 
 @pytest.mark.slow
 def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials_module, "UNOWNED_SECONDS", 5)
+    monkeypatch.setattr(trial_jobs, "UNOWNED_SECONDS", 5)
     study, spec = new_study(tmp_path, postgres.url, seconds=0.5, together=2)
     command = threading.Thread(target=run_trials, args=(study, spec, 2))
     command.start()

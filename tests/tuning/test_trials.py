@@ -9,21 +9,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from rlher.tuning import trials as trials_module
-from rlher.tuning.storage import open_storage, open_study
-from rlher.tuning.trials import (
-    OWNER,
-    REASON,
-    count_unstarted,
-    counted_trials,
-    fail_and_repeat,
-    is_dead,
-    owner_id,
-    repeat_lost_trials,
-)
+from rlher.tuning.study_storage import open_storage, open_study
+from rlher.tuning.trial_jobs import OWNER, fail_and_repeat, is_dead, owner_id, repeat_lost_trials
+from rlher.tuning.trials import REASON, count_unstarted, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
 
@@ -65,7 +57,7 @@ def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
 
 def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path)
-    for owner in (owner_id(), "this-is:dead"):
+    for owner in (owner_id(), [*owner_id()[:2], 0.0]):
         study.ask(spec.space).set_user_attr(OWNER, owner)
     repeat_lost_trials(study)
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
@@ -95,10 +87,9 @@ def test_exception_fails_its_trial_and_is_recorded(tmp_path: Path) -> None:
 
 def test_a_running_process_is_not_dead() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = f"{owner_id().split(':')[0]}:{process.pid}:{trials_module._start_time(process.pid)}"
+    owner = [owner_id()[0], process.pid, psutil.Process(process.pid).create_time()]
     assert not is_dead(owner)
     process.communicate()
     assert is_dead(owner)
     assert not is_dead(owner_id())
-    assert not is_dead("elsewhere:1:2")
-    assert is_dead("malformed")
+    assert not is_dead(["elsewhere", 1, 2.0])

@@ -170,7 +170,7 @@ def _write_evil() -> None:
 def _open_study() -> Any:
     from optuna.study import StudyDirection
 
-    from rlher.tuning.storage import open_storage, open_study
+    from rlher.tuning.study_storage import open_storage, open_study
 
     storage = open_storage(None, Path("journal"), 60)
     return open_study(storage, "fuzz", [StudyDirection.MAXIMIZE], {})[0]
