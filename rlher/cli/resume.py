@@ -54,10 +54,11 @@ def run(argv: Sequence[str]) -> int:
 
 def resume_run(run: Run, words: Sequence[str]) -> "tuple[Run, RunResult]":
     """Resume a run with overrides applied, see :func:`changed_config`."""
+    from rlher.cli.commands.train import WORKER_MODULES
     from rlher.envs.processes import start_server_early
 
     config = changed_config(run, words)
-    start_server_early(config)
+    start_server_early(config, WORKER_MODULES)
     from rlher.training.resume import resume
 
     return resume(run, config)

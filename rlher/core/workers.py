@@ -52,12 +52,6 @@ POLL_SECONDS = 1.0
 REPORT_SECONDS = 0.1
 """Shortest time from one report to the next one without a value."""
 
-SERVER_IMPORTS = (
-    "rlher.envs.vec",
-    "rlher.evaluation.workers",
-)
-"""What training environments and evaluations import."""
-
 
 class WorkerLost(Exception):
     """A worker died or hangs; the message completes the sentence "the process …"."""
@@ -106,7 +100,7 @@ class Worker:
         modules of later ones have no effect.
     """
 
-    def __init__(self, build: Callable[[], Any], imports: Sequence[str] = SERVER_IMPORTS) -> None:
+    def __init__(self, build: Callable[[], Any], imports: Sequence[str] = ()) -> None:
         start_server(imports)
         context = multiprocessing.get_context("forkserver")  # a fork of a process that uses torch may hang
         self.pipe, other = context.Pipe()
@@ -206,7 +200,7 @@ def report(value: Any = None) -> None:
         _pipe.send(("reported", value))
 
 
-def start_server(imports: Sequence[str] = SERVER_IMPORTS) -> None:
+def start_server(imports: Sequence[str]) -> None:
     """Start the fork server, from which workers are started, if this process has none.
 
     It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.

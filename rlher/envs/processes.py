@@ -8,6 +8,7 @@ Nothing here imports torch, so that the fork server starts before this process i
 """
 
 import multiprocessing
+from collections.abc import Sequence
 
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -55,14 +56,16 @@ def eval_workers(config: TrainConfig) -> int:
     return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(uses_processes(config))
 
 
-def start_server_early(config: TrainConfig) -> None:
+def start_server_early(config: TrainConfig, modules: Sequence[str]) -> None:
     """Start the fork server if the run needs worker processes.
 
     The server imports for seconds, as this process does. Call this as soon as the config is known, before importing
     torch, so that both import at the same time.
+
+    :param modules: what the processes import.
     """
     if uses_processes(config) or eval_workers(config):
-        start_server()
+        start_server(modules)
 
 
 def _may_have_processes() -> bool:

@@ -100,7 +100,7 @@ class WorkerVecEnv(VecEnv):
         self._timeout = self._new_timeout()  # of the current step
         self.workers: list[Worker] = []
         try:
-            self.workers += [Worker(builder) for builder in self._builders]
+            self.workers += [Worker(builder, [__name__]) for builder in self._builders]
             for index in range(len(seeds)):
                 with self._replacing_lost(index):
                     self._wait_until_built(index)
@@ -219,7 +219,7 @@ class WorkerVecEnv(VecEnv):
     def _restart(self, index: int) -> tuple[Any, dict]:
         """Start a new worker in place of a lost one; return the first observation and info of its environment."""
         self.workers[index].kill()
-        self.workers[index] = Worker(self._builders[index])
+        self.workers[index] = Worker(self._builders[index], [__name__])
         self._wait_until_built(index)
         # The seed follows from the run's seed, so that a run with the same losses repeats itself.
         seed = np.random.SeedSequence([self._build_seeds[index], self.restarts]).generate_state(1)[0]

@@ -190,7 +190,7 @@ class EvaluationWorkers:
         """Return the worker of this thread, which is started by the first call."""
         thread = threading.get_ident()
         if thread not in self._workers:
-            worker = self._workers[thread] = Worker(partial(PlayerService, self._config))
+            worker = self._workers[thread] = Worker(partial(PlayerService, self._config), [__name__])
             if self._closed:
                 worker.hang_up()
             worker.receive(Timeout(BUILD_SECONDS))

@@ -15,11 +15,10 @@ import sys
 import threading
 import time
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
@@ -49,25 +48,21 @@ class Job(NamedTuple):
     log: Path
 
 
-class Jobs(Rows, ABC):
+class Jobs(Rows, Protocol):
     """What :func:`run_jobs` runs; it also supplies the rows of the table of progress."""
 
-    @abstractmethod
     def start(self, free: int) -> Iterable[Job]:
         """Return at most ``free`` jobs to start now; called about once a second."""
 
-    @abstractmethod
     def end(self, key: Any, future: Future) -> None:
         """Record the end of a job.
 
         :param future: what the function returned or raised; WorkerLost if its worker died.
         """
 
-    @abstractmethod
     def stop(self) -> None:
         """Record that the running jobs were stopped."""
 
-    @abstractmethod
     def is_complete(self) -> bool:
         """Return whether there will be no more jobs; called while none is running."""
 
@@ -125,11 +120,6 @@ class Pool:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def count_machines(self) -> int:
-        """Return the number of machines of the Ray cluster, 1 without Ray."""
-        nodes = self._ray.nodes() if self._ray else []
-        return len({node["NodeManagerHostname"] for node in nodes if node["Alive"]}) or 1
-
     def submit(self, job: Job) -> Future:
         """Run a job as soon as a worker is free."""
         future = self._threads.submit(self._run_on_ray if self._ray else self._run_here, job)
@@ -158,6 +148,8 @@ class Pool:
         self._running.append(task)
         try:
             return ray.get(task)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
         except ray.exceptions.RayError as error:
             raise WorkerLost(str(error)) from error
         finally:
@@ -205,8 +197,8 @@ class _Runner:
                 stream.flush()
                 os.dup2(file.fileno(), stream.fileno())
         try:
-            with exit_as_fault(), interrupt_on_stop_signals():
-                return function()
+            with interrupt_on_stop_signals():
+                return _call_in(os.getcwd(), function)
         except KeyboardInterrupt:
             raise WorkerLost("was stopped") from None
         except Exception:
@@ -226,7 +218,8 @@ def _call_in(folder: str, function: Callable[[], Any]) -> Any:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
     if os.path.isdir(folder):
         os.chdir(folder)
-    return function()
+    with exit_as_fault():
+        return function()
 
 
 # ------------------------------------------------------------------------------------------ in the command

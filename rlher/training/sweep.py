@@ -21,7 +21,7 @@ from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.tuning import SweepJob, train_config
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, UserError, describe_error, exit_as_fault
+from rlher.core.errors import EnvironmentFault, UserError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_read import read_json, read_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
@@ -118,14 +118,12 @@ class Sweep(Jobs):
     def end(self, run: SweepRun, future: Future) -> None:
         """Record how a run ended; the exit code is that of a failed run if its process was killed."""
         error = future.exception()
-        run.exit_code = EnvironmentFault.exit_code if error else future.result()
-        run.state = FAILED if run.exit_code else FINISHED
-        if isinstance(error, WorkerLost):
-            run.reason = f"its process {error}"
+        run.state = FAILED if error else FINISHED
+        if isinstance(error, UserError | EnvironmentFault):
+            run.exit_code, run.reason = error.exit_code, str(error)
         elif error:
-            run.reason = describe_error(error)
-        elif run.exit_code:
-            run.reason = _last_words(run)
+            lost = isinstance(error, WorkerLost)
+            run.exit_code, run.reason = 1, f"its process {error}" if lost else describe_error(error)
 
     def stop(self) -> None:
         """Mark the running runs as stopped."""
@@ -135,14 +133,6 @@ class Sweep(Jobs):
     def is_complete(self) -> bool:
         """Return whether all runs have been started."""
         return all(run.state != WAITING for run in self.runs)
-
-
-def _last_words(run: SweepRun) -> str:
-    """Return why a run failed: the error in its result, or the last line of its output."""
-    if run.folder and (error := read_json(run.folder / "result.json").get("error")):
-        return str(error)
-    lines = read_text(run.log).splitlines()
-    return lines[-1].removeprefix("rlher: ") if lines else f"exit code {run.exit_code}"
 
 
 def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
@@ -196,26 +186,26 @@ def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
     return list(runs.values())
 
 
-def train_run(config: TrainConfig, command: str) -> int:
-    """Train a run, or resume it if it has a folder, in a worker; return the exit code, as of `rlher train`.
+def train_run(config: TrainConfig, command: str) -> None:
+    """Train a run in a worker, or resume it if it has a folder.
 
     :param command: its command line, for the run folder.
+    :raises UserError: it cannot be trained.
+    :raises EnvironmentFault: it failed.
     """
-    from rlher.training.result import print_result
+    from rlher.training.result import Status, print_result
     from rlher.training.trainer import train
 
     os.environ[COMMAND] = command
     folder = None if config.dry_run else lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray repeats a task whose node died before it reported the end
-        return 0
-    try:
-        with exit_as_fault():
-            run, result = _resume(folder, config) if folder else train(config)
-    except (UserError, EnvironmentFault) as error:
-        warn(str(error))
-        return error.exit_code
+        return
+    run, result = _resume(folder, config) if folder else train(config)
     print_result(run, result)
-    return result.exit_code
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if result.status is not Status.FINISHED:
+        raise EnvironmentFault(result.error)
 
 
 @tenacity.retry(

@@ -4,24 +4,22 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from optuna.study import Study
-from optuna.trial import TrialState
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import quote
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.console import escape_control
+from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.evaluation.metrics import TARGET_SUCCESS
@@ -29,10 +27,11 @@ from rlher.run.metadata import typed_command
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
-from rlher.tuning.scoring import Score, format_steps
+from rlher.tuning.scoring import format_steps
 from rlher.tuning.search_space import apply_params, decode
 from rlher.tuning.significance import Candidate, rank_trials
-from rlher.tuning.trials import STATES, counted_trials, elapsed_seconds, failure_reason
+from rlher.tuning.trial_jobs import OWNER
+from rlher.tuning.trials import STATES, counted_trials
 
 NOT_RECIPE = keys_ignored_by("recipe")
 """Keys that a recipe leaves to the user: seeds, machine, files and output."""
@@ -67,7 +66,8 @@ def write_results(
     if config.json:
         print(json.dumps({"folder": str(folder), **_summary(study, compared, candidates)}))
     else:
-        lines = [_count_states(study), *_table(compared, candidates), _conclusion(compared, config)]
+        table = _table(compared, candidates).splitlines() if compared else []
+        lines = [_count_states(study), *table, _conclusion(compared, config)]
         print("\n".join(map(escape_control, [*lines, f"written to {folder}: {', '.join(files)}"])))
     if compared and compared[0].is_better:
         print(f"use it: {_train_command(config, folder / 'best.yaml')}", file=sys.stderr)
@@ -90,21 +90,12 @@ def _write_files(
 
 
 def write_trials(study: Study, path: Path) -> None:
-    """Write one row a trial: state, values, score, parameters, and the reason if it failed."""
-    rows = [
-        {
-            "trial": trial.number,
-            "state": STATES[trial.state],
-            **{f"value_{index}": value for index, value in enumerate(trial.values or [])},
-            **{name: trial.user_attrs.get(name) for name in Score.__dataclass_fields__},
-            "train_seconds": trial.user_attrs.get("seconds"),
-            "seconds": elapsed_seconds(trial),
-            **trial.params,
-            "reason": failure_reason(trial) if trial.state is TrialState.FAIL else None,
-        }
-        for trial in counted_trials(study)
-    ]
-    write_text(path, pd.DataFrame(rows).to_csv(index=False))
+    """Write one row a trial, as ``trials_dataframe`` of Optuna: values, state, seconds, parameters and score."""
+    table = study.trials_dataframe(("number", "value", "state", "duration", "params", "user_attrs"))
+    table.columns = table.columns.str.replace(r"^(params|user_attrs)_", "", regex=True)
+    table["duration"] = table["duration"].dt.total_seconds()
+    table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
+    write_text(path, table.drop(columns=OWNER, errors="ignore").to_csv(index=False))
 
 
 def _count_states(study: Study) -> str:
@@ -112,20 +103,16 @@ def _count_states(study: Study) -> str:
     return f"{sum(states.values())} trials: " + ", ".join(f"{number} {state}" for state, number in states.items())
 
 
-def _table(compared: list[Candidate], candidates: Params) -> list[str]:
-    if not compared:
-        return []
-    lines = [f"{'':<10} {'success':>8}  {'area':>6}  {f'{TARGET_SUCCESS}% at':>8}  {'difference':<26} parameters"]
+def _table(compared: list[Candidate], candidates: Params) -> str:
+    rows = []
     for each in compared:
         is_baseline = each.number == BASELINE_NUMBER
         name, difference = ("baseline", "") if is_baseline else (f"trial {each.number}", _difference(each))
         parameters = " ".join(f"{key}={_format(value)}" for key, value in candidates[each.number].items())
         steps = format_steps(each.steps, each.reached)
-        lines.append(
-            f"{name:<10} {np.mean(each.success):>8.1%}  {np.mean(each.auc):>6.3f}  {steps:>8}  "
-            f"{difference:<26} {parameters}".rstrip()
-        )
-    return lines
+        rows.append([name, f"{np.mean(each.success):.1%}", f"{np.mean(each.auc):.3f}", steps, difference, parameters])
+    header = ["", "success", "area", f"{TARGET_SUCCESS}% at", "difference", "parameters"]
+    return text_table(header, rows, output_width())
 
 
 def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
@@ -183,18 +170,12 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     :param comments: lines for its head.
     """
     defaults = dict(flatten(_defaults(config)))
-    tuned = {key: value for key, value in recipe_items(asdict(config)) if key not in defaults or value != defaults[key]}
+    values = {key: value for key, value in flatten(asdict(config)) if key not in NOT_RECIPE}
+    tuned = {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
     head = "".join(f"# {line}\n" for line in ["@package _global_", *comments])
     return head + (
         yaml.safe_dump(unflatten(tuned), sort_keys=False) if tuned else "# no value differs from the defaults\n"
     )
-
-
-def recipe_items(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted keys of a config that belong in a recipe, with their values."""
-    for key, value in flatten(config):
-        if key not in NOT_RECIPE:
-            yield key, value
 
 
 def _defaults(config: TrainConfig) -> dict[str, Any]:

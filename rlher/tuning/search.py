@@ -54,10 +54,6 @@ def optimize(config: OptimizeConfig) -> int:
         _require_evaluation(setup.config)
     try:
         with Pool(config, reuse=True, ray_retries=0) as pool, interrupt_on_stop_signals():
-            if config.storage is None and pool.count_machines() > 1:
-                raise UserError(
-                    "the machines of a cluster cannot share a journal file; give --storage postgresql://..."
-                )
             return _search(checked, folder.resolve(), space, pool)  # a Ray worker has another working directory
     except (StorageInternalError, SQLAlchemyError) as error:
         raise storage_error(config.storage, error) from error
@@ -103,6 +99,8 @@ def _validate(config: OptimizeConfig) -> None:
     """Raise UserError for keys that exclude each other, a missing package or an unusable study name."""
     if config.sampler == "cmaes" and config.objective == "multi":
         raise UserError("sampler=cmaes has one objective only, but objective=multi has two; use sampler=tpe.")
+    if config.ray_address is not None and config.storage is None:
+        raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     if config.sampler == "cmaes":
         require_package("sampler=cmaes", "cmaes")
     if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
@@ -110,10 +108,6 @@ def _validate(config: OptimizeConfig) -> None:
             f"study_name={config.study_name!r} cannot name a folder; "
             "use letters, digits, '_', '.' and '-', and no '.' or '-' first."
         )
-
-
-def _where(config: OptimizeConfig) -> str:
-    return redact(config.storage) if config.storage else "its journal"
 
 
 def _default_name(config: OptimizeConfig) -> str:
@@ -137,8 +131,9 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     baseline = search_space.baseline_params(space, base)
     study, created = open_study(storage, name, [StudyDirection.MAXIMIZE, *multi], identity, [baseline])
     if config.sampler == "cmaes" and not created and not config.trust_study:
+        where = redact(config.storage) if config.storage else "its journal"
         raise UserError(
-            f"the study {name!r} exists, and sampler=cmaes loads the state of its search from {_where(config)} "
+            f"the study {name!r} exists, and sampler=cmaes loads the state of its search from {where} "
             "with pickle, which runs any code in it; add --trust-study if all who can write there are trusted, or use "
             "sampler=tpe."
         )

@@ -22,6 +22,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_read import read_yaml
 from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
+from rlher.run.trust import interpolations
 
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
@@ -120,8 +121,11 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
             name, f"there is no such space{did_you_mean(name, known)}; use {', '.join(known)} or a YAML file"
         )
     try:
-        if not isinstance(read_yaml(Path(str(file))), dict):
+        values = read_yaml(Path(str(file)))
+        if not isinstance(values, dict):
             raise SearchSpaceError(name, "the file is not a mapping; write key: {low: ..., high: ...}")
+        if found := interpolations(values):  # they could read the environment
+            raise SearchSpaceError(name, f"it contains the interpolation {found[0]!r}; write the value itself")
         tree = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # PyYAML reads 1e-4 as a string
     except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise SearchSpaceError(name, f"the file cannot be read: {' '.join(str(error).split())}") from error

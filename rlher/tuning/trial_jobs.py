@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -30,12 +31,13 @@ from rlher.training.progress_table import Row
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.search_space import Space
 from rlher.tuning.study_storage import MAX_RETRY, open_storage, wait_for_database
-from rlher.tuning.trials import COLUMNS, REASON, count_unstarted, counted_trials, elapsed_seconds, trial_row
+from rlher.tuning.trials import COLUMNS, REASON, count_unstarted, counted_trials, trial_row
 
 Objective = Callable[[Trial], float | Sequence[float]]
 OWNER = "owner"
 """User attribute of a trial: the process that runs it, as :func:`owner_id` returns it."""
-UNOWNED_SECONDS = 30  # a trial without an owner for so long has none, for example if its creation got no reply
+MAX_UNOWNED = timedelta(seconds=30)
+"""Time until a trial without an owner is repeated: the database was lost while the trial was created."""
 MAX_BEST = 5
 """Completed trials in the table of progress."""
 
@@ -170,9 +172,8 @@ def repeat_lost_trials(study: Study) -> None:
     is_local = isinstance(study._storage, JournalStorage)
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         owner = trial.user_attrs.get(OWNER)
-        owner_is_dead = owner is not None and is_local and is_dead(owner)
-        has_no_owner = owner is None and (elapsed_seconds(trial) or 0) > UNOWNED_SECONDS
-        if owner_is_dead or has_no_owner:
+        age = datetime.now() - (trial.datetime_start or datetime.now())
+        if (owner and is_local and is_dead(owner)) or (not owner and age > MAX_UNOWNED):
             fail_and_repeat(study, trial.number)
     fail_stale_trials(study)
 

@@ -1,6 +1,5 @@
 """The trials of a study: which ones count, whether rlher wrote them, and how they are shown."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from optuna.storages import RetryHeartbeatStaleTrialCallback
@@ -8,7 +7,6 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.core.errors import UserError
-from rlher.core.nested import finite_float
 from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.training.progress_table import Row
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
@@ -49,14 +47,6 @@ def count_unstarted(study: Study, total: int) -> int:
     return waiting + max(total - len(trials), 0)
 
 
-def elapsed_seconds(trial: FrozenTrial) -> float | None:
-    """Return how long a trial took, or has taken so far; None if it has not started."""
-    if trial.datetime_start is None:
-        return None
-    end = trial.datetime_complete or datetime.now(UTC)
-    return (end.astimezone(UTC) - trial.datetime_start.astimezone(UTC)).total_seconds()
-
-
 def require_own_trials(study: Study, space: Space) -> None:
     """Raise UserError if a trial has parameters outside of the search space, or is complete without a score.
 
@@ -64,12 +54,9 @@ def require_own_trials(study: Study, space: Space) -> None:
     as ``env.modules`` would run any code.
     """
     for trial in study.get_trials(deepcopy=False):
-        queued, history = trial.system_attrs.get("fixed_params", {}), trial.system_attrs.get("retry_history", [])
-        is_own = isinstance(queued, dict) and contains(space, {**trial.params, **queued})
-        is_own &= isinstance(history, list) and all(isinstance(number, int) for number in history)
+        is_own = contains(space, {**trial.params, **trial.system_attrs.get("fixed_params", {})})
         if trial.state is TrialState.COMPLETE:
             is_own &= has_score(trial) and trial.params.keys() == space.keys()
-            is_own &= all(finite_float(value) is not None for value in trial.values or [None])
         if not is_own:
             raise UserError(
                 f"another program wrote trial {trial.number} of the study {study.study_name!r}: it has no score, or "

@@ -94,7 +94,7 @@ def test_an_environment_in_a_worker_may_start_processes():
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of a socket's path differs")
 def test_a_long_path_of_temporary_files_is_named(tmp_path: Path):
     (folder := tmp_path / ("x" * 90)).mkdir()
-    program = "from rlher.core.workers import start_server; start_server()"
+    program = "from rlher.core.workers import start_server; start_server([])"
     environment = {**os.environ, "TMPDIR": str(folder)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert done.returncode != 0

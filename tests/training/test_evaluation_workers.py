@@ -56,7 +56,6 @@ def test_the_results_do_not_depend_on_the_number_of_processes(rlher) -> None:
         words = ("total_timesteps=250", "eval.freq=60", "eval.keep_models=true", "eval.episodes=30")
         done = rlher("train", *BITS, *words, f"eval.workers={count}")
         assert done.code == 0, done.err
-        assert ("while training continues" in done.err) == (count > 0)
     one, *others = (Path(f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2, 3))
     assert len(rows(one)) == 4
     for other in others:

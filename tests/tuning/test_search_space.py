@@ -47,6 +47,7 @@ INVALID = [  # a space, the key of its error, what the message names: the sugges
     ("defaults: [hers]", None, "'her'"),
     ("defaults: [mine.yaml]", "defaults", "list"),
     ("[1, 2]", None, "mapping"),
+    ("algo: {lr_schedule: {choices: ['${oc.env:HOME}']}}", None, "oc.env:HOME"),
     ("{}", None, "algo=dqn"),
 ]
 

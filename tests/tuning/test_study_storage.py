@@ -3,6 +3,7 @@
 import multiprocessing
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import optuna
@@ -115,7 +116,7 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
 
 @pytest.mark.slow
 def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_jobs, "UNOWNED_SECONDS", 5)
+    monkeypatch.setattr(trial_jobs, "MAX_UNOWNED", timedelta(seconds=5))
     study, spec = new_study(tmp_path, postgres.url, seconds=0.5, together=2)
     command = threading.Thread(target=run_trials, args=(study, spec, 2))
     command.start()

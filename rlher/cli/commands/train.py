@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from rlher.run.run_folder import Run
     from rlher.training.result import RunResult
 
+WORKER_MODULES = ("rlher.envs.vec", "rlher.evaluation.workers")
+"""What the worker processes of a run import."""
+
 
 def run(config: WorkersConfig) -> int:
     """Train, evaluate and write the run folder.
@@ -31,7 +34,7 @@ def train(config: WorkersConfig) -> "tuple[Run, RunResult]":
     """
     from rlher.envs.processes import start_server_early
 
-    start_server_early(config)
+    start_server_early(config, WORKER_MODULES)
     from rlher.training import trainer
 
     if (config.workers, config.launcher) != (WorkersConfig.workers, WorkersConfig.launcher):
