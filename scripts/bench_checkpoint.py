@@ -23,7 +23,6 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
 from rlher.core.signals import StopRequest
-from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.evaluation.workers import EvaluationWorkers
 from rlher.her import HerReplayBuffer
@@ -57,14 +56,14 @@ def pause(transitions: int, priority: str) -> dict:
     """Return the seconds that a checkpoint of a full buffer takes between two steps, and its disk space."""
     env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
     envs = ReplayableVecEnv(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
-    normalizer = GoalNormalize(envs)
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
-    model = build_model(algo, HerConfig(priority=priority), env, normalizer, 0, "cpu")
+    config = TrainConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
+    model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
-        run, stop = Run(Path(folder), TrainConfig(algo=algo, env=env)), StopRequest()
+        run, stop = Run(Path(folder), config), StopRequest()
         workers = EvaluationWorkers(run.config, stop)
-        evaluations = EvaluationCallback(run, workers, normalizer)
-        checkpoints = CheckpointCallback(run, envs, normalizer, evaluations, stop)
+        evaluations = EvaluationCallback(run, workers)
+        checkpoints = CheckpointCallback(run, envs, evaluations, stop)
         model._setup_learn(1)
         checkpoints.init_callback(model)
         buffer = model.replay_buffer

@@ -12,7 +12,7 @@ import torch as th
 from rlher.core.files import atomic_write
 from rlher.core.safe_read import open_zip, read_tensors
 from rlher.run import lookup
-from rlher.run.model_file import ACTING, NORMALIZER, POLICY, SPACES, read_timesteps
+from rlher.run.model_file import ACTING, POLICY, SPACES, read_timesteps
 from rlher.run.run_folder import MODELS, Run
 
 ROOT = Path(__file__).parents[1]
@@ -43,8 +43,7 @@ def copy_policy(source: Path, target: Path) -> None:
         with zipfile.ZipFile(temporary, "w") as copy:
             copy.writestr("data", json.dumps({"num_timesteps": steps}))
             copy.writestr(POLICY, policy.getvalue())
-            for name in {SPACES, NORMALIZER} & set(archive.namelist()):
-                copy.writestr(name, archive.read(name))
+            copy.writestr(SPACES, archive.read(SPACES))
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch as th
-from torch.utils._pytree import tree_map_only
 
 MIN_UPDATES = 15_000
 """Updates from which on ``auto`` compiles: compiling takes 8 to 30 s and saves about a millisecond per update."""
@@ -28,11 +27,10 @@ def choose_compilation(mode: str, updates: int) -> tuple[bool, str]:
     return True, f"losses compiled with {compiler} (cached for later runs)"
 
 
-def compile_with_fallback(function: Callable, cuda_graph: bool = False) -> Callable:
+def compile_with_fallback(function: Callable) -> Callable:
     """Return ``function`` compiled on its first call; if a compiled call fails, warn once and use ``function`` instead.
 
     :param function: changes nothing in place, so that it can be called again after a failure.
-    :param cuda_graph: replay the compiled function as a CUDA graph, which launches all its kernels at once.
     """
     compiled: Callable | None = None
 
@@ -41,7 +39,7 @@ def compile_with_fallback(function: Callable, cuda_graph: bool = False) -> Calla
         if compiled is function:
             return function(*args)
         try:
-            compiled = compiled or _compile(function, cuda_graph)
+            compiled = compiled or _compile(function)
             return compiled(*args)
         except Exception as error:  # of compiler, linker or torch; the call below raises one of `function`
             reason = _first_line(error)
@@ -55,15 +53,11 @@ def compile_with_fallback(function: Callable, cuda_graph: bool = False) -> Calla
     return call
 
 
-def _compile(function: Callable, cuda_graph: bool) -> Callable:
+def _compile(function: Callable) -> Callable:
     config = th._dynamo.config
     if hasattr(config, "trace_autograd_ops"):  # newer torch: loss and gradients in one graph
         config.trace_autograd_ops = True
-    if not cuda_graph:
-        return th.compile(function, dynamic=False)
-    replay = th.compile(function, dynamic=False, mode="reduce-overhead")
-    # A replay overwrites the memory of the previous replay's results.
-    return lambda *args: tree_map_only(th.Tensor, th.clone, replay(*args))
+    return th.compile(function, dynamic=False)
 
 
 def _cache_folder() -> str:

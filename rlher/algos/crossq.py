@@ -8,6 +8,7 @@ from sb3_contrib.crossq.policies import CrossQPolicy
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import CombinedExtractor
 
+from rlher.algos.training_loop import TrainingLoop
 from rlher.her import HerReplayBuffer
 
 
@@ -48,7 +49,7 @@ class _DictBuffer:
         )
 
 
-class CrossQ(sb3_contrib.CrossQ):
+class CrossQ(TrainingLoop, sb3_contrib.CrossQ):
     """CrossQ (Bhatt et al. 2024, arXiv:1902.05605): ``sb3_contrib.CrossQ`` with ``MultiInputPolicy``.
 
     It has no fast update: ``train`` is sb3-contrib's.

@@ -31,6 +31,9 @@ class QLearning(FastUpdate):
         self._optimizer = FusedAdam(self.policy.optimizer, self._params)
         self._grad_fn = self.compile_if_enabled(self._gradients)
 
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_params", "_optimizer", "_grad_fn"]
+
     def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
         """Take one step along the clipped gradient; Stable-Baselines3 updates the target network in the rollout."""
         loss, errors, gradients = self._grad_fn(batch)

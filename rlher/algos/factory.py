@@ -14,14 +14,15 @@ from torch import nn
 
 from rlher.algos.exploration import make_noise
 from rlher.algos.fast_update import FastUpdate
+from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import resolve_target_bounds
+from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
-from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.training import EngineConfig
+from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.her import HerReplayBuffer
 
@@ -96,36 +97,25 @@ def validate_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(
-    algo: OffPolicyConfig,
-    her: HerConfig,
-    env: EnvConfig,
-    venv: VecEnv,
-    seed: int,
-    device: str,
-    engine: EngineConfig | None = None,
-    demos: DemosConfig | None = None,
-) -> OffPolicyAlgorithm:
-    """Build the model of a training run.
+def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
+    """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
-    :param algo: with ``learning_starts`` and ``gradient_steps`` resolved to numbers.
-    :param env: with the properties that the config leaves open filled in by probing.
+    :param config: with every open value resolved.
     :param venv: vectorised goal environments.
-    :param engine: how updates are computed, with every ``auto`` resolved; None: the defaults.
-    :param demos: how demonstrations are learnt from, which the replay buffer does not hold yet; None: the defaults.
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
-    model_class = ALGORITHMS[algo.name].load()
+    algo, env = config.algo, config.env
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
-        replay_buffer_kwargs=_buffer_arguments(algo, her, env, demos or DemosConfig(), seed),
+        replay_buffer_kwargs=_buffer_arguments(config),
         episode_steps=env.episode_steps,
+        seed=config.seed,
     )
-    if issubclass(model_class, FastUpdate):
+    if issubclass(ALGORITHMS[algo.name].load(), FastUpdate):
         bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
-        arguments["options"] = _options(algo, engine or EngineConfig(), demos or DemosConfig(), bounds)
-    model = _construct(model_class, algo, venv, seed, device, **arguments)
-    if her.priority == "td_error" and not is_fast(model):
+        arguments["options"] = _options(algo, config.engine, config.demos, bounds)
+    model = _construct(config, venv, config.device, **arguments)
+    if config.her.priority == "td_error" and not is_fast(model):
         raise UserError(
             f"her.priority=td_error needs the fast update, which {without_fast_update(algo)}; "
             f"use her.priority={HerConfig.priority}."
@@ -155,22 +145,21 @@ def uses_sde(algo: OffPolicyConfig) -> bool:
     return bool(getattr(algo, "use_sde", False) or algo.kwargs.get("use_sde"))
 
 
-def build_inference_model(algo: OffPolicyConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
-    """Build a model that selects actions only: its replay buffer holds a single transition."""
-    return _construct(ALGORITHMS[algo.name].load(), algo, venv, seed=0, device=device, buffer_size=1)
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
+    """Build a run's model to select actions only: its replay buffer holds a single transition."""
+    return _construct(config, venv, device, seed=0, buffer_size=1)
 
 
-def _buffer_arguments(
-    algo: OffPolicyConfig, her: HerConfig, env: EnvConfig, demos: DemosConfig, seed: int
-) -> dict[str, Any]:
+def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
+    env, relay = config.env, config.env.relay
     return dict(
-        **her.buffer_arguments(),
-        gamma=algo.gamma,
+        **config.her.buffer_arguments(),
+        gamma=config.algo.gamma,
         ends_on_success=env.ends_on_success,
         success_reward=env.training_success_reward,
-        seed=seed,
-        demonstration_fraction=demos.fraction,
-        goal_part_shares=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
+        seed=config.seed,
+        demonstration_fraction=config.demos.fraction,
+        goal_part_shares=(1 - relay.reach_share, relay.reach_share) if relay.enabled else None,
     )
 
 
@@ -188,30 +177,29 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
     )
 
 
-def _construct(
-    model_class: type[OffPolicyAlgorithm], algo: OffPolicyConfig, venv: VecEnv, seed: int, device: str, **arguments: Any
-) -> OffPolicyAlgorithm:
+def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
+    algo = config.algo
+    model_class: Any = ALGORITHMS[algo.name].load()
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
     try:
-        return model_class(
-            policy_class, venv, **constructor_arguments(algo, venv, seed=seed, device=device, **arguments)
-        )
+        return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except CONFIG_ERRORS as error:
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
 def constructor_arguments(
-    algo: OffPolicyConfig, venv: VecEnv, episode_steps: int | None = None, **arguments: Any
+    config: TrainConfig, venv: VecEnv, episode_steps: int | None = None, **arguments: Any
 ) -> dict[str, Any]:
     """Return the keyword arguments of the Stable-Baselines3 constructor that a config stands for.
 
-    :param venv: for the shape of the actions and the number of environments.
+    :param venv: for the spaces and the number of environments.
     :param episode_steps: most steps of an episode, for pink noise; None: unknown.
     :param arguments: further ones, which ``algo.kwargs`` may override.
     :raises UserError: a value is invalid.
     """
+    algo = config.algo
     values = {item.name: getattr(algo, item.name) for item in fields(algo)}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
     policy["activation_fn"] = ACTIVATIONS[algo.activation]
@@ -231,7 +219,20 @@ def constructor_arguments(
     policy |= extra.pop("policy_kwargs", {})
     if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
+    if config.normalize.enabled and has_float_vectors(venv.observation_space):
+        policy |= _normalized_extractor(config, policy)
     return own | {"policy_kwargs": policy} | arguments | extra
+
+
+def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a policy whose features extractor, the policy's own or SB3's, sees normalised vectors."""
+    names = {"features_extractor_class": "extractor_class", "features_extractor_kwargs": "extractor_kwargs"}
+    own = {names[name]: value for name, value in policy.items() if name in names}
+    parts = 2 if config.env.relay.enabled else 1
+    return {
+        "features_extractor_class": NormalizedExtractor,
+        "features_extractor_kwargs": {"clip": config.normalize.clip, "goal_parts": parts, **own},
+    }
 
 
 def _auto_or_number(name: str, value: str) -> str | float:

@@ -112,7 +112,6 @@ class FastUpdate(TrainingLoop):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        saved = set(self.__dict__)
         self.is_fast = not self.use_sde and all(has_batchable_layers(network) for network in self.networks())
         if self.is_fast:
             policy_network = self.networks()[0]
@@ -124,7 +123,6 @@ class FastUpdate(TrainingLoop):
             self._require_no_update_options()
             if self.options.target_bounds is not None:
                 clamp_outputs(self.networks()[-1], self.options.target_bounds)
-        self._unsaved = ["options", "updates_due", "_unsaved", *(set(self.__dict__) - saved)]
 
     def _require_no_update_options(self) -> None:
         """Raise ValueError if an option changes what is learnt and only the fast update has it."""
@@ -207,9 +205,7 @@ class FastUpdate(TrainingLoop):
 
     def compile_if_enabled(self, function: Callable) -> Callable:
         """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""
-        if not self.options.compile:
-            return function
-        return compile_with_fallback(function, cuda_graph=self.device.type == "cuda")
+        return compile_with_fallback(function) if self.options.compile else function
 
     # ------------------------------------------------------------------------------------------------- acting
 
@@ -223,9 +219,8 @@ class FastUpdate(TrainingLoop):
         """Return the same actions as Stable-Baselines3, faster if observations are dictionaries of vectors."""
         if not self.is_fast or self._read is None or not isinstance(observation, dict):
             return super().predict(observation, state, episode_start, deterministic)
-        features = self._read(observation)
         with th.no_grad():
-            actions = self.act(th.from_numpy(features).to(self.device), deterministic).cpu().numpy()
+            actions = self.act(self._read(observation), deterministic).cpu().numpy()
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
         shape: tuple[int, ...] = self.action_space.shape or ()
@@ -234,7 +229,7 @@ class FastUpdate(TrainingLoop):
         return actions.reshape((-1, *shape) if is_batch else shape), state
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), *self._unsaved]
+        return [*super()._excluded_save_params(), "is_fast", "_features", "_read"]
 
 
 class FusedAdam:

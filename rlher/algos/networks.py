@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from rlher.algos import onednn
+from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
 from rlher.algos.precision import is_output, multiply
 
 Observation = Any
@@ -146,32 +147,43 @@ def make_feature_fn(network: BaseModel) -> Callable[[Observation], th.Tensor]:
     keys = vector_keys(network)
     if keys is None:
         return lambda obs: network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
-    return lambda obs: th.cat([obs[key] for key in keys], dim=1).float()
+    normalize: Callable = getattr(network.features_extractor, "normalizer", th.Tensor.float)
+    return lambda obs: normalize(th.cat([obs[key] for key in keys], dim=1))
 
 
-def make_observation_fn(network: BaseModel) -> Callable[[dict[str, np.ndarray]], np.ndarray] | None:
-    """Return the function from NumPy observations, single or batched, to (batch, features).
+def make_observation_fn(network: BaseModel) -> Callable[[dict[str, np.ndarray]], th.Tensor] | None:
+    """Return the function from NumPy observations, single or batched, to (batch, features) on the network's device.
 
     None unless observations are dictionaries of vectors.
     """
     keys = vector_keys(network)
     if keys is None:
         return None
+    normalize: Callable = getattr(network.features_extractor, "normalizer", th.Tensor.float)
+    device = network.device
 
-    def read(obs: dict[str, np.ndarray]) -> np.ndarray:
+    def read(obs: dict[str, np.ndarray]) -> th.Tensor:
         joined = np.concatenate([obs[key] for key in keys], axis=-1, dtype=np.float32, casting="unsafe")
-        return joined.reshape(-1, joined.shape[-1])
+        return normalize(th.from_numpy(joined.reshape(-1, joined.shape[-1])).to(device))
 
     return read
 
 
 def vector_keys(network: BaseModel) -> list[str] | None:
-    """Return the observation's keys in the order the network joins them; None unless all of them are vectors."""
-    extractor, space = network.features_extractor, network.observation_space
+    """Return the observation's keys in the order the network joins them; None unless all of them are vectors.
+
+    With a normaliser, all of them must be normalised.
+    """
+    extractor: Any = network.features_extractor
+    space = network.observation_space
+    normalized = None
+    if isinstance(extractor, NormalizedExtractor):
+        extractor, normalized = extractor.extractor, extractor.normalizer.shapes.keys()
     if type(extractor) is not CombinedExtractor or not isinstance(space, spaces.Dict):
         return None
     keys = list(extractor.extractors)
-    return keys if all(_is_vector(space[key]) for key in keys) else None
+    is_joined = all(_is_vector(space[key]) for key in keys) and normalized in (None, set(keys))
+    return keys if is_joined else None
 
 
 def _is_vector(space: spaces.Space) -> bool:
@@ -181,11 +193,12 @@ def _is_vector(space: spaces.Space) -> bool:
 def has_batchable_layers(network: BaseModel) -> bool:
     """Return whether a network's features have no parameters and all its layers are batchable."""
     extractor = network.features_extractor
-    fixed_features = isinstance(extractor, CombinedExtractor | FlattenExtractor) and not any(
-        True for _ in extractor.parameters()
+    inner = extractor.extractor if isinstance(extractor, NormalizedExtractor) else extractor
+    fixed_features = isinstance(inner, CombinedExtractor | FlattenExtractor) and not any(
+        True for _ in inner.parameters()
     )
     leaves = [module for module in network.modules() if not any(True for _ in module.children())]
-    return fixed_features and all(is_batchable(layer) for layer in leaves)
+    return fixed_features and all(isinstance(layer, GoalNormalizer) or is_batchable(layer) for layer in leaves)
 
 
 @cache

@@ -35,6 +35,9 @@ class SoftActorCritic(ActorCritic):
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
             self._ent_coef_step = FusedAdam(self.ent_coef_optimizer, [self.log_ent_coef])
 
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_ent_coef_step"]
+
     def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
         batch = self.with_noise(batch)

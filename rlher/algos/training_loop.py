@@ -11,7 +11,11 @@ from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, 
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import VecEnv
 
+from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
 from rlher.algos.options import UpdateOptions
+
+_NO_BUFFER: Any = object()
+"""Stands for a replay buffer, so that Stable-Baselines3 builds none."""
 
 
 class TrainingLoop(OffPolicyAlgorithm):
@@ -20,11 +24,37 @@ class TrainingLoop(OffPolicyAlgorithm):
     With ``options.overlap`` the updates that follow a rollout are done during the first step of the next one. The
     actions of that step are chosen before, so the policy that acts is always exactly one round of updates old. Time is
     saved only if the environments run in worker processes; the results are the same if not.
+
+    A policy with :class:`~rlher.algos.goal_normalizer.NormalizedExtractor` normalises observations. The loop adds each
+    observation of the environments to the statistics, which all networks of the policy share.
     """
 
     options: UpdateOptions = UpdateOptions()
     updates_due: int = 0
     """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""
+    normalizer: GoalNormalizer | None
+    """The statistics of the observations; None if they are not normalised."""
+
+    def _setup_model(self) -> None:
+        # A model that is loaded without an environment can predict; Stable-Baselines3 demands one for this buffer.
+        has_no_buffer = self.env is None and issubclass(self.replay_buffer_class or ReplayBuffer, HerReplayBuffer)
+        if has_no_buffer:
+            self.replay_buffer = _NO_BUFFER
+        super()._setup_model()
+        if has_no_buffer:
+            self.replay_buffer = None
+        extractors = [each for each in self.policy.modules() if isinstance(each, NormalizedExtractor)]
+        self.normalizer = extractors[0].normalizer if extractors else None
+        for extractor in extractors[1:]:
+            extractor.normalizer = extractors[0].normalizer
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "options", "updates_due", "normalizer"]
+
+    def update_normalizer(self, obs: Any) -> None:
+        """Add (n, …) raw observations by key to the statistics; nothing if observations are not normalised."""
+        if self.normalizer is not None:
+            self.normalizer.update(obs)
 
     def learn(
         self,
@@ -37,12 +67,17 @@ class TrainingLoop(OffPolicyAlgorithm):
     ) -> Self:
         """Learn as ``OffPolicyAlgorithm.learn``; updates still due at the end are done after all callbacks.
 
-        :raises ValueError: ``train_freq`` is below 1; with ``options.overlap``, the buffer calls ``compute_reward`` in
-            another process.
+        :raises ValueError: ``train_freq`` is below 1; the model was loaded without an environment; with
+            ``options.overlap``, the buffer calls ``compute_reward`` in another process.
         """
+        if self.replay_buffer is None:
+            raise ValueError("the model was loaded without an environment; load it with env=... to train it.")
+        starts_anew = reset_num_timesteps or self._last_obs is None
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+        if starts_anew:  # the environments were reset
+            self.update_normalizer(self._last_obs)
         if self.options.overlap:
             _require_local_rewards(self.replay_buffer)
         if self.train_freq.frequency < 1:  # type: ignore[union-attr]
@@ -53,7 +88,7 @@ class TrainingLoop(OffPolicyAlgorithm):
                 self.env,  # type: ignore[arg-type]
                 callback=callback,
                 train_freq=self.train_freq,  # type: ignore[arg-type]
-                replay_buffer=self.replay_buffer,  # type: ignore[arg-type]
+                replay_buffer=self.replay_buffer,
                 action_noise=self.action_noise,
                 learning_starts=self.learning_starts,
                 log_interval=log_interval,
@@ -91,6 +126,7 @@ class TrainingLoop(OffPolicyAlgorithm):
             env.step_async(actions)
             self._do_due_updates()
             new_obs, rewards, dones, infos = env.step_wait()
+            self.update_normalizer(new_obs)
 
             self.num_timesteps += n_envs
             steps += 1

@@ -19,7 +19,6 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.files import relative
 from rlher.envs.make import make_env
-from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import Policy, make_policy, play_episodes, with_bar
 from rlher.run import lookup, model_file
@@ -30,7 +29,7 @@ from rlher.run.run_folder import MODELS, Run
 class Agent:
     """A policy with the environment it acts in.
 
-    :param policy: maps one observation of ``env``, not normalised, to one action.
+    :param policy: maps one observation of ``env`` to one action.
     :param config: config that ``env`` was built from.
     :param model: what ``policy`` belongs to.
     """
@@ -123,18 +122,11 @@ def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mo
     env = make_env(run.config.env, render_mode=render_mode)
     model_file.require_spaces(run.model(which), env)
     validate_actions(run.config.algo.name, env.action_space)
-    model, normalizer = load_model(run.config, run.model(which), env, device)
-    return Agent(make_policy(model, normalizer, deterministic), env, run.config.env, model)
+    model = load_model(run.config, run.model(which), env, device)
+    return Agent(make_policy(model, deterministic), env, run.config.env, model)
 
 
-def load_policy(config: TrainConfig, file: Path | BytesIO, env: gym.Env) -> Policy:
-    """Return the deterministic policy of a run's model, see :func:`load_model`."""
-    return make_policy(*load_model(config, file, env))
-
-
-def load_model(
-    config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu"
-) -> tuple[OffPolicyAlgorithm, GoalNormalize | None]:
+def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
     """Rebuild a run's model from its config and load the weights; nothing is unpickled.
 
     :param file: model file of the run.
@@ -144,7 +136,6 @@ def load_model(
     venv = DummyVecEnv([lambda: env])
     # The model seeds its action space, which all environments of a class may share.
     venv.action_space = copy.deepcopy(venv.action_space)
-    normalizer = GoalNormalize(venv, config.normalize.clip, training=False) if config.normalize.enabled else None
-    model = build_inference_model(config.algo, normalizer or venv, device)
-    model_file.load_policy(file, model, normalizer)
-    return model, normalizer
+    model = build_inference_model(config, venv, device)
+    model_file.load_policy(file, model)
+    return model

@@ -10,7 +10,6 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.vec_env import VecNormalize
 
 from rlher.core.console import can_redraw
 from rlher.evaluation.metrics import Summary, summarize
@@ -53,14 +52,9 @@ class Episode:
         return f"{self.outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
 
 
-def make_policy(model: OffPolicyAlgorithm, normalizer: VecNormalize | None, deterministic: bool = True) -> Policy:
-    """Return a model's policy as a function from one observation, not normalised, to one action."""
-
-    def policy(observation: Observation) -> np.ndarray:
-        normalized = normalizer.normalize_obs(observation) if normalizer else observation
-        return model.predict(normalized, deterministic=deterministic)[0]
-
-    return policy
+def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy:
+    """Return a model's policy as a function from one observation to one action."""
+    return lambda observation: model.predict(observation, deterministic=deterministic)[0]
 
 
 OnStep = Callable[[Episode, Observation, bool], None]

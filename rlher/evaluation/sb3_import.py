@@ -4,31 +4,29 @@ Such a file has no config to rebuild the model from, and unpickling runs any cod
 RL Zoo's ``vecnormalize.pkl``, which is loaded if it lies beside the model.
 """
 
+import importlib.util
 import json
 import sys
 import zipfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
+from rlher.algos import goal_normalizer
 from rlher.config.algorithms import ALGORITHMS, import_class
 from rlher.config.commands import ReplayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, UserError, first_line
-from rlher.core.safe_read import read_json
 from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.evaluation.agent import Agent
 from rlher.evaluation.rollout import make_policy
-from rlher.run.model_file import NORMALIZER
 
 VECNORMALIZE = "vecnormalize.pkl"
-
-EXPORTED = "agent.json"
-"""The file beside an exported model that `rlher export` writes, with the statistics of the observations."""
 
 # Attributes not needed to act. They are not unpickled if given here, so files of other Python versions load too.
 UNUSED: dict[str, Any] = {
@@ -61,9 +59,14 @@ def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
     return config.env
 
 
-def is_normalized_export(path: Path) -> bool:
-    """Return whether a model was exported by rlher and normalises observations."""
-    return bool(read_json(path.parent / EXPORTED).get("scales"))
+def import_standalone(module: str) -> ModuleType:
+    """Import a module of rlher under its last name alone, by which an exported model refers to the copy beside it."""
+    name = module.rpartition(".")[2]
+    if name not in sys.modules:
+        spec: Any = importlib.util.spec_from_file_location(name, importlib.import_module(module).__file__)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render_mode: str | None) -> Agent:
@@ -82,30 +85,28 @@ def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render
     )
     venv: VecEnv = DummyVecEnv([lambda: env])
     try:
+        import_standalone(goal_normalizer.__name__)
         normalizer = VecNormalize.load(str(normalizer_file), venv) if normalizer_file else None
         model = model_class.load(path, env=normalizer or venv, device=config.device, custom_objects=UNUSED)
     except Exception as error:  # unpickled code can raise anything
         raise UserError(f"{names} cannot be used in {env_config.id}: {first_line(error)}.") from error
-    return Agent(make_policy(model, normalizer, config.deterministic), env, env_config, model)
+    policy = make_policy(model, config.deterministic)
+    if normalizer is not None:
+        return Agent(lambda observation: policy(dict(normalizer.normalize_obs(observation))), env, env_config, model)
+    return Agent(policy, env, env_config, model)
 
 
 def _algorithm_class(path: Path) -> type[OffPolicyAlgorithm]:
     """Return the algorithm of an SB3 zip, which names only the module of its policy.
 
-    :raises UserError: it is no model of such an algorithm, or a model of rlher that needs other files.
+    :raises UserError: it is no model of such an algorithm.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            needs_normalizer = NORMALIZER in archive.namelist() or is_normalized_export(path)
             module = json.loads(archive.read("data"))["policy_class"]["__module__"]
         name = module.split(".")[1]
     except Exception as error:  # zipfile and json raise many exceptions for damaged files
         raise UserError(f"{path} is not a Stable-Baselines3 model ({first_line(error)}).") from error
-    if needs_normalizer:
-        raise UserError(
-            f"{path} was written by rlher and normalises observations, which needs the other files of its folder; "
-            "name its run folder, or run the play.py beside it if it was exported."
-        )
     if name not in ALGORITHMS:
         raise UserError(f"{path} is a {name} model; use a model of {', '.join(ALGORITHMS)}.")
     return import_class(ALGORITHMS[name].sb3)

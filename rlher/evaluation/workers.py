@@ -21,8 +21,8 @@ from rlher.core.signals import StopRequest
 from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers, report
 from rlher.envs.make import make_env
 from rlher.envs.processes import step_seconds
-from rlher.evaluation.agent import load_policy
-from rlher.evaluation.rollout import Episode, OnStep, play_episode
+from rlher.evaluation.agent import load_model
+from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
 
 GROUP = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
@@ -92,7 +92,7 @@ def play_seeds(
         th.set_num_threads(1)
         seed_generators(seeds[0])
         env = stack.enter_context(closing(make_env(config.env)))
-        policy = load_policy(config, io.BytesIO(model), env)
+        policy = make_policy(load_model(config, io.BytesIO(model), env))
         for seed in seeds:
             seed_generators(seed)
             on_episode(play_episode(env, policy, seed, on_step))

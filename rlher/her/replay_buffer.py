@@ -177,9 +177,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Store one step of every environment, raw (not normalised).
 
         :param obs: (n_envs, …) observations by key.
-        :param next_obs: (n_envs, …) observations after the step. At an episode's end,
-            ``infos[i]["raw_terminal_observation"]`` is used if present: SB3 recovers the final observation from the
-            normalised one, which is clipped.
+        :param next_obs: (n_envs, …) observations after the step.
         :param action: (n_envs, …).
         :param reward: (n_envs,).
         :param done: (n_envs,) whether the episode ended.
@@ -191,7 +189,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         terminated: NDArray | bool = False
         lost: list[int] = []
         if ended:
-            next_obs = _with_raw_ends(next_obs, ended, infos)
             terminated = np.zeros(self.n_envs, dtype=bool)
             for index in ended:
                 timed_out = self.handle_timeout_termination and infos[index].get("TimeLimit.truncated", False)
@@ -407,17 +404,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self._reward is None or self._reward.of_env or hasattr(self._reward.call, "__self__"):
             state["_reward"] = None
         return state
-
-
-def _with_raw_ends(next_obs: Batch, ended: list[int], infos: list[dict[str, Any]]) -> Batch:
-    """Return the next observations with the final ones as the environment returned them, where known."""
-    for index in ended:
-        raw = infos[index].get("raw_terminal_observation")
-        if raw is not None:
-            next_obs = {key: np.array(value) for key, value in next_obs.items()}
-            for key, value in next_obs.items():
-                value[index] = np.reshape(raw[key], value[index].shape)
-    return next_obs
 
 
 RANGES = {

@@ -1,4 +1,4 @@
-"""Model files: Stable-Baselines3 zips that also hold the normaliser's statistics, read without unpickling anything.
+"""Model files: Stable-Baselines3 zips that are read without unpickling anything.
 
 A zip of SB3 holds a pickle of the model's attributes beside its weights, and unpickling a file from someone else can
 run any code. So the model is rebuilt from the run's config, and only tensors are read from the zip.
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line
 from rlher.core.files import atomic_write
-from rlher.core.safe_read import open_zip, read_tensors, stored_arrays
-from rlher.envs.normalize import GoalNormalize
+from rlher.core.safe_read import open_zip, read_tensors
 
-NORMALIZER = "normalizer.npz"
 SPACES = "spaces.json"
 VARIABLES = "pytorch_variables.pth"
 POLICY = "policy.pth"
 ACTING = ("actor.", "q_net.", "quantile_net.")
 """Prefixes of the policy's weights that choose actions; the others are needed for training only."""
+
+NORMALIZER = "features_extractor.normalizer."
+"""Part of the names of the statistics by which a policy normalises observations."""
 
 ENT_COEF_OPTIMIZER = "ent_coef_optimizer"
 """Optimiser of an entropy coefficient that is learnt."""
@@ -37,23 +37,19 @@ FIXED_ENT_COEF = "ent_coef_tensor"
 """A fixed entropy coefficient: set by the config, not learnt, so not loaded."""
 
 
-def save(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
-    """Write a model so that plain SB3 can load it too, with its normaliser's statistics in the same file."""
-    content = to_bytes(model, normalizer)  # in memory, because torch hides the OSError of a full disk
+def save(path: Path, model: OffPolicyAlgorithm) -> None:
+    """Write a model so that SB3's own ``load`` can read it too."""
+    content = to_bytes(model)  # in memory, because torch hides the OSError of a full disk
     with atomic_write(path) as temporary:
         temporary.write_bytes(content)
 
 
-def to_bytes(model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> bytes:
+def to_bytes(model: OffPolicyAlgorithm) -> bytes:
     """Return the content of the file that :func:`save` writes."""
     content = io.BytesIO()
     model.save(content)
     with zipfile.ZipFile(content, "a") as archive:
         archive.writestr(SPACES, json.dumps(_spaces_of(model)))
-        if normalizer is not None:
-            arrays = io.BytesIO()
-            np.savez(arrays, **normalizer.state())  # type: ignore[arg-type]
-            archive.writestr(NORMALIZER, arrays.getvalue())
     return content.getvalue()
 
 
@@ -92,23 +88,23 @@ def require_spaces(path: Path, env: gym.Env) -> None:
         _require_spaces(archive, _describe_spaces(env.observation_space, env.action_space))
 
 
-def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
-    """Load a file's policy weights and statistics into a freshly built model.
+def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
+    """Load a file's policy weights into a freshly built model.
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _as_user_error(file if isinstance(file, Path) else Path("the model in memory")), open_zip(file) as archive:
         _require_spaces(archive, _spaces_of(model))
         tensors = _tensors(archive, POLICY, model.device)
+        _require_same_normalization(archive, tensors, model)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
         if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
             raise ValueError("its networks differ")
         model.policy.load_state_dict(tensors, strict=is_complete)
-        _load_normalizer(archive, normalizer)
 
 
-def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> None:
-    """Load weights, optimisers, entropy coefficient and statistics into a freshly built model.
+def load_all(path: Path, model: OffPolicyAlgorithm) -> None:
+    """Load weights, optimisers and entropy coefficient into a freshly built model.
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
@@ -118,12 +114,12 @@ def load_all(path: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | 
         parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
         if ENT_COEF_OPTIMIZER in parameters and getattr(model, ENT_COEF_OPTIMIZER, None) is None:
             raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
+        _require_same_normalization(archive, parameters["policy"], model)
         model.set_parameters(parameters, exact_match=True, device=model.device)
         if VARIABLES in archive.namelist():
             for name, value in (_tensors(archive, VARIABLES, model.device) or {}).items():
                 if name != FIXED_ENT_COEF:
                     recursive_getattr(model, name).data = value.data
-        _load_normalizer(archive, normalizer)
 
 
 def read_timesteps(path: Path) -> int:
@@ -139,16 +135,14 @@ def _tensors(archive: zipfile.ZipFile, name: str, device: th.device) -> dict[str
     return read_tensors(io.BytesIO(archive.read(name)), device)
 
 
-def _load_normalizer(archive: zipfile.ZipFile, normalizer: GoalNormalize | None) -> None:
-    is_normalized = NORMALIZER in archive.namelist()
-    if is_normalized != (normalizer is not None):
-        value = str(is_normalized).lower()
+def _require_same_normalization(
+    archive: zipfile.ZipFile, tensors: dict[str, th.Tensor], model: OffPolicyAlgorithm
+) -> None:
+    """Raise UserError unless both or neither of a file's policy and a model's normalise observations."""
+    trained, wanted = (any(NORMALIZER in name for name in names) for names in (tensors, model.policy.state_dict()))
+    if trained != wanted:
+        value = str(trained).lower()
         raise UserError(f"{archive.filename} was trained with normalize.enabled={value}; use the same value here.")
-    if normalizer is not None:
-        content = io.BytesIO(archive.read(NORMALIZER))
-        open_zip(content).close()
-        with stored_arrays(content) as arrays:
-            normalizer.load_state(dict(arrays))
 
 
 # ------------------------------------------------------------------------------------------------------ spaces

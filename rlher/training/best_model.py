@@ -11,8 +11,8 @@ from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.files import atomic_write, warn_on_write_error
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
-from rlher.evaluation.agent import load_policy
-from rlher.evaluation.rollout import play_episodes
+from rlher.evaluation.agent import load_model
+from rlher.evaluation.rollout import make_policy, play_episodes
 from rlher.run import checkpoints
 from rlher.run.run_folder import Run
 
@@ -113,7 +113,7 @@ class EvaluatedModelFiles:
                 closing(make_env(config.env, render_mode="rgb_array")) as env,
                 record_video(path, env, config.env, CLIP_EPISODES) as video,
             ):
-                policy = load_policy(config, io.BytesIO(model), env)
+                policy = make_policy(load_model(config, io.BytesIO(model), env))
                 for _ in play_episodes(env, policy, CLIP_EPISODES, config.eval.seed, video):
                     pass
                 self._records = not video.failed

@@ -1,6 +1,6 @@
 """Learning from demonstrations: the dataset is checked and added to the replay buffer, then cloned before training."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos.actor_critic import ActorCritic
+from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import Dataset, read_dataset
 from rlher.envs.make import sparse_rewards
-from rlher.envs.normalize import GoalNormalize
 from rlher.envs.relay import task_space, widen_goals
 from rlher.envs.training_wrappers import sparse_reward
 from rlher.her.trajectories import Trajectory
@@ -59,9 +59,7 @@ def _learning(config: TrainConfig) -> dict[str, float]:
     }
 
 
-def add_demonstrations(
-    config: TrainConfig, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, observation_space: spaces.Dict
-) -> str:
+def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_space: spaces.Dict) -> str:
     """Read a run's dataset into its replay buffer and its normaliser, and return a line about it.
 
     :param observation_space: of the training environments.
@@ -78,8 +76,8 @@ def add_demonstrations(
         buffer.set_demonstrations(trajectories)
     except ValueError as error:
         raise UserError(f"demos={config.demos.path} cannot be used: {error}") from error
-    if normalizer is not None:
-        _normalize_with(normalizer, trajectories)
+    for trajectory in trajectories:
+        model.update_normalizer(trajectory.observations)
     episodes, share = len(trajectories), config.demos.fraction
     return f"{episodes:,} demonstrations of {dataset.n_steps:,} steps, {share:.1%} of each batch: {config.demos.path}"
 
@@ -112,11 +110,6 @@ def _success_distance_rewards(trajectory: Trajectory, env: EnvConfig) -> NDArray
     achieved, desired = (trajectory.observations[key][1:] for key in ("achieved_goal", "desired_goal"))
     recorded = np.where(trajectory.rewards >= hit, hit, miss)
     return trajectory.rewards - recorded + sparse_reward(achieved, desired, env.training_success_distance, rewards)
-
-
-def _normalize_with(normalizer: GoalNormalize, trajectories: Sequence[Trajectory]) -> None:
-    for trajectory in trajectories:
-        normalizer.update(dict(trajectory.observations))
 
 
 class DemonstrationCallback(BaseCallback):

@@ -1,4 +1,4 @@
-"""Everything a training run needs, checked and built from its config: environments, normaliser, model."""
+"""Everything a training run needs, checked and built from its config: environments and model."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,23 +7,22 @@ from pathlib import Path
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.factory import build_model, is_fast, uses_fast_update, validate_actions, validate_device
 from rlher.algos.target_bounds import resolve_target_bounds
+from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.core.files import relative
 from rlher.core.safe_read import read_yaml
 from rlher.envs.contract import validate_goal_env
-from rlher.envs.normalize import GoalNormalize
 from rlher.envs.probe import SECONDS, is_complete
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
-from rlher.evaluation.sb3_import import EXPORTED, find_vecnormalize, is_normalized_export
+from rlher.evaluation.sb3_import import find_vecnormalize
 from rlher.run import lookup, model_file
 from rlher.run.trust import require_no_code
 from rlher.training.defaults import resolve_defaults, use_slow_updates
@@ -37,19 +36,17 @@ CHECK_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """The config, environments and normaliser of a training run.
+    """The config, model and environments of a training run.
 
     :param config: with every open value resolved.
-    :param envs: the training environments, inside the normaliser.
-    :param normalizer: None with ``normalize.enabled=false``.
+    :param envs: the training environments.
     :param notes: one line for each value that was resolved or probed.
     :param callbacks: the user's, from the key ``callbacks``.
     """
 
     config: TrainConfig
-    model: OffPolicyAlgorithm
+    model: TrainingLoop
     envs: ReplayableVecEnv
-    normalizer: GoalNormalize | None
     notes: list[str]
     callbacks: list[BaseCallback]
 
@@ -75,37 +72,34 @@ def prepare(
     th.set_num_threads(config.threads or 1)
     # Adam's moments of inputs that are always zero, such as an unused goal part, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
-    overlap = bool(config.engine.overlap)
-
-    def build(seed: int) -> VecEnv:
-        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, overlap)
-
-    envs = ReplayableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
+    envs = _make_envs(config)
     try:
         validate_actions(config.algo.name, envs.action_space)
         memory_note = require_memory(config, envs)
-        parts = 2 if config.env.relay.enabled else 1
-        normalizer = GoalNormalize(envs, config.normalize.clip, goal_parts=parts) if config.normalize.enabled else None
-        wrapped = normalizer or envs
-        model = build_model(
-            config.algo, config.her, config.env, wrapped, config.seed, config.device, config.engine, config.demos
-        )
+        model = build_model(config, envs)
         if uses_fast_update(config.algo) and not is_fast(model):  # images, which the config does not show
             config, note = use_slow_updates(config, bool(config.engine.overlap))
             notes.append(note)
         validate_cloning(config, model)
         if initial is not None:
-            model_file.load_all(initial, model, normalizer)
+            model_file.load_all(initial, model)
         notes = [*env_notes, *notes, *_model_notes(config, str(model.device))]
         if config.total_timesteps:
             notes.append(memory_note)
         if config.demos.path is not None and not from_checkpoint:
-            notes.append(add_demonstrations(config, model, normalizer, envs.observation_space))  # type: ignore[arg-type]
-        yield TrainingSetup(config, model, envs, normalizer, notes, callbacks)
+            notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
+        yield TrainingSetup(config, model, envs, notes, callbacks)
     finally:
         envs.close()
         th.set_num_threads(threads)
         th.set_flush_denormal(False)
+
+
+def _make_envs(config: TrainConfig) -> ReplayableVecEnv:
+    def build(seed: int) -> VecEnv:
+        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, bool(config.engine.overlap))
+
+    return ReplayableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
 
 
 def _validate(config: TrainConfig) -> None:
@@ -135,7 +129,7 @@ def _require_trusted_recipe(config: TrainConfig) -> None:
 def _initial_model(config: TrainConfig) -> Path:
     """Return the model file that ``init_from`` names.
 
-    :raises UserError: there is no such run or file, or its statistics are in another file.
+    :raises UserError: there is no such run or file, or RL Zoo's statistics of its observations lie beside it.
     """
     path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
     is_file = path.suffix == ".zip" and not path.is_dir()
@@ -145,21 +139,12 @@ def _initial_model(config: TrainConfig) -> Path:
     if not is_file or folder:
         run = lookup.find(str(folder) if is_file else config.init_from, config.logs, trust_code=True)  # for its weights
         return path if is_file else run.model("last")
-    _require_no_other_statistics(path)
-    return path
-
-
-def _require_no_other_statistics(model: Path) -> None:
-    """Raise UserError if the statistics of a model's normalised observations lie in another file.
-
-    An export has only the scales, without the counts that training needs; RL Zoo's file is a pickle.
-    """
-    other = model.parent / EXPORTED if is_normalized_export(model) else find_vecnormalize(model)
-    if other is not None:
+    if (statistics := find_vecnormalize(path)) is not None:
         raise UserError(
-            f"init_from={relative(model)} normalises observations by {relative(other)}, which training cannot continue "
-            "with; name a run folder, such as the one it was exported from."
+            f"init_from={relative(path)} normalises observations by {relative(statistics)}, a pickle, which training "
+            "cannot continue with; name a run folder or a model of rlher."
         )
+    return path
 
 
 def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:

@@ -66,11 +66,11 @@ class Trainer:
         on_evaluation: Callable[[Rows], None] | None = None,
         final: bool = True,
     ) -> None:
-        self.run, self.config, self.model, self.normalizer = run, run.config, setup.model, setup.normalizer
+        self.run, self.config, self.model = run, run.config, setup.model
         self.result, self.stop = RunResult(), StopRequest()
         self.workers = EvaluationWorkers(self.config, self.stop)
-        self.evaluations = EvaluationCallback(run, self.workers, self.normalizer, on_evaluation)
-        self.checkpoints = CheckpointCallback(run, setup.envs, self.normalizer, self.evaluations, self.stop)
+        self.evaluations = EvaluationCallback(run, self.workers, on_evaluation)
+        self.checkpoints = CheckpointCallback(run, setup.envs, self.evaluations, self.stop)
         self.user_callbacks = setup.callbacks
         self._started, self._final = started, final
 
@@ -149,7 +149,7 @@ class Trainer:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
         best_model, steps = self.evaluations.best_model, self.model.num_timesteps
-        last_model = model_file.to_bytes(self.model, self.normalizer)
+        last_model = model_file.to_bytes(self.model)
         last = best = self.workers.start(last_model, episodes, seed)
         self.run.require_folder()
         if best_model.row is None or best_model.row["timesteps"] >= steps:
@@ -193,7 +193,7 @@ class Trainer:
             self.evaluations.best_model.write()
         if all_finite(self.model):
             with self._fail_on_write_error("the last model"):
-                model_file.save(self.run.model("last"), self.model, self.normalizer)
+                model_file.save(self.run.model("last"), self.model)
         else:
             self.result.status = Status.FAILED
             self.result.error = (

@@ -1,9 +1,10 @@
 """The content of a checkpoint: all that training needs to continue bit for bit, in files that are not pickled.
 
-* ``weights.pt``: networks, optimisers, entropy coefficient and torch's generators.
+* ``weights.pt``: networks with the statistics of the observations, optimisers, entropy coefficient and torch's
+  generators.
 * ``state.json``: counters, the other random number generators, the evaluations so far, and the values of the config
   keys that may not change.
-* ``normalizer.npz`` and ``buffer/``: arrays.
+* ``buffer/``: arrays.
 * ``episodes.npz``: the actions since the last barrier, and the observations after them. A checkpoint at a barrier has
   no such file.
 """
@@ -24,7 +25,6 @@ from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.algos import exploration
 from rlher.core.safe_read import read_tensors, stored_arrays
-from rlher.envs.normalize import GoalNormalize
 from rlher.run.checkpoints import timesteps_of
 from rlher.run.model_file import FIXED_ENT_COEF
 
@@ -45,8 +45,8 @@ SDE_NOISE = ("exploration_mat", "exploration_matrices")
 """Attributes of gSDE's action distribution: noise drawn at the start of a rollout, before a checkpoint is written."""
 
 
-def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None, progress: dict[str, Any]) -> None:
-    """Write the state of model, generators and normaliser; the replay buffer and the environments are not part of it.
+def save(folder: Path, model: OffPolicyAlgorithm, progress: dict[str, Any]) -> None:
+    """Write the state of model and generators; the replay buffer and the environments are not part of it.
 
     :param progress: further JSON values for ``state.json``.
     """
@@ -74,12 +74,10 @@ def save(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
         **progress,
     }
     (folder / "state.json").write_text(json.dumps(state, default=lambda number: number.item()))
-    if normalizer is not None:
-        np.savez(folder / "normalizer.npz", **normalizer.state())  # type: ignore[arg-type]
 
 
-def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | None) -> dict[str, Any]:
-    """Load the state of model and normaliser, and return ``state.json``.
+def load(folder: Path, model: OffPolicyAlgorithm) -> dict[str, Any]:
+    """Load the state of the model, and return ``state.json``.
 
     :return: with, as ``"generators"``, what :func:`restore_generators` takes.
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
@@ -99,9 +97,6 @@ def load(folder: Path, model: OffPolicyAlgorithm, normalizer: GoalNormalize | No
         entries = state["recent"][name]
         _require_numbers(entries)
         setattr(model, name, deque(entries, maxlen=model._stats_window_size))
-    if normalizer is not None:
-        with stored_arrays(folder / "normalizer.npz") as arrays:
-            normalizer.load_state(dict(arrays))
     state["generators"] |= {"torch": tensors["generators"], "sde_noise": tensors["sde_noise"]}
     return state
 
@@ -137,7 +132,7 @@ def restore_generators(saved: dict[str, Any], model: OffPolicyAlgorithm) -> None
 
 
 def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
-    """Write the actions since the last barrier and the raw observations after them."""
+    """Write the actions since the last barrier and the observations after them."""
     played = np.stack(actions) if actions else np.zeros(0)
     np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
 

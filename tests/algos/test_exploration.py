@@ -14,7 +14,7 @@ from rlher.algos.schedules import make_schedule
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.her import HerConfig
-from rlher.config.training import EngineConfig
+from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.vec import make_goal_envs
 from tests.support.models import ours
@@ -27,9 +27,8 @@ def built(name, n_envs=1, her=None, **keys):
     algo = ALGORITHMS[name].config(
         name=name, **{"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]} | keys
     )
-    return build_model(
-        algo, her or HerConfig(), env, make_goal_envs(env, n_envs=n_envs), 0, "cpu", EngineConfig(overlap=False)
-    )
+    config = TrainConfig(algo=algo, her=her or HerConfig(), env=env, device="cpu", engine=EngineConfig(overlap=False))
+    return build_model(config, make_goal_envs(env, n_envs=n_envs))
 
 
 def test_the_power_of_pink_noise_falls_with_frequency():

@@ -11,7 +11,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.factory import build_model, validate_actions
 from rlher.config.algorithms import ALGORITHMS, import_class
 from rlher.config.environment import BitFlippingConfig
-from rlher.config.her import HerConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.vec import make_goal_envs
 
@@ -29,7 +29,7 @@ def test_every_algorithm_trains_from_its_yaml(name: str) -> None:
     env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=algorithm.actions == "continuous")
     envs = make_goal_envs(env)
     algo = algorithm.config(**defaults | small)
-    model = build_model(algo, HerConfig(), env, envs, 0, "cpu")
+    model = build_model(TrainConfig(algo=algo, env=env, device="cpu"), envs)
     model.learn(12)
     assert isinstance(model, import_class(algorithm.sb3))
     assert isinstance(model, OffPolicyAlgorithm)
@@ -42,7 +42,7 @@ def test_a_round_of_updates_follows_that_many_episodes(name: str, monkeypatch) -
     algo = ALGORITHMS[name].config(
         name=name, learning_starts=0, train_freq=4, train_freq_unit="episode", gradient_steps=7, batch_size=8
     )
-    model = build_model(algo, HerConfig(), env, make_goal_envs(env), 0, "cpu")
+    model = build_model(TrainConfig(algo=algo, env=env, device="cpu"), make_goal_envs(env))
     rounds = []
     train = model.train
     monkeypatch.setattr(

@@ -38,7 +38,7 @@ for folder, zip_file in zip(map(Path, sys.argv[1::2]), sys.argv[2::2]):
     loaded = getattr(importlib.import_module(module), name).load(folder / zip_file)
     with np.load(folder / "observations.npz") as stored:
         rows = [{key: stored[key][row] for key in stored} for row in range(len(stored["observation"]))]
-    plain = lambda row: loaded.predict(script["normalize"](agent, row), deterministic=True)[0]
+    plain = lambda row: loaded.predict(row, deterministic=True)[0]
     for policy in (script["load_policy"](folder, agent, env), plain):
         print(json.dumps([np.asarray(policy(row)).tolist() for row in rows]))
     print(json.dumps(loaded.num_timesteps))
@@ -118,7 +118,7 @@ def test_agents_with_options_that_sb3_lacks_play_without_rlher(rlher) -> None:
     agents = {name: exported(rlher, *words, to=name) for name, words in VARIANTS.items()}
     require_same_actions_without_rlher(*agents.values())
     described = {name: json.loads((folder / "agent.json").read_text()) for name, (_, folder) in agents.items()}
-    assert described["unscaled"]["scales"] == {}
+    assert not (agents["unscaled"][1] / "goal_normalizer.py").exists()
     assert described["maze"]["action_repeat"] == 5
     run, folder = agents["layer_norm"]
     (caveat,) = exporter.caveats(lookup.find(str(run), "logs").config.algo)
@@ -233,7 +233,9 @@ def test_the_plain_model_has_the_settings_of_the_run(rlher) -> None:
     model = SAC.load(next(folder.glob("*.zip")))
     assert (model.ent_coef, model.batch_size, model.learning_rate) == ("auto_0.3", 16, 0.0003)
     assert isinstance(model.action_noise, OrnsteinUhlenbeckActionNoise)
+    assert model.policy_kwargs.pop("features_extractor_class").__module__ == "goal_normalizer"
     assert model.policy_kwargs == {
+        "features_extractor_kwargs": {"clip": 5.0, "goal_parts": 1},
         "net_arch": [16],
         "n_critics": 2,
         "activation_fn": Tanh,

@@ -12,12 +12,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_inference_model
+from rlher.algos.goal_normalizer import GoalNormalizer
 from rlher.config.environment import EnvConfig
+from rlher.config.training import NormalizeConfig, TrainConfig
 from rlher.core import errors
 from rlher.envs.make import make_env
-from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.export import onnx_policy
-from rlher.evaluation.export.onnx_policy import GoalPolicy, OnnxPolicy, write_onnx
+from rlher.evaluation.export.onnx_policy import OnnxPolicy, write_onnx
 from rlher.evaluation.rollout import make_policy
 from tests.conftest import TINY
 
@@ -27,12 +28,11 @@ REACH = EnvConfig(id="FetchReach-v4")
 CASES = [(algo, CONTINUOUS if each.actions == "continuous" else BITS) for algo, each in ALGORITHMS.items()]
 
 
-def statistics(normalizer: GoalNormalize, generator: np.random.Generator) -> None:
+def set_statistics(normalizer: GoalNormalizer, generator: np.random.Generator) -> None:
     """Give a normaliser means and standard deviations that matter, two of them small."""
-    for rms in normalizer.obs_rms.values():
-        rms.mean = generator.normal(size=rms.mean.shape)
-        rms.var = generator.uniform(0, 2, size=rms.var.shape)
-        rms.var[:2] = 1e-6
+    normalizer.mean.copy_(th.from_numpy(generator.normal(size=normalizer.mean.shape)))
+    normalizer.var.copy_(th.from_numpy(generator.uniform(0, 2, size=normalizer.var.shape)))
+    normalizer.var[:2] = 1e-6
 
 
 @pytest.mark.parametrize("normalized", [True, False], ids=["normalised", "plain"])
@@ -42,15 +42,16 @@ def statistics(normalizer: GoalNormalize, generator: np.random.Generator) -> Non
 def test_actions_are_those_of_torch(algo: str, cfg: EnvConfig, normalized: bool, tmp_path: Path) -> None:
     generator, env = np.random.default_rng(0), make_env(cfg)
     venv = DummyVecEnv([lambda: env])
-    normalizer = GoalNormalize(venv, clip=4.0, training=False) if normalized else None
-    if normalizer is not None:
-        statistics(normalizer, generator)
-    model = build_inference_model(ALGORITHMS[algo].config(name=algo), normalizer or venv, "cpu")
+    normalize = NormalizeConfig(enabled=normalized, clip=4.0)
+    config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo), env=cfg, normalize=normalize)
+    model = build_inference_model(config, venv, "cpu")
+    if model.normalizer is not None:
+        set_statistics(model.normalizer, generator)
     with th.no_grad():
         for weights in model.policy.parameters():
             weights.mul_(1.5)  # so that the actions of random observations differ
-    write_onnx(tmp_path / "policy.onnx", GoalPolicy(model.policy, normalizer), env.reset(seed=0)[0])
-    torch_policy, policy = make_policy(model, normalizer), OnnxPolicy(tmp_path / "policy.onnx")
+    write_onnx(tmp_path / "policy.onnx", model.policy, env.reset(seed=0)[0])
+    torch_policy, policy = make_policy(model), OnnxPolicy(tmp_path / "policy.onnx")
 
     rows = [env.reset(seed=0)[0], *(random_row(env, generator) for _ in range(50))]
     expected = np.stack([torch_policy(row) for row in rows])

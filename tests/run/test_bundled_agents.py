@@ -53,7 +53,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
 def test_a_published_agent_holds_weights_alone(publish, tmp_path: Path):
     publish("mine", "algo=td3", *REACH)
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
-        assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json", "normalizer.npz"}
+        assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
 
 

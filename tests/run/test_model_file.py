@@ -15,11 +15,10 @@ from stable_baselines3 import SAC
 from rlher.algos.factory import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import BitFlippingConfig
-from rlher.config.her import HerConfig
+from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import DamagedFile, MissingFile, UserError
 from rlher.core.safe_read import MAX_COMPRESSION
 from rlher.envs.make import make_env
-from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import make_goal_envs
 from rlher.run import model_file
 
@@ -27,47 +26,44 @@ ENV = BitFlippingConfig(
     id="BitFlipping-v0", n_bits=4, continuous=True, success_key="is_success", ends_on_success=True, success_reward=0.0
 )
 ALGO = SACConfig(name="sac", net_arch=[8], learning_starts=10, gradient_steps=1, batch_size=8)
+CONFIG = TrainConfig(algo=ALGO, env=ENV, device="cpu", engine=EngineConfig(overlap=False))
 
 
 @pytest.fixture
 def saved(tmp_path: Path):
-    normalizer = GoalNormalize(make_goal_envs(ENV))
-    model = build_model(ALGO, HerConfig(), ENV, normalizer, seed=0, device="cpu")
+    model = build_model(CONFIG, make_goal_envs(ENV))
     model.learn(30)
     path = tmp_path / "model.zip"
-    model_file.save(path, model, normalizer)
-    return path, model, normalizer
+    model_file.save(path, model)
+    return path, model
 
 
 def untrained():
-    """Return a model to load weights into, and its normaliser."""
-    normalizer = GoalNormalize(make_goal_envs(ENV), training=False)
-    return build_inference_model(ALGO, normalizer, "cpu"), normalizer
+    """Return a model to load weights into."""
+    return build_inference_model(CONFIG, make_goal_envs(ENV), "cpu")
 
 
 def test_a_loaded_policy_acts_like_the_saved_one(saved) -> None:
-    path, model, normalizer = saved
-    other, statistics = untrained()
-    model_file.load_policy(path, other, statistics)
-    observation = normalizer.get_original_obs()
-    one = model.predict(normalizer.normalize_obs(observation), deterministic=True)[0]
-    two = other.predict(statistics.normalize_obs(observation), deterministic=True)[0]
+    path, model = saved
+    other = untrained()
+    model_file.load_policy(path, other)
+    one, two = (each.predict(model._last_obs, deterministic=True)[0] for each in (model, other))
     np.testing.assert_array_equal(one, two)
+    assert other.normalizer.count > 30
 
 
 def test_optimizers_and_entropy_coefficient_are_loaded(saved) -> None:
-    path, model, _ = saved
-    normalizer = GoalNormalize(make_goal_envs(ENV))
-    other = build_model(ALGO, HerConfig(), ENV, normalizer, seed=1, device="cpu")
-    model_file.load_all(path, other, normalizer)
+    path, model = saved
+    other = build_model(replace(CONFIG, seed=1), make_goal_envs(ENV))
+    model_file.load_all(path, other)
     assert other.log_ent_coef.item() == model.log_ent_coef.item()
     one, two = (each.critic.optimizer.state_dict()["state"][0]["exp_avg"] for each in (model, other))
     assert th.equal(one, two)
 
 
 def test_plain_sb3_loads_model_files(saved) -> None:
-    path, model, normalizer = saved
-    plain = SAC.load(path, env=normalizer)
+    path, model = saved
+    plain = SAC.load(path, env=make_goal_envs(ENV))
     for one, two in zip(model.policy.parameters(), plain.policy.parameters(), strict=True):
         assert th.equal(one, two)
 
@@ -100,31 +96,19 @@ def torch_file(value: object) -> bytes:
 
 
 def test_pickles_are_not_loaded(saved, tmp_path: Path) -> None:
-    path, _, _ = saved
+    path, _ = saved
     target = tmp_path / "hacked"
     rewrite(path, data=pickle.dumps(WritesFile(target)), policy__pth=torch_file({"a": WritesFile(target)}))
     with pytest.raises(DamagedFile) as caught:
-        model_file.load_policy(path, *untrained())
+        model_file.load_policy(path, untrained())
     assert caught.value.path == path
     assert not target.exists()
 
 
-def test_pickled_normalizers_are_not_loaded(saved, tmp_path: Path) -> None:
-    path, _, _ = saved
-    target, arrays = tmp_path / "hacked", io.BytesIO()
-    np.savez(arrays, **{"achieved_goal/mean": np.array([WritesFile(target)], dtype=object)})
-    rewrite(path, normalizer__npz=arrays.getvalue())
-    with pytest.raises(UserError):
-        model_file.load_policy(path, *untrained())
-    assert not target.exists()
-
-
-@pytest.mark.parametrize(
-    "member", ["policy.pth", "normalizer.npz", "spaces.json", "inside policy.pth", "inside normalizer.npz"]
-)
+@pytest.mark.parametrize("member", ["policy.pth", "spaces.json", "inside policy.pth"])
 def test_a_zip_bomb_is_refused(saved, member: str) -> None:
     """Ten megabytes compressed to ten kilobytes stand for gigabytes."""
-    path, _, _ = saved
+    path, _ = saved
     with zipfile.ZipFile(path) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     compressed = io.BytesIO()
@@ -135,16 +119,16 @@ def test_a_zip_bomb_is_refused(saved, member: str) -> None:
         for name, value in content.items():
             archive.writestr(name, value)
     with pytest.raises(DamagedFile, match=str(MAX_COMPRESSION)):
-        model_file.load_policy(path, *untrained())
+        model_file.load_policy(path, untrained())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
 def test_a_truncated_file_is_refused(saved, share: float) -> None:
-    path, _, _ = saved
+    path, _ = saved
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(DamagedFile):
-        model_file.load_policy(path, *untrained())
+        model_file.load_policy(path, untrained())
 
 
 @pytest.mark.parametrize(
@@ -155,7 +139,7 @@ def test_a_truncated_file_is_refused(saved, share: float) -> None:
     ],
 )
 def test_a_changed_environment_is_refused(saved, change, part: str, trained: str, found: str) -> None:
-    path, _, _ = saved
+    path, _ = saved
     env = make_env(replace(ENV, **change))
     with pytest.raises(UserError) as caught:
         model_file.require_spaces(path, env)
@@ -167,7 +151,7 @@ def test_a_changed_environment_is_refused(saved, change, part: str, trained: str
 
 
 def test_changed_action_bounds_are_refused_although_the_weights_fit(saved) -> None:
-    path, _, _ = saved
+    path, _ = saved
     env = make_env(ENV)
     env.action_space = Box(-2.0, 2.0, (4,), np.float32)
     with pytest.raises(UserError) as caught:
@@ -176,17 +160,16 @@ def test_changed_action_bounds_are_refused_although_the_weights_fit(saved) -> No
 
 
 def test_wrong_files_are_refused(saved, tmp_path: Path) -> None:
-    path, _, _ = saved
+    path, _ = saved
     with pytest.raises(MissingFile) as missing:
-        model_file.load_policy(tmp_path / "none.zip", *untrained())
+        model_file.load_policy(tmp_path / "none.zip", untrained())
     assert missing.value.path == tmp_path / "none.zip"
-    wider = build_inference_model(SACConfig(name="sac", net_arch=[16]), make_goal_envs(ENV), "cpu")
-    with pytest.raises(UserError) as wrong:
-        model_file.load_policy(path, wider, None)
-    assert str(wrong.value).startswith(f"{path} ")
+    wider = replace(CONFIG, algo=SACConfig(name="sac", net_arch=[16]))
+    plain = replace(CONFIG, normalize=NormalizeConfig(enabled=False))
+    for other in (wider, plain):
+        with pytest.raises(UserError) as wrong:
+            model_file.load_policy(path, build_inference_model(other, make_goal_envs(ENV), "cpu"))
+        assert str(wrong.value).startswith(f"{path} ")
     (tmp_path / "pipe.zip").symlink_to("/dev/zero")
     with pytest.raises(DamagedFile):
-        model_file.load_policy(tmp_path / "pipe.zip", *untrained())
-    rewrite(path, normalizer__npz=b"nonsense")
-    with pytest.raises(UserError):
-        model_file.load_policy(path, *untrained())
+        model_file.load_policy(tmp_path / "pipe.zip", untrained())

@@ -450,15 +450,6 @@ def zip_bomb(name: str) -> Callable[[Path], None]:
 ATTACKS: dict[str, Callable[[Path], None]] = {
     "compressed weights": zip_bomb("weights.pt"),
     "compressed episodes": zip_bomb("episodes.npz"),
-    "compressed statistics": zip_bomb("normalizer.npz"),
-    "statistics of strings": lambda where: np.savez(
-        where / "normalizer.npz",
-        **{
-            f"{key}/{field}": np.full(() if field == "count" else 5, "1")
-            for key in ("observation", "achieved_goal", "desired_goal")
-            for field in ("mean", "var", "count")
-        },
-    ),
     "negative timesteps": edit_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
     "an infinite success": edit_json("state.json", lambda it: it["recent"].update(ep_success_buffer=[10**400])),
     "a mark with a path": edit_json("buffer/buffer.json", lambda it: it.update(mark="/../../z")),

@@ -19,6 +19,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from rlher.algos import goal_normalizer
 from rlher.algos.factory import build_inference_model, constructor_arguments, uses_sde
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig, import_class
 from rlher.config.commands import ExportConfig
@@ -29,21 +30,20 @@ from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json
 from rlher.envs.make import make_kwargs
-from rlher.envs.normalize import GoalNormalize
 from rlher.envs.registration import entry_point
 from rlher.envs.user_classes import user_classes
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent, model_name
 from rlher.evaluation.export import play
 from rlher.evaluation.export.card import model_card
-from rlher.evaluation.export.onnx_policy import GoalPolicy, OnnxPolicy, require_onnx, scales, write_onnx
+from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
-from rlher.evaluation.sb3_import import EXPORTED
+from rlher.evaluation.sb3_import import import_standalone
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import Run, safe_name
 
-STANDALONE = ("rlher.envs.bit_flipping", "rlher.envs.frame_stack")
-"""Modules that need nothing else of rlher; they are copied beside the script."""
+STANDALONE = ("rlher.envs.bit_flipping", "rlher.envs.frame_stack", goal_normalizer.__name__)
+"""Modules that need nothing else of rlher; those that an agent needs are copied beside the script."""
 
 SIMULATORS = {"gymnasium_robotics": ["mujoco"], "panda_gym": ["pybullet"]}
 """Packages whose version decides what an environment does, by the package of the environment."""
@@ -101,25 +101,19 @@ def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> list[str]:
     agent = load_agent(run, which, "cpu", deterministic=True, render_mode=None)
     with closing(agent.env) as env:
         venv = DummyVecEnv([lambda: env])
-        normalizer = GoalNormalize(venv, config.normalize.clip, training=False) if config.normalize.enabled else None
-        model, policy = plain_model(run, which, venv, normalizer)
-        described = {
-            "model": file,
-            **policy,
-            "clip": config.normalize.clip,
-            "scales": {key: [value.tolist() for value in pair] for key, pair in scales(normalizer).items()},
-            **_describe_env(config.env),
-        }
+        model, policy = plain_model(run, which, venv)
+        described = {"model": file, **policy, **_describe_env(config.env)}
         with (folder / file).open("wb") as stream:
             model.save(stream)
-        write_json(folder / EXPORTED, described)
+        write_json(folder / "agent.json", described)
         _require_same_actions(env, agent.policy, play.load_policy(folder, described, env))
         if onnx is not None:
-            write_onnx(folder / onnx, GoalPolicy(model.policy, normalizer), env.reset(seed=0)[0])
+            write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
             _require_same_actions(env, agent.policy, OnnxPolicy(folder / onnx))
         measured = _final_evaluation(run, which, env, agent.policy)
         notes = [*caveats(config.algo), *_env_notes(config.env, env)]
-    for module in ("rlher.evaluation.export.play", *_copied_modules(config.env)):
+    normalizer = [goal_normalizer.__name__] if "features_extractor_class" in policy["policy_kwargs"] else []
+    for module in ("rlher.evaluation.export.play", *_copied_modules(config.env), *normalizer):
         shutil.copy(str(import_module(module).__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
     has_clip = clip.is_file() and not links_outside(clip, run.folder)
@@ -132,38 +126,47 @@ def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def plain_model(
-    run: Run, which: str, venv: VecEnv, normalizer: GoalNormalize | None
-) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+def plain_model(run: Run, which: str, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
     :param which: model of the run, as :meth:`Run.choose_model` returns it.
-    :param normalizer: receives the statistics; None if the run does not normalise.
     :return: the model, and what ``play.py`` builds its policy from, as JSON values.
     :raises UserError: there is no such model, or it is damaged.
     """
-    algo = run.config.algo
-    arguments = constructor_arguments(_with_sb3_classes(algo), venv, buffer_size=1, seed=run.config.seed)
+    config, algo = run.config, run.config.algo
+    plain_config = replace(config, algo=_with_sb3_classes(algo))
+    arguments = constructor_arguments(plain_config, venv, buffer_size=1, seed=config.seed)
+    kwargs = arguments["policy_kwargs"]
+    if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
+        standalone = import_standalone(goal_normalizer.__name__)
+        kwargs["features_extractor_class"] = standalone.NormalizedExtractor
     model_class = import_class(ALGORITHMS[algo.name].sb3)
     policy_class = model_class.policy_aliases.get("MultiInputPolicy")
     if policy_class is None:  # sb3-contrib's CrossQ
-        policy_class, arguments["policy_kwargs"]["features_extractor_class"] = CrossQPolicy, CombinedExtractor
-    kwargs = dict(arguments["policy_kwargs"])  # constructors change it
+        policy_class = CrossQPolicy
+        kwargs.setdefault("features_extractor_class", CombinedExtractor)
+    described_kwargs = _json_classes(kwargs)  # constructors change them
     model = model_class(policy_class, venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
-        trained = build_inference_model(algo, venv, "cpu")
-        model_file.load_policy(run.model(which), trained, normalizer)
+        trained = build_inference_model(config, venv, "cpu")
+        model_file.load_policy(run.model(which), trained)
         model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
-        model_file.load_all(run.model(which), model, normalizer)
+        model_file.load_all(run.model(which), model)
     model.num_timesteps = model_file.read_timesteps(run.model(which))
     return model, {
         "algorithm": _path(model_class),
         "algorithm_kwargs": {"use_sde": True} if uses_sde(algo) else {},
         "policy": _path(policy_class),
-        "policy_kwargs": {key: value for key, value in kwargs.items() if not isinstance(value, type)},
-        "policy_classes": {key: _path(value) for key, value in kwargs.items() if isinstance(value, type)},
+        "policy_kwargs": described_kwargs,
     }
+
+
+def _json_classes(value: Any) -> Any:
+    """Return a value with ``{"class": "module:name"}`` in the place of each class."""
+    if isinstance(value, dict):
+        return {key: _json_classes(each) for key, each in value.items()}
+    return {"class": _path(value)} if isinstance(value, type) else value
 
 
 def _path(kind: type) -> str:

@@ -9,37 +9,25 @@ import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
 from rlher.core.errors import require_package
-from rlher.envs.normalize import GoalNormalize
 
 Observation = dict[str, np.ndarray]
 
 
-def scales(normalizer: GoalNormalize | None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return mean and standard deviation, float64, of each key that is normalised."""
-    statistics = normalizer.obs_rms.items() if normalizer else ()
-    return {key: (rms.mean, np.sqrt(rms.var + normalizer.epsilon)) for key, rms in statistics}  # type: ignore[union-attr]
-
-
 class GoalPolicy(th.nn.Module):
-    """A policy with its normalisation and the scaling of its actions, as one function of tensors.
+    """A policy with the scaling of its actions, as one function of tensors.
 
     Inputs are the arrays of a batch of observations, one for each key of the observation space in its order and in its
     dtype. The output is the batch of deterministic actions.
-
-    :param normalizer: None if observations are not normalised.
     """
 
-    def __init__(self, policy: BasePolicy, normalizer: GoalNormalize | None) -> None:
+    def __init__(self, policy: BasePolicy) -> None:
         super().__init__()
         self.policy = policy.eval()
         self.keys = list(policy.observation_space.spaces)  # type: ignore[attr-defined]
-        self.clip = normalizer.clip_obs if normalizer else 0.0
-        self.scales = {key: (th.as_tensor(mean), th.as_tensor(std)) for key, (mean, std) in scales(normalizer).items()}
 
     def forward(self, *arrays: th.Tensor) -> th.Tensor:
         """Return the actions (batch, actions), or their indices (batch,)."""
-        observation = {key: self._normalized(key, array) for key, array in zip(self.keys, arrays, strict=True)}
-        action = self.policy._predict(observation, deterministic=True)
+        action = self.policy._predict(dict(zip(self.keys, arrays, strict=True)), deterministic=True)
         space = self.policy.action_space
         if not isinstance(space, gym.spaces.Box):
             return action
@@ -48,12 +36,6 @@ class GoalPolicy(th.nn.Module):
             return low + 0.5 * (action + 1.0) * (high - low)
         return th.maximum(th.minimum(action, high), low)
 
-    def _normalized(self, key: str, array: th.Tensor) -> th.Tensor:
-        if key not in self.scales:
-            return array
-        mean, std = self.scales[key]
-        return ((array - mean) / std).clamp(-self.clip, self.clip).float()
-
 
 def require_onnx() -> None:
     """Raise UserError if a package that the ONNX export needs is not installed."""
@@ -61,22 +43,23 @@ def require_onnx() -> None:
         require_package("format=onnx", package, "onnx")
 
 
-def write_onnx(path: Path, policy: GoalPolicy, observation: Observation) -> None:
+def write_onnx(path: Path, policy: BasePolicy, observation: Observation) -> None:
     """Write a policy as an ONNX file with the observation's keys as inputs and the output ``action``.
 
     :param observation: an observation of the environment, without a batch axis; only its shapes and types matter.
     """
-    arrays = tuple(th.as_tensor(observation[key])[None] for key in policy.keys)
+    function = GoalPolicy(policy)
+    arrays = tuple(th.as_tensor(observation[key])[None] for key in function.keys)
     with warnings.catch_warnings():
         # The exporter that uses torch.export fails on Stable-Baselines3's distributions (torch 2.13) and takes seconds.
         warnings.simplefilter("ignore")
         th.onnx.export(
-            policy,
+            function,
             arrays,
             str(path),
-            input_names=policy.keys,
+            input_names=function.keys,
             output_names=["action"],
-            dynamic_axes={name: {0: "batch"} for name in [*policy.keys, "action"]},
+            dynamic_axes={name: {0: "batch"} for name in [*function.keys, "action"]},
             dynamo=False,
         )
 

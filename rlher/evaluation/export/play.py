@@ -86,7 +86,7 @@ def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[
 
     :param folder: of the model's zip.
     """
-    policy_kwargs = {**agent["policy_kwargs"], **{key: _import(path) for key, path in agent["policy_classes"].items()}}
+    policy_kwargs = json.loads(json.dumps(agent["policy_kwargs"]), object_hook=_with_class)
     algorithm, policy_class = _import(agent["algorithm"]), _import(agent["policy"])
     model = algorithm(
         policy_class, env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs, **agent["algorithm_kwargs"]
@@ -94,16 +94,12 @@ def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[
     with zipfile.ZipFile(folder / agent["model"]) as archive:
         weights = io.BytesIO(archive.read("policy.pth"))
     model.policy.load_state_dict(th.load(weights, map_location="cpu", weights_only=True))
-    return lambda observation: model.predict(normalize(agent, observation), deterministic=True)[0]
+    return lambda observation: model.predict(observation, deterministic=True)[0]
 
 
-def normalize(agent: dict[str, Any], observation: Observation) -> Observation:
-    """Return an observation with the entries scaled that were scaled in training."""
-    seen, clip = dict(observation), agent["clip"]
-    for key, (mean, std) in agent["scales"].items():
-        scaled = (observation[key] - np.array(mean)) / np.array(std)
-        seen[key] = np.clip(scaled, -clip, clip).astype(np.float32)
-    return seen
+def _with_class(value: dict[str, Any]) -> Any:
+    """Return the class that ``{"class": "module:name"}`` stands for, and any other dictionary as it is."""
+    return _import(value["class"]) if value.keys() == {"class"} else value
 
 
 def is_success(agent: dict[str, Any], env: gym.Env, observation: Observation, info: dict[str, Any]) -> bool:

@@ -21,7 +21,6 @@ from rlher.config.training import values_fixed_at_resume
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
-from rlher.envs.normalize import GoalNormalize
 from rlher.envs.vec import ReplayableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.run import checkpoints
@@ -54,14 +53,12 @@ class CheckpointCallback(BaseCallback):
         self,
         run: Run,
         envs: ReplayableVecEnv,
-        normalizer: GoalNormalize | None,
         evaluations: EvaluationCallback,
         stop: StopRequest,
     ) -> None:
         super().__init__()
         self._run, self._every, self._minutes = run, run.config.checkpoint.every, run.config.checkpoint.minutes
-        self._envs, self._normalizer, self._evaluations = envs, normalizer, evaluations
-        self._stop = stop
+        self._envs, self._evaluations, self._stop = envs, evaluations, stop
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._barrier_step = 0
@@ -106,7 +103,9 @@ class CheckpointCallback(BaseCallback):
     def _start_envs(self, number: int) -> None:
         """Build the ``number``-th environments and start new episodes in them."""
         self._envs.rebuild(number)
-        self._set_last_observations(self.training_env.reset())
+        observations = self.training_env.reset()
+        self.model.update_normalizer(observations)
+        self._set_last_observations(observations)
         self._buffer.refresh_env()
         exploration.reset(self.model)
 
@@ -114,8 +113,6 @@ class CheckpointCallback(BaseCallback):
         """Set the attributes in which SB3 keeps the previous step."""
         self.model._last_obs = observations
         self.model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
-        if self._normalizer is not None:
-            self.model._last_original_obs = self._normalizer.get_original_obs()
 
     @property
     def _buffer(self) -> HerReplayBuffer:
@@ -169,14 +166,13 @@ class CheckpointCallback(BaseCallback):
             "log_rows": count_rows(self._run.folder),
             "config": values_fixed_at_resume(self._run.config),
         }
-        training_state.save(folder, self.model, self._normalizer, progress)
+        training_state.save(folder, self.model, progress)
         if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
             (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
         if next_envs is None:
             # a callback that ended training within a step leaves an action whose result is not in the buffer
             actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
-            raw = self.model._last_obs if self._normalizer is None else self.model._last_original_obs
-            training_state.save_episodes(folder, actions, dict(raw))
+            training_state.save_episodes(folder, actions, dict(self.model._last_obs))
 
     # ----------------------------------------------------------------------------------------------- restoring
 
@@ -186,7 +182,7 @@ class CheckpointCallback(BaseCallback):
         :raises UserError: its content is invalid or belongs to another model, although its checksums match.
         """
         try:
-            state = training_state.load(checkpoint, model, self._normalizer)
+            state = training_state.load(checkpoint, model)
             training_state.restore_generators(state["generators"], model)  # raises if invalid; done again at the end
             state["episodes"] = training_state.load_episodes(checkpoint, model)
             model.replay_buffer.load(checkpoint / "buffer")
@@ -200,7 +196,7 @@ class CheckpointCallback(BaseCallback):
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         self._restored, self._is_due = state, False
-        model._last_obs = {}  # else `learn` resets the environments, which changes the normaliser's statistics
+        model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
         self._evaluations.best_model.restore_from(checkpoint)
 
     def _restore_envs(self, state: dict[str, Any]) -> None:
@@ -222,9 +218,6 @@ class CheckpointCallback(BaseCallback):
             training_state.restore_generators(state["generators"], self.model)
             self._start_envs(state["envs"] + 1)
             return
-        if self._normalizer is not None:
-            self._normalizer.old_obs = observations
-            observations = self._normalizer.normalize_obs(observations)
         self._set_last_observations(observations)
         training_state.restore_generators(state["generators"], self.model)
 

@@ -12,7 +12,6 @@ from stable_baselines3.common.logger import KVWriter
 
 from rlher.core.errors import EnvironmentFault
 from rlher.core.files import warn_on_write_error
-from rlher.envs.normalize import GoalNormalize
 from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
 from rlher.evaluation.workers import Evaluation, EvaluationWorkers
 from rlher.run import model_file
@@ -58,14 +57,13 @@ class EvaluationCallback(BaseCallback):
         self,
         run: Run,
         workers: EvaluationWorkers,
-        normalizer: GoalNormalize | None,
         on_evaluation: Callable[[Rows], None] | None = None,
     ) -> None:
         super().__init__()
         self.rows: Rows = []
         self.best_model = BestModel(run.model("best"))
         self.pending: PendingEvaluation | None = None
-        self._run, self._workers, self._normalizer = run, workers, normalizer
+        self._run, self._workers = run, workers
         self._on_evaluation = on_evaluation
         self._files = EvaluatedModelFiles(run)
         self._freq = self._next = run.config.eval.freq or run.config.total_timesteps
@@ -112,7 +110,7 @@ class EvaluationCallback(BaseCallback):
             "env/restarts": self.training_env.total_restarts,  # type: ignore[attr-defined]
             "replay_buffer/nbytes": self.model.replay_buffer.nbytes,  # type: ignore[attr-defined]
         }
-        model = model_file.to_bytes(self.model, self._normalizer)  # type: ignore[arg-type]
+        model = model_file.to_bytes(self.model)  # type: ignore[arg-type]
         self.pending = PendingEvaluation(row, logged, model, self._play(model))
 
     def _play(self, model: bytes) -> Evaluation:

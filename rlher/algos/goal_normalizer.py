@@ -1,0 +1,116 @@
+"""Running normalisation of observations as a part of the policy, so that a saved model holds its statistics.
+
+This module imports nothing else of rlher: `rlher export` copies it beside the exported model.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
+from torch import nn
+
+MIN_STD = 1e-2
+"""Lower bound of a feature's standard deviation, as in OpenAI baselines, so that noise is not amplified."""
+
+START_COUNT = 1e-4
+"""Weight of the mean 0 and variance 1 with which the statistics start, as in Stable-Baselines3's VecNormalize."""
+
+
+class GoalNormalizer(nn.Module):
+    """Running mean and variance of the entries of an observation's float vectors, one after the other.
+
+    Achieved and desired goals share their statistics, because hindsight replaces one by the other, so the network must
+    read both in the same coordinates. OpenAI baselines has a single normaliser ``g`` for the same reason.
+
+    :param observation_space: of the environment.
+    :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
+    :param goal_parts: number of equal parts of a goal. With more than one, goals are scaled by the achieved goals of
+        all parts, and not centred, so that the zeros of an unused part stay zeros.
+    """
+
+    mean: th.Tensor
+    var: th.Tensor
+    count: th.Tensor
+
+    def __init__(self, observation_space: spaces.Dict, clip: float = 5.0, goal_parts: int = 1) -> None:
+        super().__init__()
+        self.shapes = {key: space.shape or () for key, space in observation_space.items() if _is_float_vector(space)}
+        self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
+        self._clip, self._goal_parts = clip, goal_parts
+        ends = dict(zip(self.shapes, np.cumsum(self.sizes).tolist(), strict=True))
+        places = {key: slice(end - size, end) for (key, end), size in zip(ends.items(), self.sizes, strict=True)}
+        self._goals = [places[key] for key in ("achieved_goal", "desired_goal") if key in places]
+        # float64: a sum over millions of steps needs more digits than float32 has.
+        self.register_buffer("mean", th.zeros(sum(self.sizes), dtype=th.float64))
+        self.register_buffer("var", th.ones(sum(self.sizes), dtype=th.float64))
+        self.register_buffer("count", th.tensor(START_COUNT, dtype=th.float64))
+
+    def forward(self, vectors: th.Tensor) -> th.Tensor:
+        """Return (batch, entries) normalised, in float32."""
+        std = (self.var + MIN_STD**2).sqrt()
+        return ((vectors - self.mean) / std).clamp(-self._clip, self._clip).float()
+
+    @th.no_grad()
+    def update(self, obs: dict[str, np.ndarray]) -> None:
+        """Add (n, …) observations by key, as the environment returned them, to the statistics."""
+        vectors = [th.as_tensor(obs[key]).reshape(len(obs[key]), -1).double() for key in self.shapes]
+        rows = th.cat(vectors, dim=1).to(self.mean.device)
+        mean, var = rows.mean(dim=0), rows.var(dim=0, correction=0)
+        if len(self._goals) == 2:
+            achieved, desired = (rows[:, place] for place in self._goals)
+            if self._goal_parts == 1:
+                goals = th.cat((achieved, desired))
+                goal_mean, goal_var = goals.mean(dim=0), goals.var(dim=0, correction=0)
+            else:
+                parts = achieved.reshape(len(rows) * self._goal_parts, -1)
+                goal_mean, goal_var = th.zeros(()), (parts**2).mean(dim=0).repeat(self._goal_parts)
+            for place in self._goals:
+                mean[place], var[place] = goal_mean, goal_var
+        total = self.count + len(rows)
+        change = mean - self.mean
+        sums = self.var * self.count + var * len(rows) + change**2 * (self.count * len(rows) / total)
+        self.mean += change * (len(rows) / total)
+        self.var.copy_(sums / total)
+        self.count.copy_(total)
+
+
+class NormalizedExtractor(BaseFeaturesExtractor):
+    """A features extractor that sees the observation's float vectors normalised; images and integers stay as they are.
+
+    :param observation_space: of the environment.
+    :param clip, goal_parts: see :class:`GoalNormalizer`.
+    :param extractor_class: the features extractor.
+    :param extractor_kwargs: its keyword arguments.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        clip: float = 5.0,
+        goal_parts: int = 1,
+        extractor_class: type[BaseFeaturesExtractor] = CombinedExtractor,
+        extractor_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        extractor = extractor_class(observation_space, **(extractor_kwargs or {}))
+        super().__init__(observation_space, extractor.features_dim)
+        self.extractor = extractor
+        self.normalizer = GoalNormalizer(observation_space, clip, goal_parts)
+
+    def forward(self, observations: dict[str, th.Tensor]) -> th.Tensor:
+        """Return (batch, features) of a batch of observations by key."""
+        shapes = self.normalizer.shapes
+        vectors = self.normalizer(th.cat([observations[key].flatten(1) for key in shapes], dim=1))
+        parts = zip(shapes.items(), vectors.split(self.normalizer.sizes, dim=1), strict=True)
+        normalized = {key: part.reshape(-1, *shape) for (key, shape), part in parts}
+        return self.extractor({**observations, **normalized})
+
+
+def has_float_vectors(observation_space: Any) -> bool:
+    """Return whether a part of the observation is normalised."""
+    return any(map(_is_float_vector, observation_space.values()))
+
+
+def _is_float_vector(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
