@@ -1,7 +1,7 @@
 """Matrix products in float32 by oneDNN, which is part of torch, as an operator with a gradient.
 
 torch's own products call MKL, which uses AVX2 on AMD processors with AVX-512: half the speed that oneDNN reaches there
-(docs/internals/update_step.md).
+(docs/internals/update_speed.md).
 """
 
 from typing import Any
