@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch as th
 
-from rlher.algos import ALGORITHMS, compilation
-from rlher.algos.actor_critic import OFFLINE_WEIGHT, ActorCritic
+from rlher.algos import ALGORITHMS
+from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.options import UpdateOptions
 from rlher.her import Trajectory
 from tests.support.models import ours, train, weights
@@ -68,23 +68,6 @@ def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name)
     assert actor_loss(free, batch)[1] == pytest.approx(float(distances.mean()), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["sac", "td3"])
-def test_its_weight_scales_its_gradient(name) -> None:
-    models = [cloning_model(name, bc_weight=weight, q_filter=False) for weight in (1e-9, 1.0, 3.0)]
-    batch = batch_of(models[0])
-    gradients = []
-    for model in models:
-        th.manual_seed(0)
-        gradients.append(model._actor_gradients(model.with_noise(batch))[2])
-    for without, once, thrice in zip(*gradients, strict=True):
-        assert th.allclose(thrice - without, 3 * (once - without), atol=1e-4)
-    assert max(float((once - without).abs().max()) for without, once, _ in zip(*gradients, strict=True)) > 1e-3
-
-
-def test_without_a_weight_demonstrations_are_a_part_of_the_batch_only() -> None:
-    assert batch_of(cloning_model("sac")).demonstrations is None
-
-
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("name", ["sac", "td3"])
 def test_cloning_brings_the_actor_to_the_demonstrations(name, precision) -> None:
@@ -127,30 +110,3 @@ def test_offline_updates_learn_from_demonstrations_alone(name, monkeypatch) -> N
     assert values["train/critic_loss"] > 0
     assert not model.has_cloning_loss, "only while it is offline"
     assert "_offline" not in vars(model)
-
-
-def test_the_offline_loss_is_that_of_td3_bc() -> None:
-    model = cloning_model("td3")
-    model._offline = True
-    batch = model._loss_inputs(model.replay_buffer.sample_demonstrations(64))
-    own = model.actor.mu(batch.obs)
-    value = model.critic.q_networks[0](th.cat([batch.obs, own], 1))
-    loss = -OFFLINE_WEIGHT * value.mean() / value.abs().mean().detach() + ((own - batch.actions) ** 2).mean()
-    expected = th.autograd.grad(loss, model.actor_params)
-    found = model._actor_gradients(model.with_noise(batch))[2]
-    assert all(th.allclose(one, two, atol=1e-6) for one, two in zip(found, expected, strict=True))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
-@pytest.mark.parametrize("name", ["sac", "td3"])
-def test_compiled_cloning_gives_the_same_weights(name, capsys) -> None:
-    models = []
-    for compiled in (False, True):
-        options = UpdateOptions(bc_weight=2.0, compile=compiled)
-        models.append(ours(name, options=options, buffer={"demonstrations": demonstrations()}))
-        train(models[-1], 12, batch_size=64)
-        models[-1].train_offline(4, 64)
-    one, two = map(weights, models)
-    assert all(th.allclose(one[key], two[key], atol=2e-5) for key in one)
-    assert "not compiled" not in capsys.readouterr().err

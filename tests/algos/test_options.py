@@ -8,7 +8,7 @@ import torch as th
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.fast_update import LossInputs
-from rlher.algos.networks import BatchedMLP, with_layer_norm
+from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from tests.support.models import THEIRS, ours, train, weights
 
@@ -118,18 +118,6 @@ def test_the_target_policy_noise_follows_its_schedule(kind, expected) -> None:
     model._current_progress_remaining = 0.25
     noise = model.with_noise(batch_of(model, 2000)).next_noise
     assert float(noise.std()) == pytest.approx(expected, rel=0.1)
-
-
-def test_critics_with_layer_norm_are_batched_correctly() -> None:
-    policy = with_layer_norm(ALGORITHMS["td3"].load().policy_aliases["MultiInputPolicy"])
-    model = ours("td3", policy=policy, policy_kwargs={"n_critics": 3})
-    batched = BatchedMLP(model.critic.q_networks)
-    x = th.randn(11, batched.parameters[0].shape[1])
-    expected = th.stack([network(x) for network in model.critic.q_networks])
-    assert th.allclose(batched(x), expected, atol=1e-5)
-    found = batched.split_gradients(th.autograd.grad((batched(x) ** 3).sum(), batched.stacked))
-    for gradient, wanted in zip(found, th.autograd.grad((expected**3).sum(), batched.parameters), strict=True):
-        assert th.allclose(gradient, wanted, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["td3", "tqc"])

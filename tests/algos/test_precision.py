@@ -1,11 +1,9 @@
 """The precision of the losses is chosen by sizes and processor, and kept; outputs of networks are float32."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch as th
-import yaml
 from torch import nn
 
 from rlher.algos import precision
@@ -15,7 +13,6 @@ from rlher.algos.options import UpdateOptions
 from rlher.algos.precision import choose_arithmetic
 from rlher.config.training import EngineConfig
 from rlher.core.errors import UserError
-from tests.conftest import TINY
 
 CPU = th.device("cpu")
 PROCESSORS = {
@@ -69,12 +66,6 @@ def test_given_values_are_kept_and_a_gpu_has_torchs_products(on) -> None:
         chosen(EngineConfig(matmul="onednn"), th.device("cuda"))
 
 
-def test_vendor_and_flags_are_read_from_cpuinfo(tmp_path: Path) -> None:
-    file = tmp_path / "cpuinfo"
-    file.write_text("processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu avx512f\n\nprocessor\t: 1\n")
-    assert precision.processor(file) == ("AuthenticAMD", {"fpu", "avx512f"})
-
-
 @pytest.mark.parametrize("outputs", [2, precision.MIN_OUTPUTS])
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_outputs_are_float32_under_autocast(layer_norm: bool, outputs: int) -> None:
@@ -92,14 +83,3 @@ def test_outputs_are_float32_under_autocast(layer_norm: bool, outputs: int) -> N
     for values in (single, batched):
         assert values.dtype == th.float32
         assert th.allclose(values, th.tensor(-20.06))
-
-
-def test_a_run_keeps_the_choice_when_it_is_resumed(rlher, monkeypatch, on) -> None:
-    monkeypatch.setattr(precision, "MIN_SIZE", 16)
-    on("zen4")
-    done = rlher("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", *TINY, "total_timesteps=60")
-    assert done.code == 0, done.err
-    on("zen3")
-    folder = Path("logs/dqn/BitFlipping-v0_1")
-    assert rlher("train", "--resume", str(folder), "total_timesteps=+20").code == 0
-    assert yaml.safe_load((folder / "config.yaml").read_text())["engine"]["precision"] == "bf16"

@@ -3,7 +3,6 @@
 import pytest
 
 from rlher.algos.target_bounds import resolve_target_bounds
-from rlher.core.errors import UserError
 
 CASES = [
     ("auto", [-1.0, 0.0], 0.95, (-20.0, 0.0)),
@@ -21,9 +20,3 @@ CASES = [
 def test_resolve(value, rewards, gamma, expected) -> None:
     found = resolve_target_bounds(value, rewards, gamma)
     assert found == (None if expected is None else pytest.approx(expected))
-
-
-@pytest.mark.parametrize("value", ["much", [1], [2, 1]])
-def test_invalid_bounds_name_the_key(value) -> None:
-    with pytest.raises(UserError, match="target_q_bounds"):
-        resolve_target_bounds(value, [-1.0, 0.0], 0.9)

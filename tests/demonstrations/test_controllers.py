@@ -38,11 +38,6 @@ def test_point_maze(name: str) -> None:
     assert success_rate(f"{name}-v3") == 1
 
 
-@pytest.mark.slow
-def test_point_maze_with_repeated_actions() -> None:
-    assert success_rate("PointMaze_Medium-v3", action_repeat=5, kwargs={"continuing_task": False}) == 1
-
-
 @pytest.fixture
 def env() -> gym.Env:
     return make_env(EnvConfig(id="BitFlipping-v0", success_key="is_success"))
@@ -100,9 +95,3 @@ def test_an_action_that_does_not_exist_is_the_users_error(env, module, name) -> 
 def test_a_controller_that_cannot_be_used_is_the_users_error(env, module, name) -> None:
     with pytest.raises(UserError):
         load_controller(name, env, "BitFlipping-v0")
-
-
-def test_continuous_actions_are_clipped(module) -> None:
-    env = make_env(EnvConfig(id="BitFlipping-v0", success_key="is_success", kwargs={"continuous": True}))
-    observation, _ = env.reset(seed=0)
-    assert (load_controller(f"{module}:wide", env, "BitFlipping-v0")(observation) == 1).all()

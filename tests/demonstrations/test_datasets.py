@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlher.core.errors import DamagedFile, MissingFile, UserError
+from rlher.core.errors import DamagedFile, UserError
 from rlher.demonstrations.datasets import RecordedEpisode, read_dataset, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import Trajectory
@@ -198,11 +198,6 @@ def test_an_environment_that_a_dataset_names_is_not_imported(dataset: Path, tmp_
     with pytest.raises(DamagedFile):
         read(dataset)
     assert not (tmp_path / "executed").exists()
-
-
-def test_a_missing_dataset_is_named() -> None:
-    with pytest.raises(MissingFile):
-        read("nowhere-v0")
 
 
 def test_entries_that_the_environment_lacks_are_left_out(dataset: Path) -> None:

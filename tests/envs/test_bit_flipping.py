@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlher.config.environment import BitFlippingConfig
-from rlher.envs.bit_flipping import SQUARE, BitFlippingEnv
+from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
 
 
@@ -66,21 +66,3 @@ def test_rewards_of_a_batch_equal_those_of_its_rows():
     assert [float(env.compute_reward(a, b, {})) for a, b in pairs] == rewards.tolist()
     assert (rewards == 0).sum() == 8
     assert np.array_equal(env.compute_terminated(achieved, desired, {}), rewards == 0)
-
-
-def test_the_picture_shows_bits_and_goal():
-    env = BitFlippingEnv(4, render_mode="rgb_array")
-    env.reset(seed=0)
-    before = env.render()
-    assert before.shape == (2 * SQUARE, 4 * SQUARE, 3)
-    assert before.dtype == np.uint8
-    env.step(2)
-    changed = (env.render() != before).any(axis=(0, 2)).reshape(4, SQUARE).any(axis=1)
-    assert changed.tolist() == [False, False, True, False]
-
-
-def test_invalid_arguments_raise():
-    with pytest.raises(ValueError, match="n_bits=0"):
-        BitFlippingEnv(0)
-    with pytest.raises(ValueError, match="render_mode='human'"):
-        BitFlippingEnv(render_mode="human")

@@ -74,25 +74,12 @@ def test_an_error_forbids_training(name, error, check, named):
         validate_goal_env(hostile(name))
 
 
-def test_extra_reward_allows_a_cost_of_actions():
-    assert messages("ActionCost", "error", extra_reward=True) == {}
-
-
 def test_an_environment_without_a_time_limit_is_an_error_until_one_is_set():
     cfg = EnvConfig(id="Endless-v0", modules=["hostile_envs"], success_reward=-0.3)
     with pytest.raises(UserError, match=r"env\.max_episode_steps"):
         validate_goal_env(cfg)
     cfg.max_episode_steps = 30
     validate_goal_env(cfg)
-
-
-def test_truncation_after_varying_lengths_is_a_warning():
-    cfg = EnvConfig(id="VaryingTruncation-v0", modules=["hostile_envs"])
-    result = check_goal_env(cfg)
-    (finding,) = [each for each in result.findings if each.check == "time_limit"]
-    assert result.cfg.max_episode_steps is None
-    assert finding.level == "warning"
-    assert "env.max_episode_steps" in finding.message
 
 
 def test_a_crash_may_have_a_goal_independent_penalty():
@@ -123,11 +110,6 @@ def test_probing_changes_no_property_that_is_set():
     assert cfg.max_episode_steps == 20
 
 
-def test_probing_leaves_the_lowest_reward_open_if_there_is_a_crash_key():
-    assert probe(hostile("Crashes")).reward_range == [None, 0.0]
-    assert probe(hostile("LineEnv", extra_reward=True)).reward_range is None
-
-
 def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
     cfg = probe(hostile("Dense"))
     assert (cfg.success_key, cfg.success_reward, cfg.ends_on_success) == (None, None, None)
@@ -141,8 +123,3 @@ def test_the_check_command_prints_json(name, capsys):
     assert code == (0 if result["ok"] else 1)
     assert result["ok"] == all(finding["level"] != "error" for finding in result["findings"])
     assert result["ok"] == (name == "LineEnv")
-
-
-def test_the_check_command_prints_properties(capsys):
-    assert check(CheckConfig(env=hostile("LineEnv"))) == 0
-    assert "env.success_reward" in capsys.readouterr().out

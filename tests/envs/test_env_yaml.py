@@ -107,15 +107,6 @@ def test_every_environment_passes_the_check(name):
     assert doubts == []
 
 
-def test_parking_classic_has_no_walls_and_a_hundred_steps():
-    # The environment itself adds up 0.2 s in floats and ends a step late.
-    env = make_env(load("parking-classic"))
-    env.reset(seed=0)
-    ends = [env.step(np.array([1.0, 0.0]))[2:4] for _ in range(100)]
-    assert ends == [(False, False)] * 99 + [(False, True)]
-    env.close()
-
-
 def test_a_crash_in_parking_v0_has_a_goal_independent_penalty():
     env = make_env(load("parking-v0"))
     env.reset(seed=0)
@@ -130,24 +121,7 @@ def test_a_crash_in_parking_v0_has_a_goal_independent_penalty():
     env.close()
 
 
-@pytest.mark.parametrize("n_bits", [3, 30])
-def test_the_limit_of_bit_flipping_is_its_number_of_bits(n_bits):
-    cfg = load("BitFlipping-v0", f"env.n_bits={n_bits}")
-    assert cfg.max_episode_steps == n_bits
-    assert make_env(cfg).observation_space["desired_goal"].shape == (n_bits,)
-    assert make_env(load("BitFlipping-v0", f"env.n_bits={n_bits}", "env.continuous=true")).action_space.shape == (
-        n_bits,
-    )
-
-
 def test_an_environment_without_a_file_is_named_by_its_id():
     cfg = probe(load("any", "env.id=FetchReachDense-v4"))
     assert (cfg.name, cfg.success_key, cfg.max_episode_steps) == ("FetchReachDense-v4", "is_success", 50)
     assert (cfg.reward_range, cfg.success_reward, cfg.ends_on_success) == ([None, 0.0], None, False)
-
-
-def test_a_maze_may_end_on_success():
-    cfg = load("PointMaze_UMaze-v3", "env.kwargs.continuing_task=false", "env.ends_on_success=true")
-    levels = {finding.level for finding in check_goal_env(cfg).findings}
-    assert "error" not in levels
-    assert force_success(make_env(cfg))[2] is True

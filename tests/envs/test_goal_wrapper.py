@@ -33,25 +33,6 @@ def test_it_runs_in_this_process_and_in_workers(vec_env):
     envs.close()
 
 
-def test_the_achieved_goal_is_goal_of_the_observation():
-    env = make_env(CAR)
-    observation, _ = env.reset(seed=3)
-    for _ in range(5):
-        observation = env.step(env.action_space.sample())[0]
-        assert observation["achieved_goal"] == pytest.approx(observation["observation"][:1])
-
-
-def test_goals_and_starts_are_independent():
-    env = make_env(CAR)
-    starts, goals = zip(
-        *[(each["achieved_goal"][0], each["desired_goal"][0]) for each in (env.reset(seed=s)[0] for s in range(100))],
-        strict=True,
-    )
-    assert abs(np.corrcoef(starts, goals)[0, 1]) < 0.35
-    assert env.reset(seed=7)[0]["desired_goal"] == env.reset(seed=7)[0]["desired_goal"]
-    assert env.reset()[0]["desired_goal"] != env.reset()[0]["desired_goal"]
-
-
 def test_reset_options_set_the_goal():
     env = make_env(CAR)
     observation, _ = env.reset(seed=0, options={"desired_goal": [-0.5]})
@@ -83,9 +64,3 @@ def test_render_goal_draws_the_desired_goal():
     env.reset(options={"desired_goal": [0.0]})
     assert (env.render() == (200, 30, 30)).all(axis=-1)[:, 400].all(), "at the new goal"
     env.close()
-
-
-def test_an_unbounded_goal_space_needs_draw_goal():
-    unbounded = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
-    with pytest.raises(ValueError, match="draw_goal"):
-        GoalEnvWrapper(gym.make("MountainCarContinuous-v0"), lambda o: o, lambda a, d: 0, unbounded)

@@ -127,17 +127,6 @@ def test_only_the_task_is_the_goal(keys: dict):
     assert not any(seen["desired_goal"][2:].any() for seen, *_ in play(wrapped(**keys)))
 
 
-def test_the_same_seed_switches_at_the_same_steps():
-    one, two = ([seen["desired_goal"] for seen, *_ in play(wrapped())] for _ in range(2))
-    assert np.array_equal(one, two)
-
-
-def test_switches_with_the_probability_it_is_given():
-    env = wrapped(probability=0.2, distance=0.0)
-    shares = [bool(seen["desired_goal"][2:].any()) for seen, _, terminated, _ in play(env, 4000) if not terminated]
-    assert abs(np.mean(shares) - 0.2) < 0.03
-
-
 def test_the_task_goals_are_the_environment_s_own():
     for seen, _, _, plain in play(wrapped(training=False), 20):
         restored = task_goals(seen, relay())

@@ -62,18 +62,6 @@ def test_workers_ignore_the_signals_of_a_run(number, capfd):
     envs.close()
 
 
-@pytest.mark.slow
-def test_a_program_ends_without_closing_its_environments():
-    program = (
-        "from rlher.config.environment import EnvConfig\n"
-        "from rlher.envs.vec import make_goal_envs\n"
-        "envs = make_goal_envs(EnvConfig(id='BitFlipping-v0'), 2, vec_env='subproc')\n"
-        "envs.reset()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_a_worker_imports_a_module_of_the_working_folder(tmp_path, monkeypatch):
     (tmp_path / "envs_of_this_folder.py").write_text(
         "import gymnasium as gym\nfrom hostile_envs import LineEnv\ngym.register(id='Here-v0', entry_point=LineEnv)"
@@ -83,23 +71,6 @@ def test_a_worker_imports_a_module_of_the_working_folder(tmp_path, monkeypatch):
     envs = make_goal_envs(config, 2, vec_env="subproc")
     assert len(rollout(envs, 10)) >= 2
     envs.close()
-
-
-def test_an_environment_in_a_worker_may_start_processes():
-    envs = make_goal_envs(hostile("StartsProcess", max_episode_steps=5), 2, vec_env="subproc")
-    assert len(rollout(envs, 10)) >= 2
-    envs.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a socket's path differs")
-def test_a_long_path_of_temporary_files_is_named(tmp_path: Path):
-    (folder := tmp_path / ("x" * 90)).mkdir()
-    program = "from rlher.core.workers import start_server; start_server([])"
-    environment = {**os.environ, "TMPDIR": str(folder)}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-    assert done.returncode != 0
-    assert "rlher.core.errors.UserError" in done.stderr
-    assert str(folder) in done.stderr
 
 
 def test_a_method_that_raises_in_a_worker_is_a_fault():
@@ -148,14 +119,6 @@ def test_the_episode_info_has_is_success():
     envs.close()
     assert {episode["is_success"] for episode in episodes} == {True, False}
     assert all(episode["l"] <= 20 for episode in episodes)
-
-
-def test_the_episode_info_has_is_crash():
-    envs = make_goal_envs(hostile("Crashes", crash_key="crashed"), 1, 3)
-    crashes = [episode["is_crash"] for episode in rollout(envs, 200)]
-    envs.close()
-    assert any(crashes)
-    assert not all(crashes)
 
 
 def test_an_episode_without_a_success_key_is_a_fault():

@@ -13,7 +13,6 @@ from hostile_envs import LineEnv  # noqa: F401  (registers)
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.envs import worker_vec
 from rlher.envs.vec import make_goal_envs
 from rlher.training import setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
@@ -82,12 +81,6 @@ def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_pa
     assert envs.restarts == 2
     assert envs.step(NO_ACTIONS)[1].tolist() == [-1, -1]
     assert "Traceback" not in capfd.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_worker_that_hangs_while_it_builds_its_environment_is_replaced(group, tmp_path, monkeypatch):
-    monkeypatch.setattr(worker_vec, "BUILD_SECONDS", 10)
-    assert group(failing_worker("hang", tmp_path, where="init")).restarts == 1
 
 
 def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp_path):
@@ -183,9 +176,3 @@ def test_a_run_whose_environment_always_dies_ends_with_a_message_and_a_model(rlh
     assert "killed by SIGSEGV" in done.err
     assert "Traceback" not in done.err
     assert rlher("evaluate", "--episodes", "1").code == 0
-
-
-def test_a_step_timeout_without_a_worker_process_is_a_warning(rlher, tmp_path):
-    words = (*TRAIN, f"env.kwargs={{how:kill,marks:{tmp_path}}}", "total_timesteps=60")
-    assert "env.step_timeout=5" in rlher(*words, "env.step_timeout=5").err
-    assert "step_timeout" not in rlher(*words).err

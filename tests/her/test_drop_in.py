@@ -3,7 +3,6 @@
 import pickle
 import warnings
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -12,7 +11,7 @@ from scipy.stats import ks_2samp
 from stable_baselines3 import DDPG, DQN, SAC, TD3
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.envs import BitFlippingEnv
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy as SB3Strategy
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
@@ -79,14 +78,6 @@ def test_samples_are_on_the_device_of_the_buffer(options):
     tensors = [*batch.observations.values(), *batch.next_observations.values(), batch.actions]
     tensors += [part for part in (batch.dones, batch.rewards, batch.discounts, batch.weights) if part is not None]
     assert {(tensor.device.type, len(tensor)) for tensor in tensors} == {("meta", 8)}
-
-
-def test_environments_in_other_processes():
-    env = make_vec_env(bits(continuous=True), 2, vec_env_cls=SubprocVecEnv)
-    try:
-        assert make_model(SAC, env, steps=60).replay_buffer.n_transitions >= 50
-    finally:
-        env.close()
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
@@ -265,17 +256,3 @@ def test_seeded_runs_repeat():
         batches.append(model.replay_buffer.sample(50))
     assert (batches[0].rewards == batches[1].rewards).all()
     assert (batches[0].actions == batches[1].actions).all()
-
-
-def test_compute_reward_of_a_wrapper_is_used() -> None:
-    """A user's wrapper may change goals and their reward."""
-    from rlher.her.rewards import RewardFunction
-
-    class Doubled(gym.Wrapper):
-        def compute_reward(self, achieved, desired, info):
-            return 2.0 * self.unwrapped.compute_reward(achieved, desired, info)
-
-    bare = BitFlippingEnv(n_bits=3)
-    goals = np.eye(3)[:2]
-    reward = RewardFunction.of(DummyVecEnv([lambda: Doubled(bare)]))
-    np.testing.assert_array_equal(reward(goals, 1 - goals), [-2.0, -2.0])

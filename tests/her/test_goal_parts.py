@@ -61,12 +61,6 @@ def test_each_goal_uses_one_part_in_its_share():
     assert np.array_equal(kept[used], goals.reshape(-1, 3, 2)[used])
 
 
-def test_desired_goals_of_other_transitions_keep_their_part():
-    batch = make_buffer(goal_selection_strategy="desired").sample(4000)
-    used = (batch.observations["desired_goal"].numpy().reshape(-1, 2, SIZE) != 0).any(axis=2)
-    assert (used.sum(axis=1) == 1).all()
-
-
 def test_a_batch_holds_one_goal_per_transition_and_its_reward():
     batch = make_buffer().sample(4000)
     goals, next_goals = batch.observations["desired_goal"].numpy(), batch.next_observations["desired_goal"].numpy()
@@ -84,18 +78,6 @@ def test_real_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: int)
     """Also in a batch without virtual transitions, such as one of a single transition."""
     buffer = make_buffer(penalty=-0.5, n_sampled_goal=n_sampled_goal)
     assert {float(buffer.sample(1).rewards) for _ in range(20)} <= {-1.5, -0.5}
-
-
-@pytest.mark.parametrize("n_sampled_goal", [0, 4])
-def test_a_saved_buffer_keeps_that_part(tmp_path, n_sampled_goal: int):
-    buffer = make_buffer(penalty=-0.5, n_sampled_goal=n_sampled_goal)
-    buffer.save(tmp_path)
-    buffer.sample(100)
-    buffer.save(tmp_path)
-    loaded = make_buffer(n_sampled_goal=n_sampled_goal)
-    loaded.load(tmp_path)
-    one, two = (each.sample(200) for each in (buffer, loaded))
-    assert np.array_equal(one.rewards, two.rewards)
 
 
 def test_energy_is_that_of_the_first_part(tmp_path):

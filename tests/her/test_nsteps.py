@@ -59,16 +59,6 @@ def test_returns_match_a_sum_by_hand(n_steps, strategy, ends):
     assert batch.discounts.shape == (500, 1)
 
 
-def test_one_step_has_no_discounts_and_equals_n_step_of_one():
-    one = make_buffer()
-    player = Player(one)
-    for step in range(50):
-        player.play([step % 5 == 4])
-    batch = one.sample(100)
-    assert batch.discounts is None
-    assert batch._fields[:6] == ("observations", "actions", "next_observations", "dones", "rewards", "discounts")
-
-
 def test_moving_goals_are_those_at_both_ends_of_a_return():
     buffer = make_buffer(n_steps=3, n_sampled_goal=0, compute_reward=None)  # plain replay needs none
     player = Player(buffer)

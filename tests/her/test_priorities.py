@@ -13,7 +13,6 @@ from scipy.stats import chisquare
 
 from rlher.her import HerReplayBuffer
 from rlher.her.priorities import PRIORITIES, SumTree
-from rlher.her.storage import SPAN
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
@@ -35,12 +34,6 @@ def test_the_sum_tree_finds_the_same_index_as_a_running_sum(size, seed, empty):
     mass = share * running[-1]
     assert (running[found] >= mass - 1e-9).all()
     assert (running[found] - numbers[found] <= mass + 1e-9).all()
-
-
-def test_the_sum_tree_finds_its_first_and_last_index():
-    tree = SumTree(100)
-    tree.set(np.array([0, 99]), 1.0)
-    assert tree.find(np.array([0.0, 0.5, np.nextafter(1.0, 0)])).tolist() == [0, 99, 99]
 
 
 def drawn_after(buffer, batches=100, size=200):
@@ -147,28 +140,6 @@ def test_energy_is_ranked_against_the_mean_of_the_episodes_held(still):
     print(f"share of moving episodes: {share:.4f}, expected {expected:.4f}")
     assert abs(share - expected) < 0.002
     assert (drawn < 2).any(), "still episodes keep their floor"
-
-
-def test_the_floor_of_energy_is_that_of_all_environments():
-    """One environment's episodes move, the other's do not: the numbers of the environments do not matter."""
-    shares = []
-    for still_env in (0, 1):
-        buffer = make_buffer(2000, 2, priority="energy")
-        rng = np.random.default_rng(0)
-        for step in range(400):
-            achieved = rng.normal(size=(2, 2, 1))
-            achieved[:, still_env] = 0.0
-            now, after = (
-                {"observation": np.full((2, 2), step), "achieved_goal": each, "desired_goal": np.ones((2, 1))}
-                for each in achieved
-            )
-            ends = np.array([step % 5 == 4] * 2)
-            buffer.add(now, after, np.zeros((2, 1)), -np.ones(2), ends, [{"TimeLimit.truncated": True}] * 2)
-            if step % 20 == 0:
-                buffer.sample(4)
-        ids, _ = buffer.priority.sample(20_000, np.random.default_rng(1))
-        shares.append((ids // SPAN == still_env).mean())
-    assert shares == pytest.approx([0.05 / 1.05] * 2, abs=0.01)
 
 
 def test_energy_prefers_episodes_in_which_the_goal_moved():

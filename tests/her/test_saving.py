@@ -83,26 +83,6 @@ def test_a_save_writes_only_what_is_new_and_drops_what_is_evicted(tmp_path):
     assert buffer.save(tmp_path) < 3000
 
 
-@pytest.mark.parametrize(("into", "kept"), [({}, True), ({"alpha": 0.9}, False)])
-def test_priorities_are_loaded_with_the_same_exponent_only(tmp_path, into, kept):
-    """With another exponent every transition counts as new."""
-    buffer = make_buffer(200, priority="td_error")
-    player = Player(buffer)
-    for step in range(300):
-        player.play([step % 9 == 8])
-    ids = buffer.storage.held(0)
-    buffer.update_priorities(ids, np.linspace(2.0, 9.0, len(ids)))
-    buffer.save(tmp_path)
-    again = make_buffer(200, priority="td_error", priority_kwargs=into)
-    again.load(tmp_path)
-    again.sample(1)
-    expected = buffer.priority.tree.leaves if kept else np.minimum(buffer.priority.tree.leaves, 1.0)
-    assert (again.priority.tree.leaves == expected).all()
-    plain = make_buffer(200)
-    plain.load(tmp_path)
-    assert held(plain) == held(buffer)
-
-
 @pytest.mark.parametrize("copy", ["load", "pickle"])
 def test_two_buffers_with_one_past_replace_each_others_saves(tmp_path, copy):
     """Both continue from one state, and save to its folder in turn: the folder holds the buffer that saved last."""
@@ -143,20 +123,6 @@ def test_goals_of_another_type_are_refused(tmp_path, saved, into, shape):
     with pytest.raises(UnsuitableFolder):
         two.load(tmp_path)
     assert two.n_transitions == 0
-
-
-def test_discrete_actions_may_start_above_0(tmp_path):
-    def make(start):
-        return HerReplayBuffer(9, space_of(np.float32), spaces.Discrete(5, start=start), compute_reward=sparse, seed=0)
-
-    buffer = make(2)
-    obs = {key: np.zeros((1, 1)) for key in buffer.observation_space.spaces}
-    for action in range(2, 7):
-        buffer.add(obs, obs, np.array([[action]]), np.zeros(1), np.array([action == 6]), [{}])
-    buffer.save(tmp_path)
-    again = make(2)
-    again.load(tmp_path)
-    assert set(again.sample(100).actions[:, 0].tolist()) == set(range(2, 7))
 
 
 def test_pickled_arrays_are_refused(tmp_path):

@@ -90,33 +90,6 @@ def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priori
             assert set(buffer.sample(20).next_observations["achieved_goal"][:, 0].tolist()) <= newest
 
 
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(
-    capacity=st.integers(20, 60),
-    phases=st.lists(st.tuples(st.integers(1, 80), st.integers(1, 60)), min_size=2, max_size=5),
-    priority=st.sampled_from(["uniform", "td_error", "energy"]),
-    save_every=st.integers(5, 40),
-)
-def test_a_buffer_that_is_saved_and_loaded_holds_what_was_played(
-    tmp_path_factory, capacity, phases, priority, save_every
-):
-    """Lengths of episodes change from phase to phase."""
-    folder = tmp_path_factory.mktemp("buffer")
-    buffer = make_buffer(capacity, priority=priority)
-    player, steps = Player(buffer), 0
-    for length, count in phases:
-        for step in range(count):
-            player.play([step % length == length - 1])
-            steps += 1
-            buffer.sample(10)
-            if steps % save_every == 0:
-                buffer.save(folder)
-                player.buffer = buffer = make_buffer(capacity, priority=priority)
-                buffer.load(folder)
-                check_against_log(buffer, player, capacity)
-
-
 @pytest.mark.parametrize("capacity", [12, 13, 20, 31, 50, 80])
 @pytest.mark.parametrize("lengths", [(3,), (7, 13), (40, 2), (90, 5)], ids=str)
 def test_at_least_as_many_transitions_are_held_as_by_sb3(capacity, lengths):
@@ -180,14 +153,6 @@ def test_memory_is_taken_as_it_fills():
     assert len(pickle.dumps(buffer)) < 20_000
 
 
-def test_memory_does_not_grow_with_the_number_of_episodes_played():
-    buffer = make_buffer(50)
-    player = Player(buffer)
-    for step in range(1000):
-        player.play([step % 5 == 4])
-    assert buffer.storage.episodes_used <= 12
-
-
 @pytest.mark.parametrize("n_envs", [1, 3])
 def test_buffer_size_counts_all_environments(n_envs):
     buffer = make_buffer(30, n_envs)
@@ -199,21 +164,3 @@ def test_buffer_size_counts_all_environments(n_envs):
     assert buffer.full
     assert buffer.size() == 30 // n_envs
     assert repr(buffer).startswith(f"HerReplayBuffer(30 of 30 transitions, {n_envs} envs, ")
-
-
-def test_a_whole_episode_can_be_stored_at_once():
-    """Also around the end of the ring, where it evicts the oldest transitions."""
-    buffer = make_buffer(12)
-    player = Player(buffer)
-    for step in range(10):
-        player.play([step % 5 == 4])
-    storage = buffer.storage
-    rows, newest = np.zeros(4, storage.layout.row), np.zeros((), storage.layout.observation)
-    achieved = np.arange(901.0, 906.0).reshape(5, 1)
-    rows["achieved_goal"], newest["achieved_goal"] = achieved[:-1], achieved[-1]
-    storage.extend(0, rows, newest, achieved[1:])
-    player.play([False])
-    before, after = zip(*[pair[:2] for pair in held(buffer)], strict=True)
-    log = [entry[3]["achieved_goal"][0] for entry in player.log]
-    assert list(before) == [*log[3:10], 901, 902, 903, 904, log[-1]]
-    assert after[7:11] == (902, 903, 904, 905)
