@@ -7,7 +7,6 @@ worker processes beside training, one per core.
 Nothing here imports torch, so that the fork server starts before this process imports them.
 """
 
-import multiprocessing
 from collections.abc import Sequence
 
 from rlher.config.environment import EnvConfig
@@ -29,7 +28,7 @@ def step_seconds(cfg: EnvConfig) -> float | None:
 
 def usable_cores(config: TrainConfig) -> int:
     """Return the cores that a run may use: one with ``threads=1``, which several runs on a machine should have."""
-    return available_cores() if config.threads != 1 and _may_have_processes() else 1
+    return available_cores() if config.threads != 1 else 1
 
 
 def uses_processes(config: TrainConfig) -> bool:
@@ -48,8 +47,6 @@ def eval_workers(config: TrainConfig) -> int:
     If training environments run in worker processes, at least one process evaluates, so that an evaluation is replaced
     as well if its environment hangs.
     """
-    if not _may_have_processes():
-        return 0
     if config.eval.workers is not None:
         return config.eval.workers
     cores = usable_cores(config)
@@ -66,8 +63,3 @@ def start_server_early(config: TrainConfig, modules: Sequence[str]) -> None:
     """
     if uses_processes(config) or eval_workers(config):
         start_server(modules)
-
-
-def _may_have_processes() -> bool:
-    """Return whether this process may start others; a daemon may not."""
-    return not multiprocessing.current_process().daemon

@@ -21,7 +21,7 @@ from rlher.core.files import atomic_write, write_json
 from rlher.core.safe_read import stored_arrays
 from rlher.her.storage import SPAN, Ids, Storage
 
-VERSION = 7
+VERSION = 8
 MANIFEST = "buffer.json"
 
 Spans = list[list[int]]

@@ -7,8 +7,8 @@ nothing is ever moved, and a ring that was filled once stays full.
 
 All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
 misses. The desired goal is one of them, because an environment may move it within an episode. The goals achieved after
-each transition, ``outcomes``, are a separate array, because virtual goals are read from all over the storage. Their
-precision is the environment's, because rewards depend on it.
+each transition, ``outcomes``, are a separate array, because virtual goals are read from all over the storage. Outcomes
+and the first desired goal of each episode have the environment's precision, because rewards depend on it.
 
 A transition has an *id*: its number in its environment, from 0 for ever, plus :data:`SPAN` times the number of the
 environment. Consecutive transitions of an episode have consecutive ids. Its *position* in the arrays is its number
@@ -33,7 +33,7 @@ SPAN_BITS = 40
 SPAN = 1 << SPAN_BITS
 """Ids of one environment; more than it can ever add."""
 
-EPISODE_ARRAYS = ("first", "last", "newest")
+EPISODE_ARRAYS = ("first", "last", "newest", "first_goal")
 
 Batch = Mapping[str, NDArray]
 Ids = NDArray[np.int64]
@@ -46,12 +46,14 @@ class Layout:
 
     :param row: a packed row: keys of the observation, then fields that begin with an underscore.
     :param observation: the observation of a row; its fields are the first ones of ``row``.
-    :param achieved: type of an achieved goal, with its shape.
+    :param achieved: type of an achieved goal, with its shape, at the environment's precision.
+    :param goal: type of a desired goal likewise.
     """
 
     row: np.dtype
     observation: np.dtype
     achieved: np.dtype
+    goal: np.dtype
 
     @classmethod
     def of(cls, observation_space: spaces.Dict, action_space: spaces.Space) -> "Layout":
@@ -68,12 +70,12 @@ class Layout:
             ("_episode", np.int32),
             ("_terminated", np.bool_),
         ]
-        achieved = np.dtype((parts[ACHIEVED].dtype, _shape(parts[ACHIEVED])))
-        return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), achieved)
+        achieved, goal = (np.dtype((parts[key].dtype, _shape(parts[key]))) for key in (ACHIEVED, GOAL))
+        return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), achieved, goal)
 
     def __str__(self) -> str:
         """Return what differs between spaces whose transitions cannot be exchanged."""
-        return str(np.dtype([("row", self.row), ("achieved", self.achieved)]).descr)
+        return str(np.dtype([("row", self.row), ("achieved", self.achieved), ("goal", self.goal)]).descr)
 
     @property
     def transition_bytes(self) -> int:
@@ -82,8 +84,8 @@ class Layout:
 
     @property
     def episode_bytes(self) -> int:
-        """Bytes that are stored once per episode: its newest observation, first and last transition."""
-        return self.observation.itemsize + 16
+        """Bytes that are stored once per episode: its goal, newest observation, first and last transition."""
+        return self.goal.itemsize + self.observation.itemsize + 16
 
 
 def sample_dtype(dtype: Any) -> np.dtype:
@@ -110,6 +112,7 @@ class Storage:
     newest: NDArray
     first: Ids
     last: Ids
+    first_goal: NDArray
     infos: NDArray | None
 
     def __init__(
@@ -140,7 +143,8 @@ class Storage:
         layout = self.layout
         self.rows, self.outcomes = np.zeros(n_rows, layout.row), np.zeros(n_rows, layout.achieved)
         self.first, self.last = np.zeros(n_episodes, np.int64), np.zeros(n_episodes, np.int64)
-        self.newest, self.infos = np.zeros(n_episodes, layout.observation), None
+        self.newest, self.first_goal = np.zeros(n_episodes, layout.observation), np.zeros(n_episodes, layout.goal)
+        self.infos = None
         self._start_of, self._size_of = np.array(self.starts), np.array(self.sizes)
         # Views without fields, which NumPy copies ten times faster.
         row, observation = (np.dtype((np.void, each.itemsize)) for each in (layout.row, layout.observation))
@@ -190,7 +194,7 @@ class Storage:
         positions = []
         for env in stored:
             if not self.running[env]:
-                self._begin(env)
+                self._begin(env, now.goal[env])
                 now.rows["_episode"][env] = self.episode[env]
             position = self._take_position(env)
             positions.append(position)
@@ -208,15 +212,16 @@ class Storage:
         for env in ended:
             self.running[env] = False
 
-    def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray) -> None:
+    def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray, goal: NDArray) -> None:
         """Store a whole episode of T steps, at most as many as fit.
 
         :param block: number of the environment; ``n_envs``: the demonstrations.
         :param rows: (T,) packed rows.
         :param newest: the packed observation after the last step.
         :param outcomes: (T, …) goals achieved after each step.
+        :param goal: the first desired goal.
         """
-        self._begin(block)
+        self._begin(block, goal)
         episode = self.episode[block]
         positions = np.array([self._take_position(block) for _ in range(len(rows))])
         self.rows[positions], self.outcomes[positions] = rows, outcomes
@@ -225,7 +230,7 @@ class Storage:
         self.newest[episode] = newest
         self.running[block] = False
 
-    def _begin(self, block: int) -> None:
+    def _begin(self, block: int, goal: NDArray) -> None:
         """Begin an episode."""
         if self._free:
             episode = heapq.heappop(self._free)
@@ -234,7 +239,7 @@ class Storage:
             self.episodes_used += 1
         self.n_demonstrations += block == self.n_envs
         self.episode[block], self.running[block] = episode, True
-        self.first[episode] = block * SPAN + self.total[block]
+        self.first[episode], self.first_goal[episode] = block * SPAN + self.total[block], goal
 
     def _take_position(self, block: int) -> int:
         """Return the position of the running episode's next transition, after evicting the oldest one from it."""
@@ -384,6 +389,13 @@ class Storage:
         """Return the goals achieved after transitions, in the shape of desired goals."""
         return self.outcomes.take(positions, axis=0).reshape(len(positions), *self.layout.row[GOAL].shape)
 
+    def exact_goals(self, goals: NDArray, episodes: NDArray) -> NDArray:
+        """Return stored desired goals at the environment's precision, except goals that moved within their episode."""
+        exact = self.first_goal.take(episodes, axis=0)
+        moved = exact.astype(goals.dtype) != goals
+        exact[moved] = goals[moved]
+        return exact
+
     # ------------------------------------------------------------------------------------ files and pickling
 
     def export(self, ids: Ids) -> dict[str, NDArray]:
@@ -433,10 +445,11 @@ class _Step:
     """
 
     def __init__(self, layout: Layout, dtype: np.dtype, n_envs: int) -> None:
-        self.rows, self.achieved = np.zeros(n_envs, dtype), np.zeros(n_envs, layout.achieved)
+        self.rows = np.zeros(n_envs, dtype)
+        self.achieved, self.goal = np.zeros(n_envs, layout.achieved), np.zeros(n_envs, layout.goal)
         self.raw = self.rows.view(np.dtype((np.void, dtype.itemsize)))
         fields: Any = layout.observation.fields
-        self._fields = [*((key, self.rows[key]) for key in fields), (ACHIEVED, self.achieved)]
+        self._fields = [*((key, self.rows[key]) for key in fields), (ACHIEVED, self.achieved), (GOAL, self.goal)]
         end = max(offset + field.itemsize for field, offset in fields.values())  # without padding
         self._observed = self.rows.view(np.uint8).reshape(n_envs, -1)[:, :end]
 

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.storage import ACHIEVED, Storage
+from rlher.her.storage import ACHIEVED, GOAL, Storage
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error
         rows["_terminated"][-1] = trajectory.terminated
-        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:])
+        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:], observations[GOAL][0])
 
 
 def _copy(values: NDArray, into: NDArray) -> None:

@@ -168,7 +168,7 @@ def damage_priorities(folder):
         partial(change_part, last=np.array([4, 9, 14, 2**50])),
         partial(change_part, outcomes=np.zeros((1, 1))),
         lambda folder: next(folder.glob("part-*.npz")).unlink(),
-        lambda folder: (folder / "buffer.json").write_text('{"version": 7, "total": [3]}'),
+        lambda folder: (folder / "buffer.json").write_text('{"version": 8, "total": [3]}'),
     ],
 )
 def test_a_damaged_folder_is_refused_and_nothing_is_stored(tmp_path, damage):
