@@ -5,7 +5,7 @@ ARGS ?= algo=tqc env=parking-v0
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow lint type docs format wheel clean
+.PHONY: help train test test-slow lint type docs format wheel release-check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 11
@@ -36,6 +36,9 @@ format: .venv/ready-dev  ## fix style and formatting
 
 wheel: .venv/ready-dev  ## build dist/*.whl
 	$(BIN)/python -m build --wheel
+
+release-check: .venv/ready-dev  ## build the release, install it in an empty environment and use it there
+	scripts/release_check.sh
 
 clean:  ## remove the virtual environment and all build outputs
 	rm -rf .venv build dist site *.egg-info
