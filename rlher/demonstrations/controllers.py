@@ -1,4 +1,4 @@
-"""Controllers that demonstrate a task: those that come with rlher, and the user's own functions.
+"""Controllers that demonstrate a task, loaded by name: one that comes with rlher, or the user's own function.
 
 A controller is a function from an observation to an action, or a class whose objects are such functions. An object is
 made with the environment as its argument; if it has a method ``reset``, that is called before each episode.

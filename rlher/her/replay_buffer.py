@@ -384,8 +384,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.reset()
         try:
             with saving.as_value_error(folder):
-                storage = self._empty_storage(saving.demonstration_steps(folder))
-                extra, priorities = saving.load(storage, folder)
+                storage, extra, priorities = saving.load(folder, self._empty_storage)
                 self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
                 self.rng.bit_generator.state = extra["rng"]
                 self.relabeller.goal_independent.restore(extra["goal_independent"])

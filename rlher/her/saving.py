@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,47 +88,39 @@ def save(
     return written + (folder / MANIFEST).stat().st_size
 
 
-def demonstration_steps(folder: str | os.PathLike) -> int:
-    """Return the number of transitions of the demonstrations in a folder.
+def load(
+    folder: str | os.PathLike, make_storage: Callable[[int], Storage]
+) -> tuple[Storage, dict[str, Any], dict[str, NDArray]]:
+    """Return a storage with the content of a folder; a later save there writes only what is new.
 
-    :raises UnsuitableFolder: it holds no buffer of this version.
-    :raises Exception: it is damaged, see :func:`as_value_error`.
-    """
-    manifest = _validated(Path(folder))
-    return sum(manifest["sizes"][manifest["n_envs"] :])
-
-
-def load(storage: Storage, folder: str | os.PathLike) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Fill an empty storage from a folder; a later save there writes only what is new.
-
-    :return: the ``extra`` and the ``priorities`` it was saved with.
+    :param make_storage: returns an empty storage for that many steps of demonstrations.
+    :return: the storage, and the ``extra`` and the ``priorities`` it was saved with.
     :raises UnsuitableFolder: the folder holds no buffer, or one of other spaces, another capacity or another number of
         environments.
     :raises Exception: a file is damaged; see :func:`as_value_error`.
     """
     folder = Path(folder)
     manifest = _validated(folder)
+    sizes, n_envs = manifest["sizes"], manifest["n_envs"]
+    storage = make_storage(sum(sizes[n_envs:]))
     if manifest["layout"] != str(storage.layout):
         raise UnsuitableFolder(
             f"the replay buffer in {folder} has other observation or action spaces; use its environment."
         )
-    sizes = manifest["sizes"]
-    if (manifest["n_envs"], sizes) != (storage.n_envs, storage.sizes[: len(sizes)]):
-        capacity = sum(sizes[: manifest["n_envs"]])
+    if (n_envs, sizes) != (storage.n_envs, storage.sizes):
         raise UnsuitableFolder(
-            f"the replay buffer in {folder} has buffer_size={capacity} and n_envs={manifest['n_envs']}; use the same."
+            f"the replay buffer in {folder} has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same."
         )
-    blocks = slice(len(sizes))
-    storage.total[blocks], storage.running[blocks] = manifest["total"], manifest["running"]
+    storage.total, storage.running = manifest["total"], manifest["running"]
     for part in manifest["parts"]:
         with stored_arrays(folder / part["file"]) as arrays:
             storage.restore(_ids(part["spans"]), arrays)
     storage.rebuild_index()
     storage.last_save = manifest["mark"]
     if manifest["priorities"] is None:
-        return manifest["extra"], {}
+        return storage, manifest["extra"], {}
     with stored_arrays(folder / manifest["priorities"]) as arrays:
-        return manifest["extra"], dict(arrays)
+        return storage, manifest["extra"], dict(arrays)
 
 
 @contextlib.contextmanager

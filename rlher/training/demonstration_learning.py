@@ -1,4 +1,7 @@
-"""Learning from demonstrations: the dataset is checked and added to the replay buffer, then cloned before training."""
+"""Learning from demonstrations: the dataset is checked and added to the replay buffer, then cloned before training.
+
+The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.demonstrations.datasets`.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

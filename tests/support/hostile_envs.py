@@ -264,16 +264,6 @@ class Unseeded(LineEnv):
         return observation | {"desired_goal": self.goal.copy()}, info
 
 
-class StartsProcess(LineEnv):
-    """Has a process of its own, as some simulators do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        process = multiprocessing.get_context("fork").Process(target=int)
-        process.start()
-        process.join()
-
-
 class GlobalGenerator(LineEnv):
     """Draws from NumPy's global generator: an offset while it is built, and goals."""
 
@@ -352,22 +342,7 @@ class ChangesFolder(LineEnv):
         os.chdir("/")
 
 
-class VaryingTruncation(LineEnv):
-    """Has no time limit of its own, and is truncated after 5, 6 or 7 steps."""
-
-    episodes = 0
-
-    def reset(self, **kwargs):
-        self.episodes += 1
-        return super().reset(**kwargs)
-
-    def step(self, action):
-        observation, reward, _, _, info = super().step(np.zeros(1))
-        return observation, reward, False, self.steps == 5 + self.episodes % 3, info
-
-
 HOSTILE = [env for env in list(globals().values()) if isinstance(env, type) and issubclass(env, LineEnv)]
 for env in HOSTILE:
-    limit = None if env is VaryingTruncation else 20
-    gym.register(id=f"{env.__name__}-v0", entry_point=env, max_episode_steps=limit)
+    gym.register(id=f"{env.__name__}-v0", entry_point=env, max_episode_steps=20)
 gym.register(id="Endless-v0", entry_point=Dense)
