@@ -14,6 +14,8 @@ from torch import nn
 MIN_STD = 1e-2
 """Lower bound of a feature's standard deviation, as in OpenAI baselines, so that noise is not amplified."""
 
+GOALS = ("achieved_goal", "desired_goal")
+
 START_COUNT = 1e-4
 """Weight of the mean 0 and variance 1 with which the statistics start, as in Stable-Baselines3's VecNormalize."""
 
@@ -38,13 +40,16 @@ class GoalNormalizer(nn.Module):
         super().__init__()
         self.shapes = {key: space.shape or () for key, space in observation_space.items() if _is_float_vector(space)}
         self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
-        self._clip, self._goal_parts = clip, goal_parts
-        ends = dict(zip(self.shapes, np.cumsum(self.sizes).tolist(), strict=True))
-        places = {key: slice(end - size, end) for (key, end), size in zip(ends.items(), self.sizes, strict=True)}
-        self._goals = [places[key] for key in ("achieved_goal", "desired_goal") if key in places]
+        self._clip, size = clip, sum(self.sizes)
+        entries = dict(zip(self.shapes, np.split(np.arange(size), np.cumsum(self.sizes)[:-1]), strict=False))
+        self._pool, self._is_centred = np.eye(size), np.ones(size)
+        if all(key in entries for key in GOALS):
+            goals = np.concatenate([entries[key] for key in GOALS])
+            self._pool[np.ix_(goals, goals)] = _shares(len(goals) // 2, goal_parts)
+            self._is_centred[goals] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
-        self.register_buffer("mean", th.zeros(sum(self.sizes), dtype=th.float64))
-        self.register_buffer("var", th.ones(sum(self.sizes), dtype=th.float64))
+        self.register_buffer("mean", th.zeros(size, dtype=th.float64))
+        self.register_buffer("var", th.ones(size, dtype=th.float64))
         self.register_buffer("count", th.tensor(START_COUNT, dtype=th.float64))
 
     def forward(self, vectors: th.Tensor) -> th.Tensor:
@@ -55,25 +60,27 @@ class GoalNormalizer(nn.Module):
     @th.no_grad()
     def update(self, obs: dict[str, np.ndarray]) -> None:
         """Add (n, …) observations by key, as the environment returned them, to the statistics."""
-        vectors = [th.as_tensor(obs[key]).reshape(len(obs[key]), -1).double() for key in self.shapes]
-        rows = th.cat(vectors, dim=1).to(self.mean.device)
-        mean, var = rows.mean(dim=0), rows.var(dim=0, correction=0)
-        if len(self._goals) == 2:
-            achieved, desired = (rows[:, place] for place in self._goals)
-            if self._goal_parts == 1:
-                goals = th.cat((achieved, desired))
-                goal_mean, goal_var = goals.mean(dim=0), goals.var(dim=0, correction=0)
-            else:
-                parts = achieved.reshape(len(rows) * self._goal_parts, -1)
-                goal_mean, goal_var = th.zeros(()), (parts**2).mean(dim=0).repeat(self._goal_parts)
-            for place in self._goals:
-                mean[place], var[place] = goal_mean, goal_var
-        total = self.count + len(rows)
-        change = mean - self.mean
-        sums = self.var * self.count + var * len(rows) + change**2 * (self.count * len(rows) / total)
-        self.mean += change * (len(rows) / total)
-        self.var.copy_(sums / total)
-        self.count.copy_(total)
+        rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
+        old, var, count = (buffer.numpy(force=True) for buffer in (self.mean, self.var, self.count))
+        total = count + len(rows)
+        mean = old + (rows - old).sum(axis=0) @ self._pool * self._is_centred / total
+        squares = ((rows - old) * (rows - mean)).sum(axis=0) @ self._pool
+        self.var.copy_(th.from_numpy((var * count + squares) / total))
+        self.mean.copy_(th.from_numpy(mean))
+        self.count += len(rows)
+
+
+def _shares(size: int, parts: int) -> np.ndarray:
+    """Return by how much each entry of both goals (rows) counts in the statistics of each one (columns).
+
+    Without parts, an entry has the mean of both goals; with parts, the mean of all parts of the achieved goal.
+
+    :param size: entries of a goal.
+    :return: (2 * size, 2 * size); each column's sum is 1.
+    """
+    entry = np.arange(2 * size) % (size // parts)
+    counts = (entry[:, None] == entry) & (np.arange(2 * size) < (size if parts > 1 else 2 * size))[:, None]
+    return counts / counts.sum(axis=0)
 
 
 class NormalizedExtractor(BaseFeaturesExtractor):
