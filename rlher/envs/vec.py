@@ -105,7 +105,7 @@ class ReplayableVecEnv(VecEnvWrapper):
     def __init__(self, build: Callable[[int], VecEnv], seed: int, records: bool = True) -> None:
         self._build, self._seed, self._records = build, seed, records
         super().__init__(build(seed))
-        self.number = 0
+        self.build_number = 0
         self._earlier_restarts = 0  # of environments before the last rebuild
         self.actions: list[np.ndarray] = []
 
@@ -114,13 +114,13 @@ class ReplayableVecEnv(VecEnvWrapper):
         """Worker processes replaced so far, in all builds together."""
         return self._earlier_restarts + getattr(self.venv, "restarts", 0)
 
-    def rebuild(self, number: int) -> None:
-        """Close the environments and build the ``number``-th ones, counted from 0; call ``reset`` next."""
+    def rebuild(self, build_number: int) -> None:
+        """Close the environments and build the ``build_number``-th ones, counted from 0; call ``reset`` next."""
         self._earlier_restarts = self.total_restarts
         self.venv.close()
-        seeds = np.random.SeedSequence([self._seed, number])
-        self.venv = self._build(int(seeds.generate_state(1)[0]) if number else self._seed)
-        self.number, self.actions = number, []
+        seeds = np.random.SeedSequence([self._seed, build_number])
+        self.venv = self._build(int(seeds.generate_state(1)[0]) if build_number else self._seed)
+        self.build_number, self.actions = build_number, []
 
     def replay(self, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Reset and take the given actions; return the last observations (n_envs, …)."""

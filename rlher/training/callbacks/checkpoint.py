@@ -96,13 +96,13 @@ class CheckpointCallback(BaseCallback):
     def _pass_barrier(self) -> None:
         self._buffer.storage.truncate_running()
         self._barrier_step = self.model.num_timesteps
-        number = self._envs.number + 1
-        self.save(next_envs=number)
-        self._start_envs(number)
+        build_number = self._envs.build_number + 1
+        self.save(next_build=build_number)
+        self._start_envs(build_number)
 
-    def _start_envs(self, number: int) -> None:
-        """Build the ``number``-th environments and start new episodes in them."""
-        self._envs.rebuild(number)
+    def _start_envs(self, build_number: int) -> None:
+        """Build the ``build_number``-th environments and start new episodes in them."""
+        self._envs.rebuild(build_number)
         observations = self.training_env.reset()
         self.model.update_normalizer(observations)
         self._set_last_observations(observations)
@@ -133,10 +133,10 @@ class CheckpointCallback(BaseCallback):
         if self._every is not None and self._saved_step != self.model.num_timesteps:
             self.save()
 
-    def save(self, next_envs: int | None = None) -> None:
+    def save(self, next_build: int | None = None) -> None:
         """Write a checkpoint. If the disk is full, warn and keep the earlier ones.
 
-        :param next_envs: at a barrier, the number of the environments that are built next.
+        :param next_build: at a barrier, the build number of the environments that follow.
         """
         self._run.require_folder()
         self._is_due = False  # also if it cannot be written
@@ -145,7 +145,7 @@ class CheckpointCallback(BaseCallback):
         steps = self.model.num_timesteps
         try:
             checkpoints.write(
-                self._run.checkpoints, steps, lambda folder, previous: self._fill(folder, previous, next_envs)
+                self._run.checkpoints, steps, lambda folder, previous: self._fill(folder, previous, next_build)
             )
         except OSError as error:
             warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
@@ -153,14 +153,14 @@ class CheckpointCallback(BaseCallback):
             self._saved_step = steps
         self._saved_time = time.monotonic()
 
-    def _fill(self, folder: Path, previous: Path | None, next_envs: int | None) -> None:
+    def _fill(self, folder: Path, previous: Path | None, next_build: int | None) -> None:
         """Write the files of a checkpoint; those of the buffer that did not change are links to the previous ones."""
         self._evaluations.best_model.save_to(folder)
         if previous is not None:
             checkpoints.link_folder(previous / "buffer", folder / "buffer")
         self._buffer.save(folder / "buffer")
         progress = {
-            "envs": self._envs.number if next_envs is None else next_envs,
+            "envs": self._envs.build_number if next_build is None else next_build,
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self._run.folder),
@@ -169,7 +169,7 @@ class CheckpointCallback(BaseCallback):
         training_state.save(folder, self.model, progress)
         if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
             (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
-        if next_envs is None:
+        if next_build is None:
             # a callback that ended training within a step leaves an action whose result is not in the buffer
             actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
             training_state.save_episodes(folder, actions, dict(self.model._last_obs))
