@@ -108,6 +108,9 @@ def _validate(config: TrainConfig) -> None:
     resolve_target_bounds(
         getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
     )
+    dropped, quantiles = (getattr(config.algo, name, None) for name in ("top_quantiles_to_drop_per_net", "n_quantiles"))
+    if dropped is not None and quantiles is not None and dropped >= quantiles:
+        raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={quantiles}.")
     if config.record:
         configure_offscreen()
     require_installed(config.logger)

@@ -113,7 +113,6 @@ class Trainer:
         :param is_new: the run starts here, so it learns from demonstrations first, and counts steps from 0.
         """
         config = self.config
-        updates = self.model._n_updates
         with ProgressCallback(config.total_timesteps, self.evaluations, config.progress) as progress:
             self.workers.start_early()
             callbacks: list[BaseCallback] = [self.checkpoints, self.evaluations, DiagnosticsCallback()]
@@ -130,20 +129,11 @@ class Trainer:
             except Exception as error:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
                     self.evaluations.record_pending()
-                is_first_update = self.model._n_updates <= updates + 1
-                may_be_config = (config.algo.kwargs or is_first_update) and not config.callbacks
-                if may_be_config and isinstance(error, CONFIG_ERRORS):
-                    raise UserError(self._explain(error)) from error
+                # SB3's constructors accept most values of algo.kwargs, and an update raises.
+                if config.algo.kwargs and not config.callbacks and isinstance(error, CONFIG_ERRORS):
+                    reason = f"{type(error).__name__}: {first_line(error)}"
+                    raise UserError(f"training with algo.kwargs={config.algo.kwargs} failed: {reason}.") from error
                 raise
-
-    def _explain(self, error: Exception) -> str:
-        """Return the message for an error of SB3 or torch that the values of the config cause.
-
-        Constructors accept most values, so an invalid one raises in the first update, or later if it is in algo.kwargs.
-        """
-        values = f"algo.kwargs={self.config.algo.kwargs}" if self.config.algo.kwargs else "these values"
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        return f"algo={self.config.algo.name} cannot be trained with {values} ({reason}); check the keys of algo."
 
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""

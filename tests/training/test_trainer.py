@@ -406,6 +406,13 @@ def test_options_of_the_fast_update_are_refused_with_gsde(rlher, option: str) ->
     assert option.rpartition(".")[2] in done.err
 
 
+def test_a_target_without_quantiles_is_refused(rlher) -> None:
+    done = rlher("train", "algo=tqc", *BITS, "env.continuous=true", *TINY, "algo.top_quantiles_to_drop_per_net=50")
+    assert done.code == 2
+    assert "n_quantiles=25" in done.err
+    assert not Path("logs").exists()
+
+
 def test_a_preset_for_other_algorithms_is_refused(rlher) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "+preset=high_utd")
     assert done.code == 2
@@ -421,14 +428,13 @@ def test_an_unknown_strategy_in_a_mix_is_refused(rlher) -> None:
 @pytest.mark.parametrize(
     ("algo", "value", "named"),
     [
-        ("tqc", "algo.top_quantiles_to_drop_per_net=50", "algo=tqc"),
         ("sac", "algo.kwargs.tau=x", "'tau': 'x'"),
         ("dqn", "algo.kwargs.exploration_fraction=x", "'exploration_fraction': 'x'"),
         ("dqn", "algo.kwargs.max_grad_norm=[1]", "'max_grad_norm': [1]"),
         ("sac", "algo.kwargs.train_freq=-1", "'train_freq': -1"),
     ],
 )
-def test_values_that_no_update_can_use_are_the_users_mistake(rlher, algo: str, value: str, named: str) -> None:
+def test_kwargs_that_no_update_can_use_are_the_users_mistake(rlher, algo: str, value: str, named: str) -> None:
     words = ("train", f"algo={algo}", *BITS, fitting(algo), *TINY, "total_timesteps=60", "eval.workers=0")
     done = rlher(*words, value)
     assert done.code == 2
