@@ -8,7 +8,6 @@ import shutil
 import signal
 import stat
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,6 @@ import torch as th
 import yaml
 from same_run import differences
 
-from rlher.cli.resume import changed_config
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import checkpoints, lookup, run_folder
@@ -183,21 +181,6 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> Non
     assert resumed_at(folder) == [last]
     assert json.loads((folder / "result.json").read_text())["timesteps"] == 290
     assert rlher("train", "--resume", str(folder)).code == 2
-
-
-def test_the_seconds_of_a_resumed_run_are_those_of_all_its_parts(rlher, at_step, monkeypatch) -> None:
-    folder, clock, passed = folder_of("dqn"), time.monotonic, [0]
-
-    def let_1000_seconds_pass_and_stop() -> None:
-        passed[0] = 1000
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    at_step(120, let_1000_seconds_pass_and_stop)
-    with monkeypatch.context() as patch:
-        patch.setattr(time, "monotonic", lambda: clock() + passed[0])
-        assert rlher("train", *words("dqn")).code == 130
-    assert rlher("train", "--resume").code == 0
-    assert json.loads((folder / "result.json").read_text())["wall_seconds"] > 1000
 
 
 def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
@@ -561,25 +544,6 @@ def test_an_unreadable_checkpoint_is_not_deleted(rlher, stopped: Path, monkeypat
     checkpoints.verify(newest(stopped))
 
 
-def test_unexpected_files_do_not_prevent_resuming(rlher, stopped: Path, uninterrupted: Path) -> None:
-    """An unfinished checkpoint, files that rlher does not write, an invalid ``meta.json``."""
-    (stopped / "checkpoints/.000000270.new").mkdir()
-    (newest(stopped) / "buffer/.nfs0001").touch()
-    (stopped / "checkpoints/\N{SUPERSCRIPT TWO}").mkdir()
-    (stopped / "meta.json").write_text('{"resumed": 5}')
-    (stopped / "command.txt").write_bytes(b"\xff\n")
-    again = rlher("train", "--resume", str(stopped))
-    assert again.code == 0, again.err
-    assert differences(uninterrupted, stopped) == []
-    assert not (stopped / "checkpoints/.000000270.new").exists()
-
-
-def test_checkpoints_are_sorted_by_number(tmp_path: Path) -> None:
-    for name in ("999990000", "1000000000"):
-        (tmp_path / name).mkdir()
-    assert checkpoints.newest_first(tmp_path)[0].name == "1000000000"
-
-
 def newest(folder: Path) -> Path:
     return checkpoints.newest_first(folder / "checkpoints")[0]
 
@@ -707,39 +671,10 @@ def test_machine_and_output_may_be_edited_in_the_config(rlher, stopped: Path) ->
     assert json.loads((stopped / "result.json").read_text())["timesteps"] == 250
 
 
-def test_values_that_are_no_plain_json_are_the_same_after_resuming(rlher, at_step) -> None:
-    """NaN is equal to nothing, and the keys of a JSON object are strings."""
-    at_step(50, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    source = "from rlher.envs.bit_flipping import BitFlippingEnv\n"
-    source += "def make(odd, **kwargs):\n    return BitFlippingEnv(**kwargs)\n"
-    source += "import gymnasium\ngymnasium.register('Odd-v0', make)\n"
-    Path("odd_env.py").write_text(source)
-    odd = "{odd: {x: nan, y: [inf, 1e-05], 3: true}}"
-    env = ("env.id=Odd-v0", "env.modules=[odd_env]", "env.max_episode_steps=5", f"env.kwargs={odd}")
-    assert rlher("train", *words("dqn"), *env).code == 130
-    again = rlher("train", "--resume")
-    assert again.code == 0, again.err
-
-
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
     again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.minutes=1", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 260
-
-
-def test_too_many_steps_are_refused(stopped: Path) -> None:
-    run = lookup.find(str(stopped), "logs")
-    with pytest.raises(UserError, match="total_timesteps"):
-        changed_config(run, ["total_timesteps=+99999999999999999999999"])
-
-
-def test_on_and_off_are_text_as_in_a_new_run(stopped: Path) -> None:
-    run = lookup.find(str(stopped), "logs")
-    assert changed_config(run, ["engine.compile=off", "init_from=null", "logs=on"]).logs == "on"
-    with pytest.raises(UserError) as caught:
-        changed_config(run, ["engine.compile=on"])
-    assert "'on'" in str(caught.value)
-    assert changed_config(run, ["logs='it\\'s'", "logger='mlflow'"]).logger == "mlflow"
 
 
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:
@@ -799,19 +734,3 @@ def test_copy_info_dict_disables_checkpoints(rlher, at_step) -> None:
     assert again.code == 0, again.err
     assert resumed_at(folder_of("dqn")) == [0]
     assert not (folder_of("dqn") / "checkpoints").exists()
-
-
-def test_a_full_disk_only_loses_the_checkpoint(rlher, monkeypatch, tmp_path: Path) -> None:
-    save = np.savez
-
-    def full(file: object, **arrays: object) -> None:
-        if "part-" in str(file):
-            raise OSError(28, "No space left on device")
-        save(file, **arrays)
-
-    monkeypatch.setattr(np, "savez", full)
-    done = rlher("train", *words("dqn"))
-    assert done.code == 0, done.err
-    assert "90 steps" in done.err
-    assert "No space left on device" in done.err
-    assert not list((folder_of("dqn") / "checkpoints").glob("*"))

@@ -3,8 +3,6 @@
 import csv
 import json
 import math
-import shutil
-import time
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
@@ -158,15 +156,6 @@ def test_init_from_starts_with_the_other_runs_model(rlher, finished: Path) -> No
     assert float(first["mean_reward"]) == pytest.approx(_last_evaluation(finished), abs=1.5)
 
 
-def test_init_from_names_the_entropy_coefficient_that_does_not_fit(rlher, tmp_path: Path) -> None:
-    words = ("algo=sac", *BITS, "env.continuous=true", *TINY, "total_timesteps=41")
-    assert rlher("train", *words).code == 0
-    shutil.copy(tmp_path / "logs/sac/BitFlipping-v0_1/last_model.zip", tmp_path / "model.zip")
-    done = rlher("train", *words, "init_from=model.zip", "algo.ent_coef=0.1")
-    assert done.code == 2
-    assert "algo.ent_coef=auto" in done.err
-
-
 def _last_evaluation(run: Path) -> float:
     return float(_last_row(run)["mean_reward"])
 
@@ -221,27 +210,6 @@ def test_a_fault_of_the_environment_saves_the_model(rlher, monkeypatch, tmp_path
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
 
 
-def test_setting_the_clock_back_changes_nothing(rlher, monkeypatch, tmp_path: Path) -> None:
-    folder = tmp_path / "logs/dqn/BitFlipping-v0_2"
-    run = ("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=40")
-    assert rlher(*run).code == 0
-    clock, clock_ns = time.time, time.time_ns
-
-    def put_back(outcome: tuple) -> tuple:
-        monkeypatch.setattr(time, "time", lambda: clock() - 86_400)
-        monkeypatch.setattr(time, "time_ns", lambda: clock_ns() - 86_400 * 10**9)
-        return outcome
-
-    break_in_training(monkeypatch, folder, put_back)
-    done = rlher(*run)
-    assert done.code == 0, done.err
-    one, two = (_rows(tmp_path / f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2))
-    seconds = [float(row.pop("wall_seconds")) for row in two]
-    assert 0 < seconds[0] < seconds[-1] < 60
-    assert [{**row, "wall_seconds": ""} for row in one] == [{**row, "wall_seconds": ""} for row in two]
-    assert 0 < json.loads((folder / "result.json").read_text())["wall_seconds"] < 60
-
-
 @pytest.mark.parametrize("algo", ["ddpg", "sac"])
 def test_diverged_weights_end_the_run_and_are_not_saved(rlher, tmp_path: Path, algo: str) -> None:
     wild = ("algo.learning_rate=1e30", "algo.target_q_bounds=null", "eval.freq=20")
@@ -282,14 +250,6 @@ def test_a_fault_of_compute_reward_saves_the_model(rlher, monkeypatch, tmp_path:
 
 
 VERBS = (("evaluate", "--episodes", "1"), ("enjoy", "--episodes", "1"), ("export",))
-
-
-@pytest.mark.parametrize("words", slow_except(VERBS[:1], VERBS), ids=itemgetter(0))
-def test_a_dry_run_is_not_the_newest(rlher, finished: Path, words: tuple[str, ...]) -> None:
-    dry = rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true")
-    assert dry.code == 0, dry.err
-    assert "rlher enjoy" not in dry.err
-    assert str(finished.relative_to(Path.cwd())) in rlher(*words).err
 
 
 @pytest.mark.parametrize("words", [*VERBS, ("train", "--resume"), ("compare",)], ids=itemgetter(0))
