@@ -16,7 +16,15 @@ from rlher.run.run_folder import MODELS, Run
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train
-from rlher.tuning.scoring import Row, Score, mean_score, n_last_evaluations, objective_value, score_run
+from rlher.tuning.scoring import (
+    Row,
+    Score,
+    mean_score,
+    n_last_evaluations,
+    objective_value,
+    score_run,
+    seconds_to_target,
+)
 from rlher.tuning.search_space import Space, apply_params
 from rlher.tuning.study_storage import BASELINE, wait_for_database
 
@@ -53,7 +61,7 @@ class SearchObjective:
         :raises UserError: its parameters exclude each other.
         """
         params = {name: trial.params[name] for name in self.space}
-        reporter = TrialReporter(trial, self.config.objective)
+        reporter = TrialReporter(trial, self.config.objective, self.config.time_limit)
         scores: list[Score] = []
         started = time.perf_counter()
         first = _count_repeats(trial) * self.config.n_seeds
@@ -61,7 +69,7 @@ class SearchObjective:
             run, _ = _train(self.config, params, seed, self.folder / str(trial.number), reporter, final=False)
             for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
                 run.model(name).unlink(missing_ok=True)
-            scores.append(score_run(reporter.rows))
+            scores.append(score_run(reporter.rows, self.config.time_limit))
         seconds = time.perf_counter() - started - reporter.seconds
         _store_score(trial, mean_score(scores), seconds)
         episodes = len(scores) * n_last_evaluations(len(reporter.rows)) * self.config.eval.episodes
@@ -94,7 +102,7 @@ class RerunObjective:
         started = time.perf_counter()
         folder = self.folder / str(trial.number)
         _, result = _train(self.config, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
-        _store_score(trial, score_run(reporter.rows), time.perf_counter() - started)
+        _store_score(trial, score_run(reporter.rows, self.config.time_limit), time.perf_counter() - started)
         return float(result.final["success_rate"])
 
 
@@ -104,21 +112,28 @@ class TrialReporter:
     :param objective: what is reported; None: nothing.
     """
 
-    def __init__(self, trial: Trial, objective: str | None) -> None:
+    def __init__(self, trial: Trial, objective: str | None, time_limit: float = 0.0) -> None:
         self.rows: list[Row] = []
         """Evaluations of the current run."""
         self.seconds = 0.0
         """Time spent on reports, which is not training time."""
-        self._trial, self._objective, self._step = trial, objective, 0
+        self.is_done = False
+        """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
+        self._trial, self._objective, self._time_limit, self._step = trial, objective, time_limit, 0
         # The baseline is never pruned, because candidates are compared with it; Optuna prunes one objective only.
         self._can_prune = objective in ("success", "auc") and BASELINE not in trial.user_attrs
 
     def __call__(self, rows: list[Row]) -> None:
         """Record a run's rows, the newest last.
 
-        :raises StopTraining: the pruner ended the trial.
+        :raises StopTraining: the pruner ended the trial, or the run is done.
         """
         self.rows = list(rows)
+        if self._objective == "seconds":
+            limit = self._time_limit
+            self.is_done = rows[-1]["wall_seconds"] >= limit or seconds_to_target(rows, limit) < limit
+            if self.is_done:
+                raise StopTraining
         if self._objective not in ("success", "auc"):
             return
         started = time.perf_counter()
@@ -156,11 +171,11 @@ def _train(
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
     run, result = train(trained, reporter, final, env_is_checked=True)
-    if result.status is Status.STOPPED:
+    if result.status is Status.STOPPED and not reporter.is_done:
         raise optuna.TrialPruned
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    if result.status is not Status.FINISHED:
+    if result.status not in (Status.FINISHED, Status.STOPPED):
         raise RunFailed(f"{result.error} ({run.folder})")
     if not reporter.rows:
         raise RunFailed(

@@ -120,7 +120,8 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     if not compared:
         return "No comparison: the re-runs failed."
     best, n_seeds = compared[0], len(compared[0].success)
-    measure = "area under the success curve" if config.objective == "auc" else "success rate"
+    measures = {"auc": "area under the success curve", "seconds": f"seconds saved until {TARGET_SUCCESS} %"}
+    measure = measures.get(config.objective, "success rate")
     if best.number == BASELINE_NUMBER:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best.is_better else "Not significantly better than the baseline"

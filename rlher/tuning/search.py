@@ -125,11 +125,13 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
         **{key: value for key, value in flatten(asdict(base)) if key in OUTSIDE_RECIPE or key not in NOT_RECIPE},
         "objective": config.objective,
         "n_seeds": config.n_seeds,
+        "time_limit": config.time_limit,
         "space": search_space.describe(space),
     }
-    multi = [StudyDirection.MINIMIZE] if config.objective == "multi" else []
+    maximize, minimize = StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE
+    directions = {"multi": [maximize, minimize], "seconds": [minimize]}.get(config.objective, [maximize])
     baseline = search_space.baseline_params(space, base)
-    study, created = open_study(storage, name, [StudyDirection.MAXIMIZE, *multi], identity, [baseline])
+    study, created = open_study(storage, name, directions, identity, [baseline])
     if config.sampler == "cmaes" and not created and not config.trust_study:
         where = redact(config.storage) if config.storage else "its journal"
         raise UserError(

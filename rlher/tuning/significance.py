@@ -25,6 +25,7 @@ class Candidate:
     :param number: the trial's number; :data:`BASELINE_NUMBER` for the baseline.
     :param success: success rate of the last model, one entry a seed.
     :param auc: area under the success curve, one entry a seed.
+    :param seconds: seconds to 90 %, one entry a seed, see :func:`~rlher.tuning.scoring.seconds_to_target`.
     :param steps: steps to 90 %, mean over the seeds.
     :param reached: share of the seeds that reached 90 %.
     :param gain: difference to the baseline in what the study maximises, and the ends of its interval.
@@ -33,6 +34,7 @@ class Candidate:
     number: int
     success: list[float]
     auc: list[float]
+    seconds: list[float]
     steps: float
     reached: float
     gain: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -44,7 +46,7 @@ class Candidate:
 
 
 def rank_trials(study: Study, objective: str) -> list[FrozenTrial]:
-    """Return the completed trials, best first: by area if ``objective`` is ``auc``, else by success, steps and return.
+    """Return the completed trials, best first: by success, steps and return, after area or seconds if they are tuned.
 
     Trials with the same parameters, which had different seeds, are one entry: the first, ranked by their mean score.
     """
@@ -54,7 +56,8 @@ def rank_trials(study: Study, objective: str) -> list[FrozenTrial]:
 
     def rank(trials: list[FrozenTrial]) -> tuple[float, ...]:
         score = mean_score([score_of(trial) for trial in trials])
-        return (score.auc, *score.rank) if objective == "auc" else score.rank
+        first = {"auc": (score.auc,), "seconds": (-score.target_seconds,)}.get(objective, ())
+        return (*first, *score.rank)
 
     return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
 
@@ -99,7 +102,8 @@ def _load_candidate(reruns: Study, number: int, n_seeds: int) -> Candidate | Non
     scores = [score_of(trial) for trial in runs.values()]
     mean = mean_score(scores)
     success = [float(trial.values[0]) for trial in runs.values()]
-    return Candidate(number, success, [score.auc for score in scores], mean.steps, mean.reached)
+    auc, seconds = [score.auc for score in scores], [score.target_seconds for score in scores]
+    return Candidate(number, success, auc, seconds, mean.steps, mean.reached)
 
 
 def _compare(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float) -> Candidate:
@@ -108,6 +112,8 @@ def _compare(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, 
         return candidate
     if config.objective == "auc":
         gain = stats.difference_interval(candidate.auc, baseline.auc, None, confidence)
+    elif config.objective == "seconds":  # the seconds that the candidate saves
+        gain = stats.difference_interval(baseline.seconds, candidate.seconds, None, confidence)
     else:
         gain = stats.difference_interval(candidate.success, baseline.success, config.eval.final_episodes, confidence)
     return replace(candidate, gain=gain)

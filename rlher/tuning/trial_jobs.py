@@ -22,7 +22,7 @@ import psutil
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage, JournalStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
@@ -89,7 +89,8 @@ class TrialJobs(Jobs):
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
         trials = counted_trials(self._study)
         completed = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-        best = sorted(completed, key=lambda trial: trial.values[0], reverse=True)[:MAX_BEST]
+        is_maximised = self._study.directions[0] is StudyDirection.MAXIMIZE
+        best = sorted(completed, key=lambda trial: trial.values[0], reverse=is_maximised)[:MAX_BEST]
         shown = [*best, *(trial for trial in trials if trial.state is TrialState.RUNNING)]
         numbers = {trial.number for trial in shown}
         shown += [trial for trial in trials if trial.number not in numbers]

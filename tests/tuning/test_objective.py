@@ -58,6 +58,17 @@ def test_two_objectives(tmp_path: Path) -> None:
     assert study.trials[0].values == [score.success, score.steps]
 
 
+def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
+    objective, _ = small_objective(tmp_path, n_seeds=1)
+    objective = replace(objective, config=replace(objective.config, objective="seconds", time_limit=1e-3))
+    study = optuna.create_study()
+    run_here(study, objective, objective.space, 1)
+    assert study.trials[0].state is TrialState.COMPLETE
+    assert 1e-3 <= study.trials[0].value <= 2e-3
+    (table,) = tmp_path.rglob("evaluations.csv")
+    assert len(table.read_text().splitlines()) == 2, "one evaluation"
+
+
 def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
     searched, baseline = small_objective(tmp_path, n_seeds=1)
     objective = RerunObjective(searched.config, {BASELINE_NUMBER: baseline, 2: baseline}, tmp_path / "reruns")

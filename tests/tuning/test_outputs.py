@@ -19,8 +19,8 @@ from tests.support.small_search import STUDY, run_optimize, small_objective
 
 def candidates(gain: tuple[float, float, float]) -> list[Candidate]:
     """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
-    trial = Candidate(3, [1.0, 0.9], [0.5, 0.5], 80, 1.0, gain)
-    baseline = Candidate(BASELINE_NUMBER, [0.5, 0.5], [0.2, 0.2], 120, 0.0)
+    trial = Candidate(3, [1.0, 0.9], [0.5, 0.5], [9.0, 9.0], 80, 1.0, gain)
+    baseline = Candidate(BASELINE_NUMBER, [0.5, 0.5], [0.2, 0.2], [9.0, 9.0], 120, 0.0)
     return sorted([trial, baseline], key=lambda each: each.gain[0], reverse=True)
 
 

@@ -11,7 +11,8 @@ from rlher.tuning.scoring import Score, format_steps, mean_score, objective_valu
 
 def rows(*rates: float) -> list[dict]:
     return [
-        {"timesteps": 100 * (index + 1), "success_rate": rate, "mean_reward": -1.0} for index, rate in enumerate(rates)
+        {"timesteps": 100 * number, "wall_seconds": 10.0 * number, "success_rate": rate, "mean_reward": -1.0}
+        for number, rate in enumerate(rates, 1)
     ]
 
 
@@ -29,6 +30,14 @@ def test_run_that_never_reaches_90_percent() -> None:
     assert (last.steps, last.reached) == (200, 1)
     shown = [format_steps(score.steps, score.reached) for score in (never, last, mean_score([never, last]))]
     assert shown == ["–", "200", "≥200"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "seconds"), [((0, 0.9, 0.5, 0.9, 1), 50), ((0, 0.5), 90), ((0, 1), 60), ((0, 0, 0, 0, 0, 1, 1), 60)]
+)
+def test_seconds_to_90_percent_count_two_evaluations_in_a_row(rates: tuple[float, ...], seconds: float) -> None:
+    score = score_run(rows(*rates), time_limit=60.0)
+    assert objective_value("seconds", score, 1000, episodes=40) == seconds
 
 
 def test_steps_never_outweigh_an_episode() -> None:
