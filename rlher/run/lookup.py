@@ -1,7 +1,6 @@
 """Find run folders: by name, the newest one, the last one that is not finished, and the agents that come with rlher."""
 
 import glob
-import time
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -85,15 +84,11 @@ def steps_of(run: Run) -> int:
 
 
 def _newest(logs: Path) -> Path | None:
-    """Return the run whose model was written last, or that was started last if no run has a model.
-
-    Dry runs do not count. Files dated in the future (the clock was set back) come last.
-    """
+    """Return the run whose model was written last, or the newest run if none has a model; dry runs do not count."""
     folders = [path.parent for path in logs.glob(f"*/*/{config_file.NAME}") if not is_dry_run(path.parent)]
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
-    now = time.time()
-    times = {path: _modified(path) for path in models or [folder / config_file.NAME for folder in folders]}
-    return max(times, key=lambda path: (times[path] <= now, times[path])).parent if times else None
+    newest = max(models or [folder / config_file.NAME for folder in folders], key=_modified, default=None)
+    return newest and newest.parent
 
 
 def is_dry_run(folder: Path) -> bool:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.core.errors import UserError, did_you_mean, os_error_reason
-from rlher.core.files import relative, sync, write_json, write_text
+from rlher.core.errors import UserError, did_you_mean
+from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
 from rlher.run.config_file import write_config
 from rlher.run.metadata import describe_run, typed_command
 
@@ -115,7 +115,7 @@ def create(config: TrainConfig, composed: TrainConfig | None = None, logs: Path 
     :raises UserError: the folder cannot be written.
     """
     parent = (logs or Path(config.logs)) / config.algo.name
-    try:
+    with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, env_name(config))
         write_config(folder, config)
@@ -123,8 +123,6 @@ def create(config: TrainConfig, composed: TrainConfig | None = None, logs: Path 
         write_json(folder / "meta.json", describe_run(config, experiment_id(composed or config)))
         for path in (parent, parent.parent):
             sync(path)
-    except OSError as error:
-        raise UserError(f"cannot write the run folder in {parent}: {os_error_reason(error)}.") from error
     return Run(folder, config)
 
 

@@ -93,14 +93,6 @@ def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
     assert differences(*(Path(f"logs/sac/FailingWorker-v0_{number}") for number in (1, 2))) == []
 
 
-def test_a_process_that_hangs_when_it_closes_its_environment_is_replaced(train_line) -> None:
-    for times in (0, 1):
-        done = train_line("hang", times, "env.step_timeout=1", where="close")
-        assert done.code == 0, done.err
-        assert done.err.count("a new process replaces it") == times
-    assert differences(*(Path(f"logs/sac/FailingWorker-v0_{number}") for number in (1, 2))) == []
-
-
 def test_an_unexpected_exception_in_a_process_is_no_fault_of_the_config() -> None:
     played = EvaluationWorkers(replace(CONFIG, eval=EvalConfig(workers=1)), StopRequest())
     with closing(played), pytest.raises(KeyError) as raised:
@@ -136,36 +128,6 @@ def test_ctrl_c_does_not_wait_for_an_evaluation_and_resuming_repeats_it(train_li
     folder = Path("logs/sac/FailingWorker-v0_1")
     assert not (folder / "evaluations.csv").exists(), done.err
     assert (folder / "checkpoints/000000090" / EVALUATED_MODEL).exists()
-    again = rlher("train", "--resume", str(folder))
-    assert again.code == 0, again.err
-    assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
-
-
-def test_a_fault_after_a_stop_request_leaves_no_checkpoint_within_a_step(train_line, rlher, monkeypatch) -> None:
-    """As when a batch system ends the simulator, too, while an evaluation is in progress."""
-    assert train_line("hang", 0, "logs=reference", "checkpoint.every=60").code == 0
-    monkeypatch.setattr(workers, "CLOSE_SECONDS", 0.5)
-    step, start = FailingWorker.step, CheckpointCallback._on_rollout_start
-    reached = []
-
-    def begin(self: CheckpointCallback) -> None:
-        start(self)
-        reached.extend([self.model.num_timesteps] if self.model.num_timesteps == 90 else [])
-
-    def fail(self: FailingWorker, action: Any) -> Any:
-        if reached:
-            os.kill(os.getpid(), signal.SIGTERM)
-            raise OSError("the simulator has ended")
-        return step(self, action)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(CheckpointCallback, "_on_rollout_start", begin)
-        patched.setattr(FailingWorker, "step", fail)
-        done = train_line("hang", 1, "checkpoint.every=60")  # for 1000 s, in the evaluation that starts at step 50
-    folder = Path("logs/sac/FailingWorker-v0_1")
-    assert done.code == 1, done.err
-    assert "the simulator has ended" in json.loads((folder / "result.json").read_text())["error"]
-    assert [path.name for path in (folder / "checkpoints").iterdir()] == ["000000060"]
     again = rlher("train", "--resume", str(folder))
     assert again.code == 0, again.err
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
