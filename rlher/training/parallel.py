@@ -85,7 +85,8 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
                     jobs.end(running[future], future)
                     del running[future]
         except BaseException:
-            print("\nrlher: stopping each run after its step; press Ctrl-C again to kill them", file=sys.stderr)
+            if running:
+                print("\nrlher: stopping each run after its step; press Ctrl-C again to kill them", file=sys.stderr)
             pool.stop()
             jobs.stop()
             table.update()
