@@ -1,9 +1,9 @@
-"""Processor time of compiled updates in float32, in float32 by oneDNN, and in bf16, and whether the rule is right here.
+"""Processor time of compiled updates in float32 and in bf16, and whether the rule is right here.
 
     python scripts/bench_precision.py [--updates 60] [--only "SAC 256x256 b256"]
 
-The rule is `rlher.algos.precision.choose_arithmetic`. It is right if its choice takes at most 1.1 times the time of the
-fastest. Updates run in one thread; the three take turns, so that a busy machine slows all of them. Medians are printed.
+The rule is `rlher.algos.precision.choose_precision`. It is right if its choice takes at most 1.1 times the time of the
+fastest. Updates run in one thread; the two take turns, so that a busy machine slows both. Medians are printed.
 """
 
 import argparse
@@ -15,9 +15,8 @@ from typing import Any
 import torch as th
 from bench_train import Work, build
 
-from rlher.algos.onednn import has_onednn
 from rlher.algos.options import UpdateOptions
-from rlher.algos.precision import choose_arithmetic, processor
+from rlher.algos.precision import choose_precision, processor
 from rlher.config.training import EngineConfig
 
 WORKS = (
@@ -28,7 +27,6 @@ WORKS = (
 )
 CHOICES = {
     "float32": UpdateOptions(compile=True),
-    "float32 by oneDNN": UpdateOptions(compile=True, onednn=True),
     "bf16": UpdateOptions(compile=True, precision="bf16"),
 }
 TOLERANCE = 1.1
@@ -36,9 +34,8 @@ TOLERANCE = 1.1
 
 def update_times(work: Work, updates: int) -> dict[str, float]:
     """Return the median milliseconds of an update for each choice."""
-    choices = {name: each for name, each in CHOICES.items() if has_onednn() or not each.onednn}
     th._dynamo.reset()  # torch compiles a function for at most 8 models of a process
-    models = {name: build(work, "rlher", capacity=10_000, options=each) for name, each in choices.items()}
+    models = {name: build(work, "rlher", capacity=10_000, options=each) for name, each in CHOICES.items()}
     times: dict[str, list[float]] = {name: [] for name in models}
     for turn in range(updates + 5):  # the first ones compile
         for name, model in models.items():
@@ -51,10 +48,8 @@ def update_times(work: Work, updates: int) -> dict[str, float]:
 
 def chosen(work: Work) -> str:
     """Return the choice of the rule for a work."""
-    engine, _ = choose_arithmetic(EngineConfig(), th.device("cpu"), work.batch, work.nets)
-    if engine.precision == "bf16":
-        return "bf16"
-    return "float32 by oneDNN" if engine.matmul == "onednn" else "float32"
+    engine, _ = choose_precision(EngineConfig(), th.device("cpu"), work.batch, work.nets)
+    return engine.precision
 
 
 def main() -> None:

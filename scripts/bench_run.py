@@ -31,7 +31,7 @@ from same_run import differences
 
 from rlher.config.training import run_keys
 
-OLD_WAY = ("eval.workers=0", "engine.overlap=false", "engine.precision=float32", "engine.matmul=torch")
+OLD_WAY = ("eval.workers=0", "engine.overlap=false", "engine.precision=float32")
 """Overrides of the old way; keys that this checkout does not have are left out."""
 SCRIPT = str(Path(__file__).resolve())
 
@@ -227,13 +227,13 @@ def floor(config: dict[str, Any], is_whole: bool) -> dict[str, float]:
     import bench_train
     import torch as th
 
-    from rlher.algos.precision import choose_arithmetic
+    from rlher.algos.precision import choose_precision
     from rlher.config.training import EngineConfig
 
     algo, evaluation = config["algo"], config["eval"]
     policy = {"n_critics": algo["n_critics"]} if "n_critics" in algo else {}
     work = bench_train.Work(algo["name"], config["env"]["id"], algo["net_arch"], algo["batch_size"], 0, {}, policy)
-    engine, _ = choose_arithmetic(EngineConfig(), th.device("cpu"), work.batch, work.nets)
+    engine, _ = choose_precision(EngineConfig(), th.device("cpu"), work.batch, work.nets)
     bf16 = engine.precision == "bf16"
     found = bench_train.floor(work, 1, time.perf_counter, bf16)
     steps = config["total_timesteps"]

@@ -4,9 +4,8 @@
 
 Each contender trains on the same environment with the same networks and batch, from a full buffer of 1,000,000
 transitions, in a process of its own; they take turns, so that a busy machine slows all of them, and medians over the
-turns are compared. SB3 and SBX use SB3's HerReplayBuffer. rlher multiplies as `engine.matmul=auto` chooses; where that
-is oneDNN, `rlher torch` takes turns as well. The floor is a lower bound of the time of a step: the
-arithmetic at the rate of this machine's faster matrix product, and the environment's own step. On a busy machine, use
+turns are compared. SB3 and SBX use SB3's HerReplayBuffer. The floor is a lower bound of the time of a step: the
+arithmetic at the rate of this machine's matrix product, and the environment's own step. On a busy machine, use
 `--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
 SBX comes with `pip install rlher[bench]`.
 """
@@ -34,11 +33,8 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from torch.nn import functional as F
 
-from rlher.algos.onednn import has_onednn, linear
 from rlher.algos.options import UpdateOptions
-from rlher.algos.precision import choose_arithmetic
 from rlher.config.algorithms import ALGORITHMS, import_class
-from rlher.config.training import EngineConfig
 from rlher.her import HerReplayBuffer
 
 MILLION = 1_000_000
@@ -106,10 +102,7 @@ def build(
     env = make_env(work)
     extra: dict[str, Any] = {}
     if is_rlher:
-        onednn = contender != "rlher torch" and uses_onednn(work, precision)
-        extra["options"] = options or UpdateOptions(
-            compile=contender != "rlher eager", precision=precision, onednn=onednn
-        )
+        extra["options"] = options or UpdateOptions(compile=contender != "rlher eager", precision=precision)
     if work.algo in ("ddpg", "td3"):
         shape = env.action_space.shape or ()
         extra["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, 0.2))
@@ -132,12 +125,6 @@ def build(
     model.learn(START)
     (fill if is_rlher else fill_sb3)(model.replay_buffer, capacity)
     return model
-
-
-def uses_onednn(work: Work, precision: str = "float32") -> bool:
-    """Return whether `rlher train` would multiply by oneDNN."""
-    engine, _ = choose_arithmetic(EngineConfig(precision=precision), th.device("cpu"), work.batch, work.nets)
-    return engine.matmul == "onednn"
 
 
 def _sbx(algo: str) -> Any:
@@ -237,9 +224,7 @@ def floor(work: Work, threads: int, clock: Callable[[], float], bf16: bool = Fal
     th.set_num_threads(threads)
     width, dtype = max(work.nets), th.bfloat16 if bf16 else th.float32
     a, b = th.randn(work.batch, width, dtype=dtype), th.randn(width, width, dtype=dtype)
-    products = [F.linear, linear] if has_onednn() and not bf16 else [F.linear]
-    seconds = min(_best(lambda product=product: product(a, b), clock) for product in products)
-    rate = 2 * work.batch * width * width / seconds
+    rate = 2 * work.batch * width * width / _best(lambda: F.linear(a, b), clock)
     env: Any = make_env(work)
     inputs = sum(int(np.prod(space.shape)) for space in env.observation_space.spaces.values())
     if work.algo == "dqn":
@@ -283,8 +268,6 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
         names.append("sbx")
     threads = arguments.threads or th.get_num_threads()
     th.set_num_threads(threads)
-    if uses_onednn(work, arguments.precision):
-        names.append("rlher torch")
     contenders = {name: Contender(work, name, threads, arguments) for name in names}
     for _ in range(1 + arguments.rounds):
         for contender in contenders.values():

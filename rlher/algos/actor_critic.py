@@ -64,8 +64,8 @@ class ActorCritic(FastUpdate):
         count = self.options.target_critics
         if count is not None and count > self.critic.n_critics:
             raise ValueError(f"target_critics={count} is more than n_critics={self.critic.n_critics}.")
-        self.critics = BatchedMLP(self.critic.q_networks, self.options.onednn)
-        self.critics_target = BatchedMLP(self.critic_target.q_networks, self.options.onednn)
+        self.critics = BatchedMLP(self.critic.q_networks)
+        self.critics_target = BatchedMLP(self.critic_target.q_networks)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = FusedAdam(self.critic.optimizer, self.critics.parameters)
         self._actor_optimizer = FusedAdam(self.actor.optimizer, self.actor_params)

@@ -171,7 +171,6 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
         q_filter=demos.q_filter,
         overlap=bool(engine.overlap),
         compile=engine.compile == "on",
-        onednn=engine.matmul == "onednn" and engine.precision == "float32",  # in bf16 torch calls oneDNN itself
         precision="bf16" if engine.precision == "bf16" else "float32",
         **from_algo,
     )

@@ -10,9 +10,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch import nn
-from torch.nn import functional as F
 
-from rlher.algos import onednn
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, make_observation_fn
 from rlher.algos.options import SPEED_OPTIONS, UpdateOptions
@@ -187,15 +185,14 @@ class FastUpdate(TrainingLoop):
         return values if bounds is None else values.clamp(*bounds)
 
     def forward(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
-        """Return a network's output in a loss, in float32, see ``options.onednn`` and ``options.precision``.
+        """Return a network's output in a loss, in float32, see ``options.precision``.
 
         :param x: (batch, inputs).
         """
-        if not self.options.onednn and self.options.precision == "float32":
+        if self.options.precision == "float32":
             return network(x)
         layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
-        linear = onednn.linear if self.options.onednn else F.linear
-        return forward(layers, x, network.parameters(), linear).float()
+        return forward(layers, x, network.parameters()).float()
 
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""

@@ -12,7 +12,6 @@ from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtr
 from torch import nn
 from torch.nn import functional as F
 
-from rlher.algos import onednn
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
 from rlher.algos.precision import is_output, multiply
 
@@ -30,13 +29,11 @@ class BatchedMLP:
     optimizers, checkpoints and ``state_dict`` need no adaptation.
 
     :param networks: sequences of ``Linear``, ``LayerNorm`` and elementwise modules, all with the same layers.
-    :param use_onednn: evaluate one network after the other, with products by oneDNN, which has no batched ones.
     :raises TypeError: a layer cannot be batched, see :func:`is_batchable`.
     """
 
-    def __init__(self, networks: Sequence[nn.Module], use_onednn: bool = False) -> None:
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
         self.layers = [*networks[0].children()]
-        self.use_onednn = use_onednn
         self.batch_last = all(isinstance(layer, nn.Linear | ELEMENTWISE) for layer in self.layers)
         self.parameters: list[nn.Parameter] = []
         self.stacked: list[th.Tensor] = []
@@ -61,9 +58,6 @@ class BatchedMLP:
         weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
         if frozen:
             weights = [tensor.detach() for tensor in weights]
-        if self.use_onednn:
-            parts = zip(*(tensor.unbind() for tensor in weights), strict=True)
-            return th.stack([forward(self.layers, x, iter(each), onednn.linear) for each in parts])
         x = x.expand(len(weights[0]), *x.shape)
         return self._batch_last(x.mT, weights).mT if self.batch_last else self._features_last(x, weights)
 
@@ -117,21 +111,15 @@ def is_batchable(layer: nn.Module) -> bool:
     return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())
 
 
-def forward(
-    layers: Sequence[nn.Module],
-    x: th.Tensor,
-    parameters: Iterator[th.Tensor],
-    linear: Callable[..., th.Tensor],
-) -> th.Tensor:
+def forward(layers: Sequence[nn.Module], x: th.Tensor, parameters: Iterator[th.Tensor]) -> th.Tensor:
     """Evaluate ``Linear``, ``LayerNorm`` and elementwise layers of one network.
 
     :param x: (batch, inputs).
     :param parameters: of the layers, in their order.
-    :param linear: multiplies inputs with weight and bias.
     """
     for layer in layers:
         if isinstance(layer, nn.Linear):
-            x = multiply(linear, x, next(parameters), next(parameters), exact=is_output(layer, layers))
+            x = multiply(F.linear, x, next(parameters), next(parameters), exact=is_output(layer, layers))
         elif isinstance(layer, nn.LayerNorm):
             x = F.layer_norm(x, layer.normalized_shape, next(parameters), next(parameters), layer.eps)
         else:

@@ -28,7 +28,6 @@ class UpdateOptions:
     :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
     :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.TrainingLoop`.
     :param compile: run the losses through ``torch.compile``.
-    :param onednn: multiply float32 matrices in the losses by oneDNN instead of torch's default (MKL); CPU only.
     :param precision: ``float32``, or ``bf16``: compute the losses under autocast; weights stay float32.
     """
 
@@ -43,9 +42,8 @@ class UpdateOptions:
     q_filter: bool = True
     overlap: bool = False
     compile: bool = False
-    onednn: bool = False
     precision: str = "float32"
 
 
-SPEED_OPTIONS = ("overlap", "compile", "onednn", "precision")
+SPEED_OPTIONS = ("overlap", "compile", "precision")
 """Options that have no effect without the fast update; it ignores them where it cannot be used."""

@@ -1,6 +1,6 @@
-"""Arithmetic of the losses: their precision, and the library that multiplies their matrices.
+"""Precision of the losses: float32, or bf16 with outputs and weights in float32.
 
-A rule of processor, batch and width decides, so the same machine always chooses the same arithmetic. Nothing is timed
+A rule of processor, batch and width decides, so the same machine always chooses the same precision. Nothing is timed
 when a run starts. ``scripts/bench_precision.py`` checks the rule on a machine.
 """
 
@@ -12,45 +12,32 @@ from pathlib import Path
 import torch as th
 from torch import nn
 
-from rlher.algos.onednn import has_onednn
 from rlher.config.training import EngineConfig
-from rlher.core.errors import UserError
 
 MIN_SIZE = 256
 """Least batch, and least width of the widest layer, for bf16. Below this size, converting to bf16 costs more than it
-saves. The width is also the least one for oneDNN's product, whose calls take 10 microseconds longer than torch's."""
+saves."""
 
 MIN_OUTPUTS = 32
 """Layers with fewer outputs stay float32, such as an actor's before its Tanh."""
 
 
-def choose_arithmetic(
+def choose_precision(
     engine: EngineConfig, device: th.device, batch_size: int, net_arch: list[int]
 ) -> tuple[EngineConfig, str]:
-    """Return the engine with precision and matrix product resolved, and a line for what is not torch's default.
+    """Return the engine with the precision resolved, and a line if it is not float32.
 
-    ``auto`` takes bf16 where the processor multiplies it fast, and oneDNN's float32 product on AMD processors with
-    AVX-512, on which torch's own (MKL) uses AVX2.
-
-    :raises UserError: oneDNN is asked for, and missing or not for the device.
+    ``auto`` takes bf16 where the processor multiplies it fast.
     """
-    width, on_cpu = max(net_arch, default=0), device.type == "cpu"
-    if engine.matmul == "onednn" and not (on_cpu and has_onednn()):
-        raise UserError(
-            f"engine.matmul=onednn does not run with device={device} and this version of torch; use engine.matmul=auto."
-        )
-    fast_bf16, note = on_cpu and has_fast_bf16(), ""
-    precision, matmul = engine.precision, engine.matmul
-    if precision == "auto":
-        precision = "bf16" if fast_bf16 and min(batch_size, width) >= MIN_SIZE else "float32"
-        note = "precision bf16: the processor has units for it" if precision == "bf16" else ""
-    elif precision == "bf16" and on_cpu and not fast_bf16:
-        note = "precision bf16: slower than float32 on this processor"
-    if matmul == "auto":
-        use_onednn = on_cpu and precision == "float32" and width >= MIN_SIZE and prefers_onednn()
-        matmul = "onednn" if use_onednn else "torch"
-        note = "matrix products by oneDNN" if use_onednn else note
-    return replace(engine, precision=precision, matmul=matmul), note
+    fast = device.type == "cpu" and has_fast_bf16()
+    if engine.precision == "auto":
+        is_large = min(batch_size, max(net_arch, default=0)) >= MIN_SIZE
+        engine = replace(engine, precision="bf16" if fast and is_large else "float32")
+    if engine.precision == "float32":
+        return engine, ""
+    is_slow = device.type == "cpu" and not fast
+    reason = "slower than float32 on this processor" if is_slow else "the processor has units for it"
+    return engine, f"precision bf16: {reason}"
 
 
 def has_fast_bf16() -> bool:
@@ -60,12 +47,6 @@ def has_fast_bf16() -> bool:
     """
     vendor, flags = processor()
     return "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
-
-
-def prefers_onednn() -> bool:
-    """Return whether oneDNN multiplies float32 matrices faster than torch's default on this processor."""
-    vendor, flags = processor()
-    return vendor == "AuthenticAMD" and "avx512f" in flags and has_onednn()
 
 
 @functools.cache

@@ -29,9 +29,6 @@ class EngineConfig:
     """How updates are computed. Without the fast update (CrossQ, gSDE, images) the keys have no effect."""
 
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
-    matmul: str = machine_key(
-        "auto", "library for float32 matrix products; auto: by processor and width", choices=("auto", "torch", "onednn")
-    )
     precision: str = experiment_key(
         "auto",
         "precision of the losses; auto: bf16 for batches and layers of at least 256 on AMX or AMD's AVX-512 BF16",

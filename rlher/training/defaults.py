@@ -6,7 +6,7 @@ from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.factory import uses_fast_update, without_fast_update
-from rlher.algos.precision import choose_arithmetic
+from rlher.algos.precision import choose_precision
 from rlher.config.algorithms import ActorCriticConfig
 from rlher.config.her import DemosConfig
 from rlher.config.training import EngineConfig, TrainConfig
@@ -100,13 +100,13 @@ def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     updates = _count_updates(config)
     compiled, compile_note = choose_compilation(engine.compile, updates)
     engine = replace(engine, compile="on" if compiled else "off", overlap=engine.overlap is not False)
-    engine, note = choose_arithmetic(engine, get_device(config.device), algo.batch_size, algo.net_arch)
+    engine, note = choose_precision(engine, get_device(config.device), algo.batch_size, algo.net_arch)
     return replace(config, engine=engine), [line for line in (compile_note if updates else "", note) if line]
 
 
 def use_slow_updates(config: TrainConfig, overlap: bool = False) -> tuple[TrainConfig, str]:
     """Return the config of a model without the fast update, which Stable-Baselines3's own ``train`` updates."""
-    engine = EngineConfig(compile="off", matmul="torch", precision="float32", overlap=overlap)
+    engine = EngineConfig(compile="off", precision="float32", overlap=overlap)
     note = f"updates by Stable-Baselines3's train: the fast update {without_fast_update(config.algo)}"
     return replace(config, engine=engine), note
 

@@ -10,9 +10,8 @@ from rlher.algos import precision
 from rlher.algos.fast_update import FastUpdate
 from rlher.algos.networks import BatchedMLP
 from rlher.algos.options import UpdateOptions
-from rlher.algos.precision import choose_arithmetic
+from rlher.algos.precision import choose_precision
 from rlher.config.training import EngineConfig
-from rlher.core.errors import UserError
 
 CPU = th.device("cpu")
 PROCESSORS = {
@@ -31,39 +30,36 @@ def on(monkeypatch):
     def pretend(name: str) -> None:
         vendor, flags = PROCESSORS[name]
         monkeypatch.setattr(precision, "processor", lambda: (vendor, frozenset(flags)))
-        monkeypatch.setattr(precision, "has_onednn", lambda: True)
 
     return pretend
 
 
-def chosen(engine: EngineConfig, device: th.device = CPU, batch: int = 256, width: int = 256) -> tuple[str, str]:
-    found, _ = choose_arithmetic(engine, device, batch, [64, width])
-    return found.precision, found.matmul
+def chosen(engine: EngineConfig, device: th.device = CPU, batch: int = 256, width: int = 256) -> str:
+    return choose_precision(engine, device, batch, [64, width])[0].precision
 
 
 @pytest.mark.parametrize(
     ("name", "batch", "width", "expected"),
     [
-        ("amx", 256, 256, ("bf16", "torch")),
-        ("amx", 128, 512, ("float32", "torch")),
-        ("xeon", 512, 512, ("float32", "torch")),
-        ("zen4", 256, 256, ("bf16", "torch")),
-        ("zen4", 128, 256, ("float32", "onednn")),
-        ("arm", 2048, 512, ("float32", "torch")),
+        ("amx", 256, 256, "bf16"),
+        ("amx", 128, 512, "float32"),
+        ("xeon", 512, 512, "float32"),
+        ("zen4", 256, 256, "bf16"),
+        ("zen4", 256, 128, "float32"),
+        ("zen3", 2048, 512, "float32"),
+        ("arm", 2048, 512, "float32"),
     ],
 )
-def test_processor_batch_and_width_decide(on, name: str, batch: int, width: int, expected: tuple[str, str]) -> None:
+def test_processor_batch_and_width_decide(on, name: str, batch: int, width: int, expected: str) -> None:
     on(name)
     assert chosen(EngineConfig(), batch=batch, width=width) == expected
 
 
-def test_given_values_are_kept_and_a_gpu_has_torchs_products(on) -> None:
+def test_given_values_are_kept_and_a_gpu_has_float32(on) -> None:
     on("zen4")
-    assert chosen(EngineConfig(precision="float32")) == ("float32", "onednn")
-    assert chosen(EngineConfig(precision="bf16", matmul="onednn"), batch=8) == ("bf16", "onednn")
-    assert chosen(EngineConfig(), th.device("cuda"), 2048) == ("float32", "torch")
-    with pytest.raises(UserError):
-        chosen(EngineConfig(matmul="onednn"), th.device("cuda"))
+    assert chosen(EngineConfig(precision="float32")) == "float32"
+    assert chosen(EngineConfig(precision="bf16"), batch=8) == "bf16"
+    assert chosen(EngineConfig(), th.device("cuda"), 2048) == "float32"
 
 
 @pytest.mark.parametrize("outputs", [2, precision.MIN_OUTPUTS])

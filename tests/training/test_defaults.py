@@ -19,7 +19,7 @@ def test_open_values_are_resolved() -> None:
     config = TrainConfig(
         algo=SACConfig(name="sac"),
         env=EnvConfig(max_episode_steps=500),
-        engine=EngineConfig(matmul="torch", precision="float32"),
+        engine=EngineConfig(precision="float32"),
         n_envs=3,
         total_timesteps=20_000,
     )
@@ -152,7 +152,7 @@ def test_rounds_of_episodes_are_counted_for_the_choice_of_compilation(monkeypatc
 def test_without_the_fast_update_the_engine_is_stable_baselines3s(algo) -> None:
     config = TrainConfig(algo=algo, engine=EngineConfig(compile="on", precision="bf16", overlap=True), threads=1)
     resolved, notes = resolve_defaults(config)
-    assert resolved.engine == EngineConfig(compile="off", matmul="torch", precision="float32", overlap=False)
+    assert resolved.engine == EngineConfig(compile="off", precision="float32", overlap=False)
     assert any("Stable-Baselines3" in note for note in notes)
 
 
