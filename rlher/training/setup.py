@@ -1,7 +1,7 @@
 """Everything a training run needs, checked and built from its config: environments and model."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -68,30 +68,45 @@ def prepare(
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
-    threads = th.get_num_threads()
-    th.set_num_threads(config.threads or 1)
-    # Adam's moments of inputs that are always zero, such as an unused goal part, decay to subnormal numbers: 6x slower.
-    th.set_flush_denormal(True)
-    envs = _make_envs(config)
-    try:
-        validate_actions(config.algo.name, envs.action_space)
-        memory_note = require_memory(config, envs)
-        model = build_model(config, envs)
-        if uses_fast_update(config.algo) and not is_fast(model):  # images, which the config does not show
-            config, note = use_slow_updates(config, bool(config.engine.overlap))
-            notes.append(note)
-        validate_cloning(config, model)
-        if initial is not None:
-            model_file.load_all(initial, model)
-        notes = [*env_notes, *notes, *_model_notes(config, str(model.device))]
-        if config.total_timesteps:
-            notes.append(memory_note)
+    with _torch_settings(config.threads or 1), closing(_make_envs(config)) as envs:
+        config, model, model_notes = _build(config, envs, initial)
+        notes = [*env_notes, *notes, *model_notes]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
         yield TrainingSetup(config, model, envs, notes, callbacks)
+
+
+def _build(
+    config: TrainConfig, envs: ReplayableVecEnv, initial: Path | None
+) -> tuple[TrainConfig, TrainingLoop, list[str]]:
+    """Build the model; return the config that it is trained with, the model, and a line for each thing to know.
+
+    :param initial: model file whose weights it starts from.
+    """
+    validate_actions(config.algo.name, envs.action_space)
+    memory_note = require_memory(config, envs)
+    model, notes = build_model(config, envs), []
+    if uses_fast_update(config.algo) and not is_fast(model):  # images, which the config does not show
+        config, note = use_slow_updates(config, bool(config.engine.overlap))
+        notes.append(note)
+    validate_cloning(config, model)
+    if initial is not None:
+        model_file.load_all(initial, model)
+    notes += _model_notes(config, str(model.device))
+    return config, model, notes + [memory_note] * bool(config.total_timesteps)
+
+
+@contextmanager
+def _torch_settings(threads: int) -> Iterator[None]:
+    """Set torch's threads and how it computes with subnormal numbers within the block."""
+    before = th.get_num_threads()
+    th.set_num_threads(threads)
+    # Adam's moments of inputs that are always zero, such as an unused goal part, decay to subnormal numbers: 6x slower.
+    th.set_flush_denormal(True)
+    try:
+        yield
     finally:
-        envs.close()
-        th.set_num_threads(threads)
+        th.set_num_threads(before)
         th.set_flush_denormal(False)
 
 
