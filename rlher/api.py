@@ -145,16 +145,17 @@ Runs = str | Path | Run | Sequence[str | Path | Run]
 """One run or folder of runs, or several of them."""
 
 
-def train(algo: str | None = None, env: str | None = None, /, *, her: Any = None, **keys: Any) -> Run:
+def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any = None, **keys: Any) -> Run:
     """Train an agent into a new run folder, as ``rlher train`` does. Progress is printed on stderr.
 
     After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written, and the run is returned with
     ``result["status"] == "interrupted"``; :meth:`Run.resume` continues it.
 
-    :param algo: algorithm, such as ``"sac"``.
+    :param algo: algorithm, such as ``"sac"``, or a class that extends the one of an algorithm.
     :param env: environment, such as ``"FetchReach-v4"``.
     :param her: strategy or ``"off"``, or a mapping of its keys.
-    :param keys: any config key: ``total_timesteps=5_000``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``.
+    :param keys: any config key: ``total_timesteps=5_000``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``. Where
+        a key takes ``"module:name"``, the function or class may be given.
     :raises UserError: the config cannot be trained; nothing was written.
     """
     from rlher.cli.commands.train import train as train_run
@@ -258,8 +259,18 @@ def _words(keys: Mapping[str, Any]) -> list[str]:
     words = []
     for key, value in flatten(keys):
         is_whole = isinstance(value, float) and value.is_integer() and "kwargs" not in key  # total_timesteps=1e5
-        words.append(f"{key}={literal(int(value) if is_whole else value)}")
+        words.append(f"{key}={literal(_path(value) if callable(value) else int(value) if is_whole else value)}")
     return words
+
+
+def _path(code: Any) -> str:
+    """Return the ``module:name`` of a function or class, which a config records."""
+    if code.__module__ == "__main__" or "." in code.__qualname__:
+        raise UserError(
+            f"{code.__qualname__} cannot be imported by name, as evaluating or resuming the run must; "
+            "define it at the top level of a module of your own."
+        )
+    return f"{code.__module__}:{code.__qualname__}"
 
 
 def _typed(words: list[str]) -> Any:

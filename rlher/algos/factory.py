@@ -20,10 +20,11 @@ from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
+from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.user_code import resolve
 from rlher.her import HerReplayBuffer
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -55,7 +56,9 @@ OPTION_KEYS = tuple(item.name for item in fields(UpdateOptions))
 
 CONVERTED_KEYS = (
     "name",
+    "model",
     "activation",
+    "policy_kwargs",
     "learning_rate_schedule",
     "train_freq_unit",
     "action_noise",
@@ -111,7 +114,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
         episode_steps=env.episode_steps,
         seed=config.seed,
     )
-    if issubclass(ALGORITHMS[algo.name].load(), FastUpdate):
+    if issubclass(load_class(algo), FastUpdate):
         bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
         arguments["options"] = _options(algo, config.engine, config.demos, bounds)
     model = _construct(config, venv, config.device, **arguments)
@@ -137,7 +140,7 @@ def without_fast_update(algo: OffPolicyConfig) -> str:
 
 def uses_fast_update(algo: OffPolicyConfig) -> bool:
     """Return whether a config is trained by the fast update: not CrossQ, nor gSDE. Images are not known here."""
-    return issubclass(ALGORITHMS[algo.name].load(), FastUpdate) and not uses_sde(algo)
+    return issubclass(load_class(algo), FastUpdate) and not uses_sde(algo)
 
 
 def uses_sde(algo: OffPolicyConfig) -> bool:
@@ -178,7 +181,7 @@ def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bo
 
 def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
     algo = config.algo
-    model_class: Any = ALGORITHMS[algo.name].load()
+    model_class: Any = load_class(algo)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
@@ -201,7 +204,7 @@ def constructor_arguments(
     algo = config.algo
     values = {item.name: getattr(algo, item.name) for item in fields(algo)}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
-    policy["activation_fn"] = ACTIVATIONS[algo.activation]
+    policy["activation_fn"] = resolve("algo.activation", algo.activation, ACTIVATIONS, nn.Module)
     own = {name: value for name, value in values.items() if name not in (*POLICY_KEYS, *OPTION_KEYS, *CONVERTED_KEYS)}
     for name in ("ent_coef", "target_entropy"):
         if name in own:
@@ -215,7 +218,9 @@ def constructor_arguments(
     extra = dict(algo.kwargs)
     if "n_steps" in extra:
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
-    policy |= extra.pop("policy_kwargs", {})
+    for name, value in (algo.policy_kwargs | extra.pop("policy_kwargs", {})).items():
+        is_code = isinstance(value, str) and ":" in value
+        policy[name] = resolve(f"algo.policy_kwargs.{name}", value, {}) if is_code else value
     if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):

@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 from hydra.core.config_store import ConfigStore
 
 from rlher.cli.commands import Command, load_command
+from rlher.config.algorithms import base_of
+from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import quote
+from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
 
@@ -30,7 +33,7 @@ CLASSES = ("env.wrappers", "callbacks")
 """Keys whose values name classes."""
 SPECIAL = re.compile(r"[,(\[{$']")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
-OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|her\.goal_mix)(\.|$)")
+OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix)(\.|$)")
 SB3_VALUES = {
     re.compile(r"algo\.train_freq=[\[(](\w+),\s*['\"]?(\w+)['\"]?[\])]"): r"algo.train_freq=\1 algo.train_freq_unit=\2",
     re.compile(r"algo\.learning_rate=['\"]?lin_([\w.+-]+)['\"]?"): (
@@ -178,6 +181,8 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     for pattern, overrides in SB3_VALUES.items():
         if found := pattern.fullmatch(word):
             return found.expand(overrides).split()
+    if key == "algo" and re.fullmatch(r"[\w.]+:\w+", value):
+        return [f"algo={base_of(value)}", f"algo.model={value}"]
     if key in GROUPS and value in ("", "null"):
         raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "env" and value and not re.search(SPECIAL, value) and not has_option("env", value, config_dirs):
@@ -228,6 +233,9 @@ def _store_recipe(path: Path) -> str:
         raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
+    for name, item in dotted_keys(OptimizeConfig).items():
+        if name in recipe and not item.metadata["from_file"]:  # the file would trust itself
+            raise UserError(f"{path} sets {name}, which belongs on the command line; remove the key.")
     node = {name: value for name, value in recipe.items() if name not in ("defaults", "hydra")}
     option = re.sub(r"\W", "_", str(path))
     _recipe_files[option] = str(path)

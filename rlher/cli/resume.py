@@ -14,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.cli.commands import known_keys
-from rlher.cli.flags import to_hydra
+from rlher.cli.flags import OPEN_MAPPINGS, to_hydra
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
@@ -102,7 +102,7 @@ def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
             continue
         if override.is_delete() or override.is_sweep_override() or is_dataclass(getattr(run.config, key, None)):
             raise UserError(f"--resume cannot take {override.input_line}; only {', '.join(CHANGEABLE)} may change.")
-        if key not in known_keys() and not key.startswith(("env.kwargs.", "algo.kwargs.", "her.goal_mix.")):
+        if key not in known_keys() and not OPEN_MAPPINGS.match(key):
             raise UserError(f"--resume cannot take {key!r}{closest_key(key)}.")
         try:
             OmegaConf.update(config, key, override.value())

@@ -8,7 +8,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from rlher.config.algorithms import ALGORITHMS, import_class
 from rlher.config.override_syntax import literal
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
-from rlher.core.nested import flatten
+from rlher.core.nested import flatten, unflatten
+from rlher.run.trust import require_no_code
 
 FLAGS = {
     "-n": "total_timesteps",
@@ -51,7 +52,7 @@ HYPERPARAMETERS: dict[str, str | None] = {
 """The config key of each name in ``-params`` and YAML files; None: nothing is needed. Others are in ``algo``."""
 
 SECTIONS = {
-    "policy_kwargs": "algo.kwargs.policy_kwargs",
+    "policy_kwargs": "algo.policy_kwargs",
     "replay_buffer_kwargs": "her",
     "env_kwargs": "env.kwargs",
 }
@@ -93,7 +94,7 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
         else:
             found.append(f"{flag}{equals}{value}")
     if file is not None:
-        found = [*file_overrides(file, _chosen("algo", found), _chosen("env", found)), *found]
+        found = [*file_overrides(file, _chosen("algo", found), _chosen("env", found), "--trust-code" in found), *found]
     if [command, *found] != list(argv):
         print(f"read as: {command_line(['rlher', command, *found])}", file=sys.stderr)
     return [command, *found]
@@ -105,29 +106,34 @@ def _chosen(group: str, words: Sequence[str]) -> str:
     return found[-1] if found else ""
 
 
-def overrides(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the overrides of RL Zoo's hyperparameters: ``her.n_sampled_goal=4``."""
+def overrides(values: Mapping[str, Any]) -> list[str]:
+    """Return the overrides of RL Zoo's hyperparameters: ``her.n_sampled_goal=4``."""
+    return [f"{key}={literal(value)}" for key, value in translated(values).items()]
+
+
+def translated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return RL Zoo's hyperparameters by config key."""
+    found = {}
     for name, value in flatten(values):
         section, _, rest = name.partition(".")
         key = f"{SECTIONS[section]}.{rest}" if section in SECTIONS else f"algo.{name}"
         key_or_none = HYPERPARAMETERS.get(name, key)
         is_whole = isinstance(value, float) and value.is_integer()  # RL Zoo writes n_timesteps: !!float 1e6
         if key_or_none:
-            yield f"{key_or_none}={literal(int(value) if is_whole else value)}"
+            found[key_or_none] = int(value) if is_whole else value
+    return found
 
 
-def file_overrides(path: Path, algo: str, env: str) -> list[str]:
+def file_overrides(path: Path, algo: str, env: str, trust_code: bool = False) -> list[str]:
     """Return the overrides of a YAML file of RL Zoo; values that it leaves out are the defaults of SB3's constructor.
 
+    :param trust_code: it may name code.
     :raises UserError: the file cannot be read or has no entry for the environment.
     """
     entries = read_file(path)
     entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None
     if not isinstance(entry, dict):
         raise UserError(f"{path} has no entry {env!r}; RL Zoo's files have one for each environment.")
-    for name in ("env_wrapper", "callback"):
-        if name in entry:  # words of the command line may name code, text of a file may not
-            raise UserError(f"{path} names code in {name}; remove it there, and write {HYPERPARAMETERS[name]}=[...].")
     defaults: dict[str, Any] = {}
     if algo in ALGORITHMS:
         keys = {item.name for item in fields(ALGORITHMS[algo].config)}
@@ -137,6 +143,8 @@ def file_overrides(path: Path, algo: str, env: str) -> list[str]:
         }
         defaults |= {name: value for name, value in NOT_IN_SB3.items() if name in keys}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
+    if not trust_code:  # words of the command line may name code, text of a file may not
+        require_no_code(path, unflatten(translated(values)))
     return ["recipe=null", "normalize.enabled=false", *overrides(defaults), *overrides(values)]
 
 

@@ -10,12 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
+from rlher.core.errors import UserError
+from rlher.core.user_code import resolve
 
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 SCHEDULES = ("constant", "linear", "cosine")
 """Values of ``algo.learning_rate_schedule`` and ``algo.target_policy_noise_schedule``."""
+
+ACTIVATIONS = ("relu", "tanh", "elu", "gelu", "silu")
+"""Values of ``algo.activation``."""
 
 TARGET_UPDATES = ("update", "round")
 """Values of ``algo.target_update``."""
@@ -59,7 +64,7 @@ class OffPolicyConfig:
     name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
-        "constant", "learning rate over the run; all but constant end at 0", choices=SCHEDULES
+        "constant", "learning rate over the run; linear and cosine end at 0", choices=SCHEDULES, code=True
     )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
@@ -71,8 +76,10 @@ class OffPolicyConfig:
     train_freq_unit: str = key("step", "what train_freq counts", choices=("step", "episode"))
     gradient_steps: int | None = key(None, "updates per round; null or -1: one per stored transition", low=-1)
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
-    activation: str = key("relu", "activation function", choices=("relu", "tanh", "elu", "gelu", "silu"))
-    kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class")
+    activation: str = key("relu", "activation function", choices=ACTIVATIONS, code=True)
+    policy_kwargs: dict[str, Any] = key({}, "more keyword arguments of the policy; classes as module:Class", code=True)
+    kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", code=True)
+    model: str | None = key(None, "class of your own that extends the algorithm's, as algo=module:Class", code=True)
 
 
 @dataclass
@@ -175,6 +182,29 @@ class CrossQConfig(EntropyConfig, ActorCriticConfig):
 
     batch_size: int = key(256, "transitions per update; one has no variance to normalise by", low=2)
     policy_delay: int = key(3, "critic updates per actor update", low=1)
+
+
+def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
+    """Import the class of a config's model: the algorithm's, or the user's own that extends it."""
+    base = ALGORITHMS[algo.name].load()
+    return base if algo.model is None else resolve("algo.model", algo.model, {}, base)
+
+
+def base_of(path: str) -> str:
+    """Return the name of the algorithm that a class of the user's own extends.
+
+    :param path: its ``module:Class``.
+    :raises UserError: it cannot be imported, or does not extend the class of an algorithm.
+    """
+    names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
+    found = next((each for each in resolve("algo", path, {}, object).__mro__ if each in names), None)
+    if found is None:
+        raise UserError(f"algo={path} extends no algorithm; use a subclass of {', '.join(map(_name_of, names))}.")
+    return names[found]
+
+
+def _name_of(model: type) -> str:
+    return f"rlher.algos.{model.__name__}"
 
 
 ALGORITHMS = {

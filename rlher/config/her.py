@@ -16,10 +16,11 @@ class HerConfig:
         "future",
         "how hindsight goals are chosen; `rlher list strategies` explains",
         choices=tuple(KEY_TO_GOAL_STRATEGY),
+        code=True,
     )
     goal_mix: dict[str, float] = experiment_key({}, "weights of the strategies of `mix`; empty: the default weights")
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
-    priority: str = experiment_key("uniform", "how transitions are sampled", choices=PRIORITY_NAMES)
+    priority: str = experiment_key("uniform", "how transitions are sampled", choices=PRIORITY_NAMES, code=True)
     energy_height: int | None = experiment_key(
         None, "index of the height in a goal, for `priority=energy`; null: none", low=0
     )

@@ -47,6 +47,8 @@ def key(
     length: int | None = None,
     choices: tuple[str, ...] = (),
     positional: bool = False,
+    code: bool = False,
+    from_file: bool = True,
 ) -> Any:
     """Declare a config key; use :func:`experiment_key`, :func:`machine_key` or :func:`output_key`.
 
@@ -57,6 +59,8 @@ def key(
     :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
+    :param code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
+    :param from_file: a recipe may set it; False: the command line only.
     :return: a dataclass field.
     """
     metadata = {
@@ -68,6 +72,8 @@ def key(
         "length": length,
         "choices": choices,
         "positional": positional,
+        "code": code,
+        "from_file": from_file,
     }
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -142,7 +148,7 @@ def validate(config: Any) -> None:
 
 def _validate_value(name: str, value: Any, item: Field) -> None:
     low, high, length, choices = (item.metadata.get(limit) for limit in ("low", "high", "length", "choices"))
-    if choices and value not in choices:
+    if choices and value not in choices and not (item.metadata["code"] and ":" in str(value)):
         raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}.")
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{name}={value} needs {length} entries, not {len(value)}.")

@@ -1,5 +1,6 @@
 """Config keys of `rlher train`: update step, evaluation, checkpoints and the run itself."""
 
+import functools
 import hashlib
 import json
 from dataclasses import Field, dataclass
@@ -126,10 +127,11 @@ class TrainConfig:
         [],
         "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
         ignored_by=["resume"],  # a run that a callback ended goes on without it
+        code=True,
     )
     resume: str | None = experiment_key(None, "run folder to resume, or latest", ignored_by=["recipe"])
     trust_code: bool = output_key(
-        False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names"
+        False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names", from_file=False
     )
     logs: str = output_key("logs", "folder of all runs")
     dry_run: bool = experiment_key(False, "train a few hundred steps, to test the config", ignored_by=["recipe"])
@@ -139,8 +141,9 @@ class TrainConfig:
     tensorboard: bool = output_key(True, "write TensorBoard event files")
     logger: str = output_key(
         "none",
-        "tracking service to log to; each needs pip install 'rlher[<name>]'",
+        "tracking service to log to; wandb and mlflow need pip install 'rlher[<name>]'",
         choices=("none", "wandb", "mlflow"),
+        code=True,
     )
     record: bool = output_key(False, "record a video of each new best model, as clips/<steps>.mp4")
     json: bool = output_key(False, "print the result as JSON on stdout")
@@ -154,6 +157,12 @@ def run_keys() -> dict[str, Field]:
     for env in ENV_SCHEMAS.values():
         found |= dotted_keys(env, "env.")
     return found
+
+
+@functools.cache
+def keys_naming_code() -> dict[str, Field]:
+    """Return the keys whose values may name the user's own code."""
+    return {name: item for name, item in run_keys().items() if item.metadata["code"]}
 
 
 def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 def ignore_current_folder() -> None:
     """Let no process that this one starts take code from the current folder, whichever library starts it.
 
-    A user's own modules have an explicit path, see :func:`rlher.envs.user_classes.import_module`.
+    A user's own modules have an explicit path, see :func:`rlher.core.user_code.import_module`.
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
     _use_bundled_glfw()

@@ -15,8 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.user_code import instance_of, resolve
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
-from rlher.envs.user_classes import import_module
 
 SCRIPTED = "scripted"
 """Value of ``controller=`` for the controller that comes with rlher."""
@@ -68,11 +68,8 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
     :param name: :data:`SCRIPTED`, or ``module:attribute`` of the user's own.
     :raises UserError: there is none of that name, or none for this environment.
     """
-    found: Any = _scripted(env_id) if name == SCRIPTED else _user_defined(name)
-    act: Any = found(env) if isinstance(found, type) else found
-    if not callable(act):
-        raise UserError(f"controller={name} is not a function; name one that takes an observation.")
-    return Controller(name, act, env.action_space)
+    found = _scripted(env_id) if name == SCRIPTED else resolve("controller", name, {})
+    return Controller(name, instance_of(found, env), env.action_space)
 
 
 def _scripted(env_id: str) -> Any:
@@ -83,13 +80,3 @@ def _scripted(env_id: str) -> Any:
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
     return SCRIPTED_CONTROLLERS[known]
-
-
-def _user_defined(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise UserError(f"controller={name} is not valid; use {SCRIPTED}, or <module>:<function> of your own.")
-    imported = import_module(module, "controller")
-    if not hasattr(imported, attribute):
-        raise UserError(f"controller={name}: {module} has no {attribute}{did_you_mean(attribute, dir(imported))}.")
-    return getattr(imported, attribute)

@@ -14,12 +14,12 @@ from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, as_fault
+from rlher.core.user_code import user_classes
 from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
 from rlher.envs.success_info import SuccessInfo
 from rlher.envs.training_wrappers import ActionRepeat, RewardOffset, SuccessDistance
-from rlher.envs.user_classes import user_classes
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 

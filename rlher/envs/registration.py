@@ -19,7 +19,7 @@ import yaml
 from gymnasium.envs.registration import EnvCreator
 
 from rlher.core.errors import UserError, did_you_mean, pip_install
-from rlher.envs.user_classes import import_module
+from rlher.core.user_code import import_module
 
 ANY = "any"
 """The YAML used for environments without their own YAML."""

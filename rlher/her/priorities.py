@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.core.user_code import resolve
 from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
 
 GRAVITY = 9.81
@@ -252,12 +253,14 @@ PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "td_error": TDErro
 def make_priority(name: str, storage: Storage, **options: Any) -> Priority:
     """Return the priority of that name.
 
+    :param name: or ``module:Class`` of the user's own.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, or an option out of its range.
+    :raises UserError: the user's own class cannot be imported.
     """
-    if name not in PRIORITIES:
+    if name not in PRIORITIES and ":" not in name:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    return PRIORITIES[name](storage, **options)
+    return resolve("her.priority", name, PRIORITIES, Priority)(storage, **options)
 
 
 class SumTree:

@@ -21,6 +21,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.core.user_code import instance_of, resolve
 from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL, GoalSelectionStrategy
 
 Ids = NDArray[np.int64]
@@ -144,10 +145,14 @@ STRATEGIES: dict[GoalSelectionStrategy, Strategy] = {
 def strategy_of(name: str | Enum | Strategy) -> Strategy:
     """Return the strategy of that name, or of that member of SB3's own enumeration; a function is returned as it is.
 
+    :param name: or ``module:function`` of the user's own; of a class, an object is the strategy.
     :raises ValueError: no such strategy.
+    :raises UserError: the user's own cannot be imported.
     """
     if callable(name):
         return name
+    if isinstance(name, str) and ":" in name:
+        return instance_of(resolve("her.goal_selection_strategy", name, {}))
     key = (name.name if isinstance(name, Enum) else str(name)).lower()
     if key not in KEY_TO_GOAL_STRATEGY:
         raise ValueError(f"goal_selection_strategy={name!r} is unknown; use {', '.join(KEY_TO_GOAL_STRATEGY)}.")

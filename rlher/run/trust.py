@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rlher.config.training import keys_naming_code
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write
 from rlher.core.safe_read import links_outside
@@ -52,15 +53,26 @@ def require_no_code(path: Path, values: Mapping[str, Any]) -> None:
 
 def _named_code(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return the keys whose values name modules or classes, or may do so, with these values."""
-    env, algo = (section if isinstance(section := values.get(name), dict) else {} for name in ("env", "algo"))
-    found = [("env.modules", env.get("modules")), ("env.wrappers", env.get("wrappers"))]
-    found.append(("callbacks", values.get("callbacks")))
-    if ":" in str(env.get("id")):  # module:Id
-        found.append(("env.id", env["id"]))
-    for key, kwargs in (("env.kwargs", env.get("kwargs")), ("algo.kwargs", algo.get("kwargs"))):
-        found += [(key, leaf) for leaf in _leaves(kwargs) if not isinstance(leaf, int | float | None)]
-    found += [("interpolation", text) for text in interpolations(values)]
-    return [(key, value) for key, value in found if value]
+    found = []
+    for key, item in keys_naming_code().items():
+        value = _value(values, key)
+        # An entry of a list may be {module:Class: {argument: number}}. Text among keyword arguments may name a class.
+        named = [value] if isinstance(value, list) else [leaf for leaf in _leaves(value) if not _is_number(leaf)]
+        found += [(key, each) for each in named if each and each not in item.metadata["choices"]]
+    if ":" in str(env_id := _value(values, "env.id")):  # module:Id
+        found.append(("env.id", env_id))
+    return found + [("interpolation", text) for text in interpolations(values)]
+
+
+def _value(values: Any, key: str) -> Any:
+    """Return the value of a dotted key, None if there is none."""
+    for name in key.split("."):
+        values = values.get(name) if isinstance(values, dict) else None
+    return values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | None)
 
 
 def interpolations(values: Any) -> list[str]:

@@ -29,6 +29,7 @@ from rlher.core.errors import first_line, os_error_reason, require_package
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
+from rlher.core.user_code import resolve
 from rlher.run.run_folder import Run
 from rlher.training.result import RunResult, Status
 
@@ -152,9 +153,11 @@ SERVICES: dict[str, Callable[[Run], Any]] = {"wandb": WandbService, "mlflow": Ml
 
 
 def require_installed(name: str) -> None:
-    """Raise UserError if the package of a service is not installed; ``"none"`` needs none."""
+    """Raise UserError if a service, or its package, is not there; ``"none"`` needs none."""
     if name in SERVICES:
         require_package(f"logger={name}", name)
+    elif name != "none":
+        resolve("logger", name, SERVICES)
 
 
 @contextmanager
@@ -163,7 +166,7 @@ def log_to_service(name: str, run: Run, model: BaseAlgorithm, result: RunResult)
 
     :param result: filled in by the time the block ends.
     """
-    if name not in SERVICES:
+    if name == "none":
         yield
         return
     writer = ServiceWriter(name, run)
@@ -183,7 +186,7 @@ class ServiceWriter(KVWriter):
 
     def __init__(self, name: str, run: Run) -> None:
         self._name, self._service = name, None
-        self._service = self._call(lambda: SERVICES[name](run))
+        self._service = self._call(lambda: resolve("logger", name, SERVICES)(run))
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Log the numbers among the values."""

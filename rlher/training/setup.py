@@ -17,10 +17,10 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.core.files import relative
 from rlher.core.safe_read import read_yaml
+from rlher.core.user_code import user_classes
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.probe import SECONDS, is_complete
 from rlher.envs.rendering import configure_offscreen
-from rlher.envs.user_classes import user_classes
 from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
 from rlher.evaluation.sb3_import import find_vecnormalize
 from rlher.run import lookup, model_file
@@ -137,11 +137,8 @@ def _require_trusted_recipe(config: TrainConfig) -> None:
     recipe = Path(config.recipe or "")
     if recipe.suffix not in (".yaml", ".yml"):
         return
-    values = read_yaml(recipe)
-    if "trust_code" in values:  # it is merged into the config, so the file would trust itself
-        raise UserError(f"{recipe} sets trust_code, which belongs on the command line; remove the key.")
     if not config.trust_code:
-        require_no_code(recipe, values)
+        require_no_code(recipe, read_yaml(recipe))
 
 
 def _initial_model(config: TrainConfig) -> Path:

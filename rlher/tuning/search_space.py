@@ -20,10 +20,12 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.nested import unflatten
 from rlher.core.safe_read import read_yaml
 from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
-from rlher.run.trust import interpolations
+from rlher.run.trust import interpolations, require_no_code
 
+YAML_SUFFIXES = (".yaml", ".yml")
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
 LEAF_KEYS = ("low", "high", "log", "choices", "only")
@@ -49,11 +51,15 @@ def load(name: str, config: TrainConfig) -> Space:
     :param name: files of ``conf/space`` joined by ``+``, or the path of a YAML file.
     :param config: the baseline, which is trial 0.
     :return: dotted key → distribution.
+    :raises UntrustedCode: a file names code.
     :raises SearchSpaceError: no such space, an unknown key, or a value that the schema refuses.
     """
     space: Space = {}
     for part in name.split("+"):
         for key, leaf in _leaves(_read(part), part):
+            if part.endswith(YAML_SUFFIXES) and not config.trust_code:
+                for choice in leaf.get("choices") or []:
+                    require_no_code(Path(part), unflatten({key: choice}))
             if config.algo.name in leaf.pop("only", [config.algo.name]):
                 space[key] = _distribution(key, leaf, config, part)
     if not space:
@@ -113,7 +119,7 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     :param included_by: the spaces that include this one, to detect a cycle.
     """
     folder = resources.files("rlher.conf") / "space"
-    is_path = name.endswith((".yaml", ".yml"))
+    is_path = name.endswith(YAML_SUFFIXES)
     file = Path(name) if is_path else folder / f"{name}.yaml"
     if not file.is_file():
         known = sorted(entry.name[:-5] for entry in folder.iterdir())

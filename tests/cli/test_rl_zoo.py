@@ -46,7 +46,7 @@ FetchReach-v4:
         ),
         (
             "train --hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3) policy:'MlpPolicy'",
-            "train algo.net_arch=[8] algo.kwargs.policy_kwargs.log_std_init=-3",
+            "train algo.net_arch=[8] algo.policy_kwargs.log_std_init=-3",
         ),
     ],
 )

@@ -29,9 +29,9 @@ from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json
+from rlher.core.user_code import user_classes
 from rlher.envs.make import make_kwargs
 from rlher.envs.registration import entry_point
-from rlher.envs.user_classes import user_classes
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent, model_name
 from rlher.evaluation.export import play

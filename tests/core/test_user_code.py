@@ -9,8 +9,8 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
+from rlher.core.user_code import user_classes
 from rlher.envs.make import make_env
-from rlher.envs.user_classes import user_classes
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=80")

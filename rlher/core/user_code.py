@@ -1,16 +1,19 @@
-"""Modules and classes that a config names: ``module:Class``, or ``{module:Class: {argument: value}}``."""
+"""The user's own code that a config names: ``module:name``, or ``{module:Class: {argument: value}}`` in a list.
+
+A key may name code if its declaration says so (``code=True`` in :func:`rlher.config.key.key`).
+"""
 
 import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError, did_you_mean, first_line
 
 
 def import_module(module: str, key: str = "env.modules") -> ModuleType:
@@ -41,6 +44,37 @@ def _is_found(name: str) -> bool:
     return False
 
 
+def resolve(key: str, name: str, known: Mapping[str, Any], kind: type | None = None) -> Any:
+    """Return the entry of ``known`` with that name, or what ``module:name`` names in a module of the user's.
+
+    :param key: config key that names it, for messages.
+    :param kind: its base class; None: anything that can be called.
+    :raises UserError: there is no such name, its module cannot be imported, or it is of another kind.
+    """
+    if name in known:
+        return known[name]
+    module, _, attribute = name.rpartition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        choices = f"one of {', '.join(known)}, or " if known else ""
+        raise UserError(f"{key}={name} is not valid{did_you_mean(name, known)}; use {choices}module:name of your own.")
+    imported = import_module(module, key)
+    if not hasattr(imported, attribute):
+        public = [each for each in vars(imported) if not each.startswith("_")]
+        has = did_you_mean(attribute, public) or f"; it has {', '.join(public[:20])}"
+        raise UserError(f"{key}: {module} has no {attribute}{has}.")
+    found = getattr(imported, attribute)
+    fits = callable(found) if kind is None else isinstance(found, type) and issubclass(found, kind)
+    if not fits:  # a function could be os.system
+        what = "a function or class" if kind is None else f"a subclass of {kind.__name__}"
+        raise UserError(f"{key}: {name} is not {what}; check the spelling.")
+    return found
+
+
+def instance_of(found: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a function as it is, and an object of a class, made with the arguments."""
+    return found(*arguments) if isinstance(found, type) else found
+
+
 @dataclass(frozen=True)
 class UserClass:
     """An entry of ``env.wrappers`` or ``callbacks``.
@@ -59,10 +93,7 @@ class UserClass:
         :param kind: its base class.
         :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
         """
-        found = getattr(import_module(self.module, self.key), self.name, None)
-        if not isinstance(found, type) or not issubclass(found, kind):  # a function could be os.system
-            what = f"is not a subclass of {kind.__name__}" if found is not None else "does not exist"
-            raise UserError(f"{self.key}: {self.module}:{self.name} {what}; check the spelling.")
+        found = resolve(self.key, f"{self.module}:{self.name}", {}, kind)
         try:
             return found(*arguments, **self.kwargs)
         except Exception as error:
