@@ -73,12 +73,12 @@ class Run:
 
         return find_source(self._source).load(None)
 
-    def predict(self, observation: "dict[str, np.ndarray]") -> "np.ndarray":
-        """Return the deterministic action for an observation of :meth:`env`, or actions for a batch of them.
+    def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
+        """Return the action for an observation of :meth:`env`, or actions for a batch of them.
 
         :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
         """
-        return self._agent.policy(observation)
+        return self.model.predict(observation, deterministic=deterministic)[0]
 
     def evaluate(
         self, episodes: int = 100, seed: int = ReplayConfig.seed, deterministic: bool = True

@@ -61,9 +61,9 @@ def prepare(
     :param env_is_checked: the environment is from the config of an earlier setup, so it is not probed again.
     :raises UserError: the config cannot be trained.
     """
-    _validate(config)
     if not env_is_checked:
         _require_trusted_recipe(config)
+    _validate(config)
     initial = _initial_model(config) if config.init_from else None
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
     env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)

@@ -121,13 +121,22 @@ def test_an_unknown_hyperparameter_is_refused(rlher, tmp_path: Path, entry: str)
     assert rlher("train", "--algo", "sac", "--env", "FetchReach-v4", "--conf-file", "odd.yml").code == 2
 
 
-@pytest.mark.parametrize("name", ["env_wrapper", "callback"])
-def test_a_file_of_rl_zoo_cannot_name_code(rlher, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "env_wrapper: ['mine.X']",
+        "callback: ['mine.X']",
+        "learning_rate_schedule: 'mine:x'",
+        "policy_kwargs: \"dict(features_extractor_class='mine:Net')\"",
+        "replay_buffer_kwargs: \"dict(goal_selection_strategy='mine:x')\"",
+    ],
+)
+def test_a_file_of_rl_zoo_cannot_name_code(rlher, tmp_path: Path, line: str) -> None:
     (tmp_path / "mine.py").write_text("open('ran', 'w')\n")
-    (tmp_path / "her.yml").write_text(f"BitFlipping-v0:\n  n_timesteps: 60\n  {name}: ['mine.X']\n")
+    (tmp_path / "her.yml").write_text(f"BitFlipping-v0:\n  n_timesteps: 60\n  {line}\n")
     done = rlher("train", "--algo", "dqn", "--env", "BitFlipping-v0", "--conf-file", "her.yml")
     assert done.code == 2
-    assert name in done.err
+    assert "--trust-code" in done.err
     assert not (tmp_path / "ran").exists()
 
 

@@ -34,6 +34,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my_conf/env").mkdir(parents=True)
     (tmp_path / "my_conf/env/mine.yaml").write_text(description)
     shutil.copy(ROOT / "hyperparams/sac-FetchReach-v4.yaml", tmp_path / "my_recipe.yaml")
+    (tmp_path / "my_code.py").write_text("\n\n".join(blocks("docs/extend.md", "python")))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

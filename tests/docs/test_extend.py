@@ -1,0 +1,128 @@
+"""The examples of docs/extend.md train, resume bit for bit, and are not run from elsewhere without trust."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from same_run import differences
+
+import rlher as api
+from rlher.core.errors import UserError
+from rlher.run import lookup
+from rlher.run.trust import UntrustedCode
+from tests.conftest import TINY
+from tests.support.documents import blocks, commands
+from tests.training.test_resume import at_step  # noqa: F401
+
+COMMANDS = [words for words in commands("docs/extend.md") if words[0] == "train"]
+SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.every=60")
+KEYS: dict[str, dict[str, Any]] = {
+    "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},
+    "her.priority": {"her": {"priority": "evil:F"}},
+    "algo.policy_kwargs": {"algo": {"policy_kwargs": {"features_extractor_class": "evil:F"}}},
+    "algo.activation": {"algo": {"activation": "evil:F"}},
+    "algo.learning_rate_schedule": {"algo": {"learning_rate_schedule": "evil:f"}},
+    "algo.model": {"algo": {"model": "evil:F"}},
+    "logger": {"logger": "evil:F"},
+}
+
+
+@pytest.fixture
+def workspace(rlher, tmp_path: Path) -> Path:
+    Path("my_code.py").write_text("\n\n".join(blocks("docs/extend.md", "python")))
+    sys.modules.pop("my_code", None)
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [COMMANDS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in COMMANDS[1:])])
+def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: list[str]) -> None:  # noqa: F811
+    shorter = [word.replace("after: 5000", "after: 140") for word in words]
+    folder = Path("logs/sac/FetchReach-v4_1")
+    at_step(100, lambda: shutil.copytree(folder, Path("copy") / folder, copy_function=os.link))
+    done = rlher(*shorter, *SHORT)
+    assert done.code == 0, done.err
+    assert "my_code:" in (folder / "config.yaml").read_text() or "torch.nn:" in words
+    copy = Path("copy") / folder
+    assert rlher("train", "--resume", str(copy)).code == 2, "it is not where it was written"
+    again = rlher("train", "--resume", str(copy), "--trust-code")
+    assert again.code == 0, again.err
+    assert [each for each in differences(folder, copy) if "numbers.jsonl" not in each] == []
+    assert rlher("evaluate", str(folder), "--episodes", "1").code == 0
+
+
+def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
+    run = api.train("my_code:LateSAC", "FetchReach-v4", **_tiny(her={"priority": "my_code:Recent"}))
+    import my_code
+
+    assert (run.config.algo.name, run.config.algo.model) == ("sac", "my_code:LateSAC")
+    assert isinstance(run.model, my_code.LateSAC)
+    network = {"features_extractor_class": my_code.Relative, "optimizer_class": "torch.optim:AdamW"}
+    given = {"algo": {"policy_kwargs": network, "activation": "torch.nn:Mish", "learning_starts": 40}}
+    model = api.train("sac", "FetchReach-v4", **_tiny(logger=my_code.Lines, **given)).model
+    assert type(model.actor.optimizer).__name__ == "AdamW"
+    assert "Mish" in str(model.actor)
+    assert "Relative" in str(model.actor)
+    assert '"step"' in Path("logs/sac/FetchReach-v4_2/numbers.jsonl").read_text()
+
+
+def _tiny(**keys: Any) -> dict[str, Any]:
+    return {"recipe": None, "threads": 1, "total_timesteps": 80, "eval": {"episodes": 1, "final_episodes": 1}} | keys
+
+
+def test_the_controller_succeeds(rlher, workspace: Path) -> None:
+    (words,) = [each for each in commands("docs/extend.md") if each[0] == "collect"]
+    done = rlher(*words)
+    assert done.code == 0, done.err
+    assert "10 of 10 played ended in success" in done.out
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key: str) -> None:
+    Path("evil.py").write_text("open('ran', 'w')\n")
+    Path("recipe.yaml").write_text(yaml.safe_dump(KEYS[key]))
+    tiny = ("train", "algo=sac", "env=FetchReach-v4", *TINY, "recipe=recipe.yaml", "dry_run=true")
+    assert rlher(*tiny).code == 2
+    shutil.copytree(Path(str(lookup.agent_folder("td3-FetchPush-v4"))), "run")
+    config = yaml.safe_load(Path("run/config.yaml").read_text())
+    for section, value in KEYS[key].items():
+        config[section] = config[section] | value if isinstance(value, dict) else value
+    Path("run/config.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(UntrustedCode) as caught:
+        lookup.find("run", "logs")
+    assert caught.value.key == key
+    if not key.startswith(("env", "logger", "algo.policy_kwargs", "algo.model")):
+        Path("space.yaml").write_text(yaml.safe_dump({key: {"choices": [re.findall("evil:[fF]", str(KEYS[key]))[0]]}}))
+        assert rlher("optimize", "algo=sac", "env=FetchReach-v4", "--n-trials", "1", "space=space.yaml").code == 2
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "her.goal_selection_strategy=my_code:sooon",
+        "her.goal_selection_strategy=futur",
+        "her.priority=my_code:soon",
+        "algo.activation=my_code:soon",
+        "algo.learning_rate_schedule=my_code:np",
+        "algo.policy_kwargs.features_extractor_class=my_code:Nothing",
+        "algo=my_code:Recent",
+        "algo=no_such_module:X",
+        "algo.model=stable_baselines3:SAC",
+        "logger=my_code:Linez",
+    ],
+)
+def test_a_wrong_name_is_a_user_error_and_writes_nothing(workspace: Path, word: str) -> None:
+    key, _, value = word.partition("=")
+    with pytest.raises(UserError, match=key.split(".")[-1]):
+        api.train(None if key == "algo" else "sac", "FetchReach-v4", **_tiny(**{key: value}))
+    assert not Path("logs").exists()
+
+
+def test_a_function_of_a_notebook_cannot_be_recorded(workspace: Path) -> None:
+    with pytest.raises(UserError):
+        api.train("sac", "FetchReach-v4", her={"goal_selection_strategy": lambda request: request.last})
