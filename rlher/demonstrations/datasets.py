@@ -170,6 +170,9 @@ def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape:
 VERSIONED = re.compile(r"[-\w]+-v\d+")
 """What Minari accepts as the name of a dataset."""
 
+EPISODE_BYTES = 50_000
+"""Room for an episode's small arrays and HDF5's own tables, which take 24 to 28 kB."""
+
 
 @dataclass(frozen=True)
 class RecordedEpisode:
@@ -206,6 +209,7 @@ def write_dataset(
         with tempfile.TemporaryDirectory(dir=folder.parent.absolute(), prefix=f".{folder.name}.") as temporary:
             # Minari joins the parts of a relative path twice, so this one is absolute.
             data = Path(temporary) / "data"
+            _require_space(Path(temporary), episodes)
             spec = _describable_spec(env, max_episode_steps)
             storage = MinariStorage.new(data, env.observation_space, env.action_space, spec, jpeg_encoding=False)
             storage.update_episodes(_buffer(number, episode) for number, episode in enumerate(episodes))
@@ -214,6 +218,14 @@ def write_dataset(
             shutil.move(data, folder / "data")
     except OSError as error:
         raise UserError(f"cannot write {folder}: {os_error_reason(error)}.") from error
+
+
+def _require_space(folder: Path, episodes: Sequence[RecordedEpisode]) -> None:
+    """Raise OSError unless the disk has room for episodes: HDF5 ends the process if it cannot write."""
+    arrays = [array for each in episodes for array in (*each.trajectory.observations.values(), each.trajectory.actions)]
+    size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | None:

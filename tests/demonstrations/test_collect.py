@@ -14,7 +14,7 @@ from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
 from rlher.run import lookup
-from tests.conftest import TINY
+from tests.conftest import TINY, mounted
 
 RLHER = (sys.executable, "-m", "rlher")
 BITS = ("env=BitFlipping-v0", "env.n_bits=5")
@@ -122,6 +122,18 @@ def test_datasets_are_numbered_and_never_replaced(rlher) -> None:
     again = rlher(*words, "--output", "demos/BitFlipping-v0-never-v1")
     assert again.code == 2
     assert sorted(path.name for path in Path("demos").iterdir()) == [f"BitFlipping-v0-never-v{n}" for n in range(2)]
+
+
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+    """HDF5 would crash the process at its end."""
+    words = ("collect", *BITS, "controller=bit_controllers:first_wrong", "episodes=2", "output=disk/bits-v0")
+    (tmp_path / "disk").mkdir()
+    with mounted(tmp_path / "disk", "size=40k"):
+        done = subprocess.run([*RLHER, *words], cwd=tmp_path, capture_output=True, text=True)
+        left = list((tmp_path / "disk").iterdir())
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert not left
 
 
 def test_the_agent_of_a_run(rlher) -> None:
