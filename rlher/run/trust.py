@@ -58,7 +58,8 @@ def _named_code(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
         value = _value(values, key)
         # An entry of a list may be {module:Class: {argument: number}}. Text among keyword arguments may name a class.
         named = [value] if isinstance(value, list) else [leaf for leaf in _leaves(value) if not _is_number(leaf)]
-        found += [(key, each) for each in named if each and each not in item.metadata["choices"]]
+        is_choice = bool(item.metadata["choices"])  # other text than module:name is no valid choice
+        found += [(key, each) for each in named if each and (":" in str(each) or not is_choice)]
     if ":" in str(env_id := _value(values, "env.id")):  # module:Id
         found.append(("env.id", env_id))
     return found + [("interpolation", text) for text in interpolations(values)]
