@@ -33,11 +33,9 @@ def choose_precision(
     if engine.precision == "auto":
         is_large = min(batch_size, max(net_arch, default=0)) >= MIN_SIZE
         engine = replace(engine, precision="bf16" if fast and is_large else "float32")
-    if engine.precision == "float32":
+    if engine.precision == "float32" or device.type != "cpu":
         return engine, ""
-    is_slow = device.type == "cpu" and not fast
-    reason = "slower than float32 on this processor" if is_slow else "the processor has units for it"
-    return engine, f"precision bf16: {reason}"
+    return engine, f"precision bf16: {'the processor has units for it' if fast else 'slower than float32 here'}"
 
 
 def has_fast_bf16() -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from rlher.analysis.grouping import Group
@@ -53,11 +54,12 @@ class GroupCurve:
         return f"{self.group.label} ({len(self.seeds)} seed{'s' if len(self.seeds) != 1 else ''})"
 
 
-def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
+def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> list[GroupCurve]:
     """Return the curve of each group that has numbers in two columns.
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
+    :param smooth: number of points in the running mean of each run.
     :raises UserError: no run has the columns, or numbers in both.
     """
     known = {column for group in groups for run in group.runs for column in run.columns}
@@ -65,20 +67,21 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str) -> list[GroupCurve]:
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))
             raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
-    curves = [curve for group in groups if (curve := aggregate(group, x, y)).seeds]
+    curves = [curve for group in groups if (curve := aggregate(group, x, y, smooth)).seeds]
     if not curves:
         raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
     return curves
 
 
-def aggregate(group: Group, x: str, y: str) -> GroupCurve:
+def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     """Return the learning curve of a group; without seeds if no run has numbers in both columns.
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
+    :param smooth: number of points in the running mean of each run.
     """
     found = [(run, points) for run in group.runs if len((points := run.points(x, y))[0])]
-    seeds = [points for _, points in found]
+    seeds = [(at, pd.Series(values).rolling(smooth, min_periods=1).mean().to_numpy()) for _, (at, values) in found]
     grid, values = common_grid(seeds)
     if not len(grid):
         return GroupCurve(group, seeds, grid, grid, grid, grid)

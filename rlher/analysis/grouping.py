@@ -39,8 +39,8 @@ class Group:
 def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[list[Group], list[str]]:
     """Read and group the runs to compare.
 
-    Several folders of runs are one group each and named after the folder. A single folder, none (``logs``), run folders
-    and ``by`` are grouped by :func:`group_runs`.
+    Several folders of runs are one group each and named after the folder, or ``NAME`` in ``NAME=folder``. A single
+    folder, none (``logs``), run folders and ``by`` are grouped by :func:`group_runs`.
 
     :return: the groups, and a message for each run that was skipped, left out or pooled.
     :raises MissingFile: a folder does not exist.
@@ -48,22 +48,31 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     """
     found: dict[str, list[LoadedRun]] = {}
     notes = []
+    names = dict(map(_split_name, paths))
+    paths = list(names)
     for path in {Path(path).resolve(): path for path in paths or [logs]}.values():
         found[path], skipped = read_runs(path)
         notes += skipped or ([] if found[path] else [f"skipped {path}: it contains no run"])
     if not any(found.values()):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])} ({'; '.join(notes)}).")
-    if by or len(paths) < 2 or all((Path(path) / "config.yaml").exists() for path in paths):
+    is_run = all((Path(path) / "config.yaml").exists() for path in paths)
+    if by or (not any(names.values()) and (len(paths) < 2 or is_run)):
         runs = {run.folder.resolve(): run for each in found.values() for run in each}
         groups, more = group_runs(list(runs.values()), by)
         return groups, notes + more
     groups = []
-    for label, all_runs in zip(folder_labels(list(found)), found.values(), strict=True):
+    for path, folder, all_runs in zip(found, folder_labels(list(found)), found.values(), strict=True):
         kept, repeated = drop_repeated_runs(all_runs)
         notes += repeated
         for env in dict.fromkeys(run.env for run in kept):
-            groups.append(Group(env, label, [run for run in kept if run.env == env]))
+            groups.append(Group(env, names[path] or folder, [run for run in kept if run.env == env]))
     return groups, notes + _pooling_notes(groups)
+
+
+def _split_name(path: str) -> tuple[str, str]:
+    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty."""
+    name, equals, folder = path.partition("=")
+    return (folder, name) if equals and not Path(path).exists() else (path, "")
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:

@@ -34,6 +34,12 @@ COLORS = ("#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#D55E00", "#56
 DASHES = ("-", (0, (3.7, 1.6)), (0, (6.4, 1.6, 1, 1.6)), (0, (1, 1.65)), (0, (5, 1, 1, 1, 1, 1)))
 """Line styles; the numbers are lengths on and off in line widths."""
 
+STYLES: dict[str, Any] = {
+    "screen": {},
+    "paper": {"font.family": "serif", "font.size": 8, "axes.titlesize": 8},
+}
+"""matplotlib's settings by the values of ``--style``."""
+
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
 LABEL_WIDTH = 58
@@ -89,8 +95,9 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
     """
     x = X_COLUMNS[config.x]
     groups, notes = load_groups(config.runs, config.logs, config.by)
-    curves = aggregate_all(groups, x, config.y)
-    draw(figure, curves, x, config.y)
+    curves = aggregate_all(groups, x, config.y, config.smooth)
+    with matplotlib.rc_context(STYLES[config.style]):
+        draw(figure, curves, config)
     for note in notes:
         warn(note)
     return curves
@@ -106,13 +113,12 @@ def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["env", "group", "seeds", "x", "iqm", "low", "high"])
 
 
-def draw(figure: Figure, curves: Sequence[GroupCurve], x: str, y: str) -> None:
+def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
     """Draw one panel per environment, with a legend below each panel and a caption below all.
 
     :param figure: an empty figure, which is resized.
     :param curves: at least one.
-    :param x: column of ``evaluations.csv`` on the horizontal axis.
-    :param y: column on the vertical axis.
+    :param config: axes, texts, size and style.
     """
     by_env: dict[str, list[GroupCurve]] = {}
     for curve in curves:
@@ -120,14 +126,22 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], x: str, y: str) -> None:
     columns = min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
     figure.set_layout_engine("constrained")
-    figure.set_size_inches(max(4.6 * columns, 6), (3.4 + max(map(_legend_height, by_env.values()))) * rows + 0.3)
+    size = max(4.6 * columns, 6), (3.4 + max(map(_legend_height, by_env.values()))) * rows + 0.3
+    figure.set_size_inches(*(config.figsize or size))
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
     for panel, (env, members) in zip(panels, by_env.items(), strict=False):
-        _draw_panel(panel, members, x, y)
-        panel.set_title(_wrap(env, lines=1))
+        _draw_panel(panel, members, X_COLUMNS[config.x], config.y)
+        labels = {"xlabel": config.xlabel, "ylabel": config.ylabel}
+        panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
+        if config.title is None or len(by_env) > 1:
+            panel.set_title(_wrap(env, lines=1))
         _draw_legend(panel)
+    if config.title:
+        figure.suptitle(escape_control(config.title))
+    if config.style == "paper":
+        return
     width = figure.get_figwidth() * 16  # characters of the small font per inch
     figure.supxlabel(textwrap.fill(caption(curves), int(width)), fontsize="small", color="#555555")
 

@@ -99,7 +99,7 @@ def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
             hydra_flags += [flag, value if equals else _flag_value(flag, words)]
         elif word.startswith("-"):
             overrides.append(_flag_to_override(command, word, words))
-        elif positional(command) and _is_positional(word):
+        elif positional(command) and _is_positional(word, command):
             positionals.append(word)
         elif group := next((each for each in groups(command)[:2] if word in options(each)), None):
             overrides.append(f"{group}={word}")  # rlher train sac FetchReach-v4
@@ -117,9 +117,16 @@ def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
     return hydra_flags + [each for word in overrides for each in _expand(word, config_dirs)]
 
 
-def _is_positional(word: str) -> bool:
-    """Return whether a word is a run folder, which may be called ``lr=0.1``, and not an override."""
-    return ("=" not in word or Path(word).is_dir()) and not word.startswith(("~", "+"))
+def _is_positional(word: str, command: Command) -> bool:
+    """Return whether a word is a run folder, which may be called ``lr=0.1``, and not an override.
+
+    ``NAME=folder`` names a curve where a command takes several runs and has no such key.
+    """
+    if word.startswith(("~", "+")):
+        return False
+    key, equals, folder = word.partition("=")
+    takes_names = "by" in (names := [item.name for item in fields(command.schema)]) and key not in names
+    return not equals or Path(word).is_dir() or (takes_names and Path(folder).is_dir())
 
 
 def _positional_override(command: Command, words: list[str]) -> str:

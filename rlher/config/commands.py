@@ -64,7 +64,9 @@ class CollectConfig(ReplayConfig):
 class CurvesConfig:
     """Selection and grouping of runs."""
 
-    runs: list[str] = output_key([], "run folders, or folders of runs; empty: `logs`", positional=True)
+    runs: list[str] = output_key(
+        [], "run folders, or folders of runs; NAME=folder names its curve; empty: `logs`", positional=True
+    )
     logs: str = output_key("logs", "folder of all runs")
     by: list[str] = output_key([], "keys to group by; empty: algo, her and all other keys that differ")
 
@@ -80,3 +82,9 @@ class PlotConfig(CurvesConfig):
     output: list[str] = output_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>.png and .pdf")
     csv: str | None = output_key(None, "CSV file to write the drawn numbers to")
     show: bool = output_key(False, "open a window as well")
+    smooth: int = output_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
+    title: str | None = output_key(None, "title of the figure; empty: none; null: each panel's environment")
+    xlabel: str | None = output_key(None, "label of the horizontal axis")
+    ylabel: str | None = output_key(None, "label of the vertical axis")
+    figsize: list[float] = output_key([], "width and height in inches; empty: by the number of panels")
+    style: str = output_key("screen", "paper: serif font, text of 8 points, no caption", choices=("screen", "paper"))

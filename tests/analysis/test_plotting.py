@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from rlher.analysis import aggregation, plotting
 from rlher.analysis.grouping import load_groups
+from rlher.config.commands import PlotConfig
 from tests.analysis.conftest import write_log
 from tests.conftest import Make
 
@@ -31,7 +32,7 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
         make_run(f"tqc/Other-v0_{seed}", seed, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
     curves = curves_of(tmp_path)
     picture = Figure()
-    plotting.draw(picture, curves, "timesteps", "success_rate")
+    plotting.draw(picture, curves, PlotConfig())
     assert legends(picture) == [["sac, future (3 seeds)", "tqc, future (1 seed)"], ["tqc, future (2 seeds)"]]
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
     assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"
@@ -139,3 +140,39 @@ def test_a_mistake_is_named(rlher, monkeypatch, three_seeds, words: tuple[str, .
     assert done.code == 2
     assert named in done.err
     assert "Traceback" not in done.err
+
+
+def test_texts_size_and_names_of_curves(make_run: Make, tmp_path: Path) -> None:
+    for number, name in enumerate(("one", "two")):
+        make_run(f"{name}/a", number)
+    runs = [f"HER={tmp_path}/logs/one", f"{tmp_path}/logs/two"]
+    figure = Figure()
+    texts = {"title": "Push", "xlabel": "environment steps", "ylabel": "success"}
+    config = PlotConfig(runs=runs, figsize=[3.3, 2.5], style="paper", **texts)
+    curves = plotting.draw_runs(config, figure)
+    assert [curve.group.label for curve in curves] == ["HER", "two"]
+    (panel,) = figure.axes
+    assert (figure.get_suptitle(), panel.get_title(), panel.get_xlabel(), panel.get_ylabel()) == (
+        "Push",
+        "",
+        "environment steps",
+        "success",
+    )
+    assert figure.get_size_inches().tolist() == [3.3, 2.5]
+    assert figure.get_supxlabel() == ""
+
+
+def test_curves_are_smoothed_by_a_running_mean(make_run: Make, tmp_path: Path) -> None:
+    make_run("one")
+    runs = [str(tmp_path / "logs")]
+    plain, smooth = (plotting.draw_runs(PlotConfig(runs=runs, smooth=n), Figure())[0].seeds[0][1] for n in (1, 2))
+    assert smooth[0] == plain[0]
+    assert smooth[1:] == pytest.approx((plain[1:] + plain[:-1]) / 2)
+
+
+def test_a_named_folder_is_not_a_key(rlher, make_run: Make) -> None:
+    make_run("one/a")
+    make_run("two/a", 1)
+    done = rlher("compare", "mine=logs/one", "theirs=logs/two", "--format", "csv")
+    assert done.code == 0, done.err
+    assert [line.split(",")[1] for line in done.out.splitlines()[1:3]] == ["mine", "theirs"]
