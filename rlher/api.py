@@ -16,7 +16,7 @@ from hydra.core.utils import env_override
 from rlher import COMMAND
 from rlher.cli import flags, hydra_app, resume
 from rlher.cli.commands import load_command
-from rlher.config.commands import PlotConfig, ReplayConfig
+from rlher.config.commands import PlayConfig, PlotConfig
 from rlher.config.key import validate
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
@@ -44,7 +44,7 @@ class Run:
     :param source: how its agent is found: run or bundled agent, ``checkpoint`` and ``device``.
     """
 
-    def __init__(self, run: run_folder.Run, source: ReplayConfig) -> None:
+    def __init__(self, run: run_folder.Run, source: PlayConfig) -> None:
         self._run, self._source = run, source
 
     @property
@@ -80,9 +80,7 @@ class Run:
         """
         return self.model.predict(observation, deterministic=deterministic)[0]
 
-    def evaluate(
-        self, episodes: int = 100, seed: int = ReplayConfig.seed, deterministic: bool = True
-    ) -> dict[str, Any]:
+    def evaluate(self, episodes: int = 100, seed: int = PlayConfig.seed, deterministic: bool = True) -> dict[str, Any]:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
         :param seed: of the first episode; the next ones count up.
@@ -279,7 +277,7 @@ def _typed(words: list[str]) -> Any:
 
 
 def _wrap(run: run_folder.Run, **source: Any) -> Run:
-    return Run(run, ReplayConfig(run=None if source.get("agent") else str(run.folder), **source))
+    return Run(run, PlayConfig(run=None if source.get("agent") else str(run.folder), **source))
 
 
 def _ended(run: run_folder.Run, result: "RunResult") -> Run:

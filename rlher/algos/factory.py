@@ -18,7 +18,7 @@ from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
-from rlher.algos.target_bounds import resolve_target_bounds
+from rlher.algos.target_bounds import target_bounds_of
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
 from rlher.config.her import DemosConfig, HerConfig
@@ -115,12 +115,11 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
         seed=config.seed,
     )
     if issubclass(load_class(algo), FastUpdate):
-        bounds = resolve_target_bounds(getattr(algo, "target_q_bounds", None), env.training_reward_range, algo.gamma)
-        arguments["options"] = _options(algo, config.engine, config.demos, bounds)
+        arguments["options"] = _options(algo, config.engine, config.demos, target_bounds_of(config))
     model = _construct(config, venv, config.device, **arguments)
     if config.her.priority == "td_error" and not is_fast(model):
         raise UserError(
-            f"her.priority=td_error needs the fast update, which {without_fast_update(algo)}; "
+            f"her.priority=td_error needs the fast update, which {why_not_fast(algo)}; "
             f"use her.priority={HerConfig.priority}."
         )
     return model
@@ -131,7 +130,7 @@ def is_fast(model: OffPolicyAlgorithm) -> bool:
     return isinstance(model, FastUpdate) and model.is_fast
 
 
-def without_fast_update(algo: OffPolicyConfig) -> str:
+def why_not_fast(algo: OffPolicyConfig) -> str:
     """Return why a model is trained without the fast update, as the end of a sentence about the fast update."""
     if uses_sde(algo):
         return "does not support gSDE (algo.use_sde)"

@@ -18,7 +18,7 @@ class ModelConfig:
 
 
 @dataclass
-class ReplayConfig(ModelConfig):
+class PlayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
     run: str | None = output_key(None, "run folder or Stable-Baselines3 zip; null: the newest run", positional=True)
@@ -44,7 +44,7 @@ class ExportConfig(ModelConfig):
 
 
 @dataclass
-class CollectConfig(ReplayConfig):
+class CollectConfig(PlayConfig):
     """Config keys of `rlher collect`."""
 
     env: EnvConfig | None = experiment_key(None, "environment of a controller or Stable-Baselines3 zip")

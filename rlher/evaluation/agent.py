@@ -13,7 +13,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.factory import build_inference_model, validate_actions, validate_device
-from rlher.config.commands import ReplayConfig
+from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -65,7 +65,7 @@ class Source:
             return {**self.keys, **summarize(list(with_bar(played, episodes)))}
 
 
-def find_source(config: ReplayConfig) -> Source:
+def find_source(config: PlayConfig) -> Source:
     """Return the agent that ``run=`` and ``checkpoint=``, or ``agent=``, name.
 
     :raises UserError: there is no such run, model or checkpoint, or an SB3 zip is not trusted.
@@ -95,7 +95,7 @@ def find_source(config: ReplayConfig) -> Source:
     )
 
 
-def _sb3_source(path: Path, config: ReplayConfig) -> Source:
+def _sb3_source(path: Path, config: PlayConfig) -> Source:
     from rlher.evaluation import sb3_import  # which imports Agent from here
 
     env, name = sb3_import.require_trust(path, config), str(config.run)

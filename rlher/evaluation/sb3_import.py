@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from rlher.algos import goal_normalizer
 from rlher.config.algorithms import ALGORITHMS, import_class
-from rlher.config.commands import ReplayConfig
+from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, UserError, first_line
@@ -40,7 +40,7 @@ UNUSED: dict[str, Any] = {
 }
 
 
-def require_trust(path: Path, config: ReplayConfig) -> EnvConfig:
+def require_trust(path: Path, config: PlayConfig) -> EnvConfig:
     """Check that a model file may be unpickled and that an environment was named.
 
     :return: the environment to act in.
@@ -69,7 +69,7 @@ def import_standalone(module: str) -> ModuleType:
     return sys.modules[name]
 
 
-def load_sb3_zip(path: Path, env_config: EnvConfig, config: ReplayConfig, render_mode: str | None) -> Agent:
+def load_sb3_zip(path: Path, env_config: EnvConfig, config: PlayConfig, render_mode: str | None) -> Agent:
     """Unpickle a model, and the normaliser beside it if there is one, after a warning.
 
     :param env_config: environment to act in, as :func:`require_trust` returns it.

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import choose_compilation
-from rlher.algos.factory import uses_fast_update, without_fast_update
+from rlher.algos.factory import uses_fast_update, why_not_fast
 from rlher.algos.precision import choose_precision
 from rlher.config.algorithms import ActorCriticConfig
 from rlher.config.her import DemosConfig
@@ -107,7 +107,7 @@ def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
 def use_slow_updates(config: TrainConfig, overlap: bool = False) -> tuple[TrainConfig, str]:
     """Return the config of a model without the fast update, which Stable-Baselines3's own ``train`` updates."""
     engine = EngineConfig(compile="off", precision="float32", overlap=overlap)
-    note = f"updates by Stable-Baselines3's train: the fast update {without_fast_update(config.algo)}"
+    note = f"updates by Stable-Baselines3's train: the fast update {why_not_fast(config.algo)}"
     return replace(config, engine=engine), note
 
 

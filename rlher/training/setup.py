@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.factory import build_model, is_fast, uses_fast_update, validate_actions, validate_device
-from rlher.algos.target_bounds import resolve_target_bounds
+from rlher.algos.target_bounds import target_bounds_of
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -120,9 +120,7 @@ def _make_envs(config: TrainConfig) -> ReplayableVecEnv:
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     validate_device(config.device)
-    resolve_target_bounds(
-        getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
-    )
+    target_bounds_of(config)
     dropped, quantiles = (getattr(config.algo, name, None) for name in ("top_quantiles_to_drop_per_net", "n_quantiles"))
     if dropped is not None and quantiles is not None and dropped >= quantiles:
         raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={quantiles}.")
@@ -177,9 +175,7 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
 def _model_notes(config: TrainConfig, device: str) -> list[str]:
     """Return a line each on device, target bounds, normalisation and an ignored step timeout."""
     notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
-    bounds = resolve_target_bounds(
-        getattr(config.algo, "target_q_bounds", None), config.env.training_reward_range, config.algo.gamma
-    )
+    bounds = target_bounds_of(config)
     if bounds:
         notes.append(f"target Q {_range(*bounds)}")
     if config.normalize.enabled:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rlher.config.commands import ReplayConfig
+from rlher.config.commands import PlayConfig
 from rlher.config.key import MAX_EPISODES, output_key
 from rlher.core.console import escape_control
 from rlher.core.files import relative
@@ -15,7 +15,7 @@ DEFAULT_EPISODES = 6
 
 
 @dataclass
-class EnjoyConfig(ReplayConfig):
+class EnjoyConfig(PlayConfig):
     """Config keys of `rlher enjoy`."""
 
     episodes: int | None = output_key(

@@ -4,13 +4,13 @@ import json
 import sys
 from dataclasses import dataclass
 
-from rlher.config.commands import ReplayConfig
+from rlher.config.commands import PlayConfig
 from rlher.config.key import MAX_EPISODES, output_key
 from rlher.core.console import escape_control
 
 
 @dataclass
-class EvaluateConfig(ReplayConfig):
+class EvaluateConfig(PlayConfig):
     """Config keys of `rlher evaluate`."""
 
     episodes: int = output_key(100, "number of episodes", low=1, high=MAX_EPISODES)
