@@ -21,6 +21,7 @@ from rlher.config.key import validate
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, warn
+from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import MissingFile, UserError, exit_as_fault
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
@@ -138,6 +139,8 @@ class Run:
         title = f"{config.algo.name} on {config.env.name or config.env.id}, {result.get('status', 'no result')}"
         return f"<rlher.Run {self._source.agent or self._run}: {title}{success}>"
 
+
+ignore_current_folder()
 
 Runs = str | Path | Run | Sequence[str | Path | Run]
 """One run or folder of runs, or several of them."""

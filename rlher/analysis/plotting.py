@@ -66,8 +66,10 @@ def plot(config: PlotConfig) -> int:
     curves = draw_runs(config, figure)
     names = [str(Path(config.logs) / f"{short_name(config.y)}{suffix}") for suffix in SUFFIXES[:2]]
     for name in config.output or names:
+        picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
+        figure.savefig(picture, dpi=150, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:
-            figure.savefig(temporary, dpi=150)
+            temporary.write_bytes(picture.getvalue())
         print(name)
     if config.csv:
         with output_file(Path(config.csv)) as temporary:

@@ -15,7 +15,9 @@ class WorkersConfig(TrainConfig):
     launcher: str = machine_key(
         "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
     )
-    ray_address: str | None = machine_key(None, "head of the Ray cluster, host:port; null: a cluster on this machine")
+    ray_address: str | None = machine_key(
+        None, "head of the Ray cluster, host:port; null: a cluster on this machine", from_file=False
+    )
 
 
 class SweepJob(NamedTuple):

@@ -20,9 +20,9 @@ from rlher.run import trust
 NAME = "config.yaml"
 
 
-def write_config(folder: Path, config: TrainConfig) -> None:
-    """Replace ``config.yaml`` in a run folder, and sign it as the user's own."""
-    write_text(folder / NAME, trust.sign(yaml.safe_dump(asdict(config), sort_keys=False), folder))
+def write_config(folder: Path, config: TrainConfig, working_folder: Path | None = None) -> None:
+    """Replace ``config.yaml`` in a run folder, and sign it as the user's own, see :func:`rlher.run.trust.sign`."""
+    write_text(folder / NAME, trust.sign(yaml.safe_dump(asdict(config), sort_keys=False), folder, working_folder))
 
 
 def read_config(folder: Path) -> TrainConfig:

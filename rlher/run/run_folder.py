@@ -105,20 +105,21 @@ class RunFolderLost(UserError):
         self.folder = folder
 
 
-def create(config: TrainConfig, composed: TrainConfig | None = None, logs: Path | None = None) -> Run:
+def create(config: TrainConfig, composed: TrainConfig | None = None, working_folder: Path | None = None) -> Run:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
     :param composed: the config before its open values were resolved, which identifies the experiment; None: the same.
-    :param logs: the folder of all runs; None: ``config.logs``.
+    :param working_folder: where the command was started, which an environment may have left; None: the current folder.
     :raises UserError: the folder cannot be written.
     """
-    parent = (logs or Path(config.logs)) / config.algo.name
+    working_folder = working_folder or Path.cwd()
+    parent = working_folder / config.logs / config.algo.name
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, env_name(config))
-        write_config(folder, config)
+        write_config(folder, config, working_folder)
         write_text(folder / "command.txt", typed_command() + "\n")
         write_json(folder / "meta.json", describe_run(config, experiment_id(composed or config)))
         for path in (parent, parent.parent):

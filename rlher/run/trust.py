@@ -4,8 +4,9 @@
 2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_no_code`.
 3. Files have a size limit and are regular files, see :mod:`rlher.core.safe_read`.
 
-The user's own runs and recipes are signed: the last line of the file is a keyed hash of the lines before it and of the
-path of its folder. The key is drawn at random when it is first needed, and kept where only the user can read it.
+The user's own runs and recipes are signed. The last line of the file is a keyed hash of the lines before it, of the
+path of its folder, and of the folder in which the command ran, because modules are looked for there. The key is drawn
+at random when it is first needed, and kept where only the user can read it.
 """
 
 import contextlib
@@ -34,8 +35,8 @@ class UntrustedCode(UserError):
 
     def __init__(self, path: Path, key: str, value: Any) -> None:
         super().__init__(
-            f"{path} was not written here, and its {key}={value!r} may run any code; read that code, and add "
-            "--trust-code to run it."
+            f"{path} was not written by a command in the current folder, and its {key}={value!r} may run any code; "
+            "read that code, and add --trust-code to run it."
         )
         self.key = key
 
@@ -103,10 +104,11 @@ def require_own_files(folder: Path) -> None:
 # ------------------------------------------------------------------------------------------------ signatures
 
 
-def sign(text: str, folder: Path) -> str:
+def sign(text: str, folder: Path, working_folder: Path | None = None) -> str:
     """Return the text of a file with the signature as its last line; without it if there is no key.
 
     :param folder: where the file will lie.
+    :param working_folder: where the command was started; None: the current folder.
     """
     try:
         key = _key_file()
@@ -115,25 +117,25 @@ def sign(text: str, folder: Path) -> str:
             with atomic_write(key) as temporary:
                 temporary.write_bytes(secrets.token_bytes(KEY_BYTES))
             key.chmod(0o600)
-        return f"{text}{PREFIX}{_digest(text, folder)}\n"
+        return f"{text}{PREFIX}{_digest(text, folder, working_folder or Path.cwd())}\n"
     except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
         return text
 
 
 def is_signed(path: Path) -> bool:
-    """Return whether this user's signature is in a file, and the file has not been changed or moved since."""
+    """Return whether this user signed a file in the current folder, and it has not been changed or moved since."""
     with contextlib.suppress(OSError, RuntimeError, UnicodeDecodeError):
         text, prefix, digest = path.read_text(encoding="utf-8").rpartition(PREFIX)
-        return bool(prefix) and hmac.compare_digest(_digest(text, path.parent), digest.strip())
+        return bool(prefix) and hmac.compare_digest(_digest(text, path.parent, Path.cwd()), digest.strip())
     return False
 
 
-def _digest(text: str, folder: Path) -> str:
+def _digest(text: str, folder: Path, working_folder: Path) -> str:
     """:raises OSError: there is no key, or it is damaged."""
     key = _key_file().read_bytes()
     if len(key) != KEY_BYTES:
         raise OSError(f"{_key_file()} is damaged")
-    content = f"{os.path.realpath(folder)}\0{text}".encode(errors="surrogateescape")
+    content = f"{os.path.realpath(folder)}\0{os.path.realpath(working_folder)}\0{text}".encode(errors="surrogateescape")
     return hmac.new(key, content, hashlib.sha256).hexdigest()
 
 

@@ -42,7 +42,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
     :raises ChangedConfig: ``config.yaml`` was changed where it may not be; nothing was written.
     :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
     """
-    started = time.monotonic()
+    started, working_folder = time.monotonic(), Path.cwd()
     with run_folder.locked(run.folder):
         require_own_files(run.folder)
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
@@ -66,7 +66,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
             trainer = Trainer(run, setup, started)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
-            _record_resume(run, done)
+            _record_resume(run, done, working_folder)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.train(is_new=checkpoint is None)
 
@@ -123,10 +123,10 @@ def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, 
         raise UserError(f"{run} is finished and has no checkpoint ({reason}); {advice}.")
 
 
-def _record_resume(run: Run, done: int) -> None:
+def _record_resume(run: Run, done: int, working_folder: Path) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / "result.json").unlink(missing_ok=True)
-    config_file.write_config(run.folder, run.config)
+    config_file.write_config(run.folder, run.config, working_folder)
     commands = run.folder / "command.txt"
     write_text(commands, read_text(commands) + typed_command() + "\n")
     meta = read_json(run.folder / "meta.json")

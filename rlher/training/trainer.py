@@ -42,9 +42,9 @@ def train(
     :param env_is_checked: the environment is from the config of an earlier :class:`TrainingSetup`.
     :raises UserError: the config cannot be trained; nothing was written.
     """
-    started, logs = time.monotonic(), Path(config.logs).absolute()
+    started, working_folder = time.monotonic(), Path.cwd()
     with prepare(config, env_is_checked=env_is_checked) as setup:
-        run = run_folder.create(setup.config, config, logs)
+        run = run_folder.create(setup.config, config, working_folder)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
             return run, Trainer(run, setup, started, on_evaluation, final).train()

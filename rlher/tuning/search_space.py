@@ -164,6 +164,8 @@ def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig, space: st
     _require_tunable(key, config, space)
     own = _value(key, config)
     if "choices" in leaf:
+        if not isinstance(leaf["choices"], list):
+            raise SearchSpaceError(space, f"{key}: choices={leaf['choices']!r} is not a list", key)
         ends = leaf["choices"] + ([] if own in leaf["choices"] else [own])
         distribution: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
     else:

@@ -185,6 +185,16 @@ def test_the_script_plays_with_the_success_of_evaluate(rlher) -> None:
     assert measured["success_rate"] > 0, "a policy that never succeeds would prove little"
 
 
+def test_the_own_export_folder_is_replaced(rlher) -> None:
+    run, _ = exported(rlher, "algo=dqn", *BITS)
+    planted = run / "export/bit_flipping/__init__.py"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("")
+    assert rlher("export", str(run)).code == 0
+    assert not planted.exists()
+    assert (run / "export/play.py").exists()
+
+
 @pytest.mark.slow
 def test_files_that_were_in_the_folder_before_are_not_imported(rlher) -> None:
     run, folder = exported(rlher, "algo=dqn", *BITS)

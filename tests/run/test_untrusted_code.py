@@ -122,8 +122,43 @@ def test_own_runs_use_modules_of_the_current_folder(rlher, tmp_path: Path) -> No
         assert rlher(*verb.split(), str(copy), "--trust-code", *more).code == 0
 
 
+@pytest.mark.slow
+def test_own_runs_use_no_module_of_another_folder(rlher, tmp_path: Path) -> None:
+    for name, text in (("mine", ENV), ("other", EVIL.format(str(tmp_path / "pwned")))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(text)
+    with working_directory(tmp_path / "mine"):
+        words = ("env=Mine-v0", "env.modules=[mine]", "algo=dqn", *TINY, "total_timesteps=60")
+        subprocess.run([sys.executable, "-m", "rlher", "train", *words], check=True)
+    with working_directory(tmp_path / "other"):
+        done = subprocess.run([sys.executable, "-P", "-m", "rlher", "evaluate", "../mine/logs/dqn/Mine-v0_1"])
+    assert done.returncode == 2
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("multiprocessing", "rlher.train('dqn', 'BitFlipping-v0', env={'n_bits': 4}, total_timesteps=60, n_envs=2)"),
+        ("ctypes", "rlher.make_env('FetchReach-v4')"),
+    ],
+)
+def test_functions_take_no_module_of_the_current_folder(tmp_path: Path, module: str, code: str) -> None:
+    """The processes that libraries start must not either; the script itself lies elsewhere."""
+    script, here = tmp_path / "user/script.py", tmp_path / "here"
+    for folder in (script.parent, here):
+        folder.mkdir()
+    script.write_text(f"import rlher\nif __name__ == '__main__':\n    {code}\n")
+    (here / f"{module}.py").write_text(EVIL.format(str(tmp_path / "pwned")) + "raise ImportError\n")
+    subprocess.run([sys.executable, str(script)], cwd=here, check=True)
+    assert not (tmp_path / "pwned").exists()
+
+
 def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None:
-    assert trust.is_signed(trained / "config.yaml")
+    assert not trust.is_signed(trained / "config.yaml"), "it was trained in another current folder"
+    with working_directory(trained.parents[2]):
+        assert trust.is_signed(trained / "config.yaml")
     text = (trained / "config.yaml").read_text()
     run = tmp_path / "run"
     run.mkdir()

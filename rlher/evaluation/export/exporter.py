@@ -65,6 +65,8 @@ def export(config: ExportConfig) -> int:
         require_pushable(config.push)
     print(escape_control(f"{run}, {model_name(run, which)}"), file=sys.stderr)
     try:
+        if config.output is None and folder.exists():
+            shutil.rmtree(folder)  # play.py would import what somebody else has put there
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
             notes = _write(run, which, Path(temporary), config.format == "onnx")
