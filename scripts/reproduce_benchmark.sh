@@ -34,10 +34,11 @@ reach-sac|algo=sac env=FetchReach-v4
 reach-td3|algo=td3 env=FetchReach-v4
 reach-tqc|algo=tqc env=FetchReach-v4
 parking-classic-sac|algo=sac env=parking-classic|0,1,2,3,4,5,6,7
-parking-tqc|algo=tqc env=parking-v0|0,1,2,3,4,5,6,7
+parking-minutes-tqc|algo=tqc env=parking-v0|0,1,2,3,4,5,6,7
+parking-tqc|algo=tqc env=parking-v0 recipe=tqc-parking-v0-steps|0,1,2,3,4,5,6,7
 bits15-dqn-sb3|algo=dqn env=BitFlipping-v0 her=sb3
 parking-classic-sac-sb3|algo=sac env=parking-classic her=sb3|0,1,2,3,4,5,6,7
-parking-tqc-sb3|algo=tqc env=parking-v0 her=sb3|0,1,2,3,4,5,6,7
+parking-tqc-sb3|algo=tqc env=parking-v0 recipe=tqc-parking-v0-steps her=sb3|0,1,2,3,4,5,6,7
 RUNS
 sed -i "s|DEMOS|$logs/demos|" "$logs/todo"
 
