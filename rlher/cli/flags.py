@@ -126,7 +126,7 @@ def _is_positional(word: str, command: Command) -> bool:
         return False
     key, equals, folder = word.partition("=")
     takes_names = "by" in (names := [item.name for item in fields(command.schema)]) and key not in names
-    return not equals or Path(word).is_dir() or (takes_names and Path(folder).is_dir())
+    return not equals or Path(word).is_dir() or (takes_names and ("/" in folder or Path(folder).is_dir()))
 
 
 def _positional_override(command: Command, words: list[str]) -> str:
