@@ -40,7 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def safe_path_of_one_test() -> Iterator[None]:
-    """Remove what ``main`` sets for the processes of one command; scripts import modules beside them."""
+    """Remove what ``main`` and ``rlher.api`` set for child processes; scripts import modules beside them."""
+    os.environ.pop("PYTHONSAFEPATH", None)
     yield
     os.environ.pop("PYTHONSAFEPATH", None)
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +13,10 @@ def ignore_current_folder() -> None:
     A user's own modules have an explicit path, see :func:`rlher.core.user_code.import_module`.
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
+    if (
+        Path(tempfile.gettempdir()) == Path.cwd()
+    ):  # no other folder can be written; torch unpickles what it caches there
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path.home() / ".cache" / "torchinductor")
     _use_bundled_glfw()
 
 

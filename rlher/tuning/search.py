@@ -13,6 +13,7 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
+from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.training import TrainConfig
@@ -132,7 +133,9 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     directions = {"multi": [maximize, minimize], "seconds": [minimize]}.get(config.objective, [maximize])
     baseline = search_space.baseline_params(space, base)
     study, created = open_study(storage, name, directions, identity, [baseline])
-    if config.sampler == "cmaes" and not created and not config.trust_study:
+    # A file may hold trials that a study takes over when it is created.
+    is_new = created and all(trial.state is TrialState.WAITING for trial in study.get_trials(deepcopy=False))
+    if config.sampler == "cmaes" and not is_new and not config.trust_study:
         where = redact(config.storage) if config.storage else "its journal"
         raise UserError(
             f"the study {name!r} exists, and sampler=cmaes loads the state of its search from {where} "

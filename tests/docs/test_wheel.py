@@ -26,10 +26,10 @@ def test_the_installed_wheel_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         tmp_path / "venv/bin",
         tmp_path / "venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}",
     )
-    # The other packages are those of the tests; a checkout that is installed there as editable is not seen.
-    (packages / "site-packages/others.pth").write_text("\n".join({*sysconfig.get_paths().values(), *sys.path}))
     (wheel,) = (tmp_path / "dist").iterdir()
     run(sys.executable, "-m", "pip", "--python", binaries / "python", "install", "--no-deps", wheel)
+    # The other packages are those of the tests; a checkout that is installed there as editable is not seen.
+    (packages / "site-packages/others.pth").write_text("\n".join({*sysconfig.get_paths().values(), *sys.path}))
     assert run(binaries / "python", "-P", "-c", "import rlher; print(rlher.__file__)").startswith(str(tmp_path))
     run(binaries / "rlher", "train", "algo=ddpg", "env=FetchReach-v4", "threads=1")
     assert json.loads(run(binaries / "rlher", "evaluate", "--json"))["success_rate"] >= 0.9
