@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,24 @@ def test_an_existing_study_is_unpickled_only_if_trusted(rlher, monkeypatch: pyte
     assert again.code == 2
     assert "--trust-study" in again.err
     assert rlher(*words, "--trust-study").code == 130
+
+
+def test_trials_that_a_new_study_takes_over_are_not_unpickled(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a database whose table of studies was emptied, the next study gets the number of the one before."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "run_jobs", interrupt)
+    words = ("optimize", *SMALL, "sampler=cmaes", "storage=sqlite:///study.db")
+    assert rlher(*words).code == 130
+    with sqlite3.connect("study.db") as database:
+        database.execute("update trials set state='COMPLETE'")
+        for table in ("studies", "study_directions", "study_user_attributes", "study_system_attributes"):
+            database.execute(f"delete from {table}")
+    again = rlher(*words)
+    assert again.code == 2
+    assert "--trust-study" in again.err
 
 
 SPACE = {"n": optuna.distributions.IntDistribution(1, 8)}
