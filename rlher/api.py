@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from rlher.evaluation.agent import Agent
     from rlher.training.result import RunResult
 
+ignore_current_folder()  # before a library starts a process
+
 
 class Run:
     """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
@@ -139,8 +141,6 @@ class Run:
         title = f"{config.algo.name} on {config.env.name or config.env.id}, {result.get('status', 'no result')}"
         return f"<rlher.Run {self._source.agent or self._run}: {title}{success}>"
 
-
-ignore_current_folder()
 
 Runs = str | Path | Run | Sequence[str | Path | Run]
 """One run or folder of runs, or several of them."""
