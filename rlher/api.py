@@ -47,7 +47,7 @@ class Run:
     :param source: how its agent is found: run or bundled agent, ``checkpoint`` and ``device``.
     """
 
-    def __init__(self, run: run_folder.Run, source: PlayConfig) -> None:
+    def __init__(self, run: run_folder.RunFolder, source: PlayConfig) -> None:
         self._run, self._source = run, source
 
     @property
@@ -279,11 +279,11 @@ def _typed(words: list[str]) -> Any:
     return env_override({COMMAND: command_line(["rlher", *words])})
 
 
-def _wrap(run: run_folder.Run, **source: Any) -> Run:
+def _wrap(run: run_folder.RunFolder, **source: Any) -> Run:
     return Run(run, PlayConfig(run=None if source.get("agent") else str(run.folder), **source))
 
 
-def _ended(run: run_folder.Run, result: "RunResult") -> Run:
+def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     """Return a run that has just ended; print why, if it is not finished."""
     from rlher.training.result import Status, print_reason
 

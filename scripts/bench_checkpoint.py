@@ -23,10 +23,10 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
 from rlher.core.signals import StopRequest
-from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
+from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
 from rlher.evaluation.workers import EvaluationWorkers
 from rlher.her import HerReplayBuffer
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
@@ -55,12 +55,12 @@ def main() -> None:
 def pause(transitions: int, priority: str) -> dict:
     """Return the seconds that a checkpoint of a full buffer takes between two steps, and its disk space."""
     env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
-    envs = ReplayableVecEnv(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
+    envs = RepeatableVecEnv(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     config = TrainConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
-        run, stop = Run(Path(folder), config), StopRequest()
+        run, stop = RunFolder(Path(folder), config), StopRequest()
         workers = EvaluationWorkers(run.config, stop)
         evaluations = EvaluationCallback(run, workers)
         checkpoints = CheckpointCallback(run, envs, evaluations, stop)

@@ -34,7 +34,8 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from torch.nn import functional as F
 
 from rlher.algos.options import UpdateOptions
-from rlher.config.algorithms import ALGORITHMS, import_class
+from rlher.config.algorithms import ALGORITHMS
+from rlher.core.user_code import load_object
 from rlher.her import HerReplayBuffer
 
 MILLION = 1_000_000
@@ -98,7 +99,7 @@ def build(
     :param options: of rlher, instead of those that ``contender`` and ``precision`` stand for.
     """
     is_rlher, algorithm = contender.startswith("rlher"), ALGORITHMS[work.algo]
-    kind = _sbx(work.algo) if contender == "sbx" else algorithm.load() if is_rlher else import_class(algorithm.sb3)
+    kind = _sbx(work.algo) if contender == "sbx" else algorithm.load() if is_rlher else load_object(algorithm.sb3)
     env = make_env(work)
     extra: dict[str, Any] = {}
     if is_rlher:

@@ -13,13 +13,13 @@ from rlher.core.files import atomic_write
 from rlher.core.safe_read import open_zip, read_tensors
 from rlher.run import lookup
 from rlher.run.model_file import ACTING, POLICY, SPACES, read_timesteps
-from rlher.run.run_folder import MODELS, Run
+from rlher.run.run_folder import MODELS, RunFolder
 
 ROOT = Path(__file__).parents[1]
 FILES = ("config.yaml", "command.txt", "meta.json", "evaluations.csv", "result.json")
 
 
-def publish(run: Run, destination: Path) -> None:
+def publish(run: RunFolder, destination: Path) -> None:
     """Copy a run's best model, its policy alone, and the files that say how it was made.
 
     :raises UserError: the run has no best model, or it cannot be read.

@@ -20,20 +20,12 @@ from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import target_bounds_of
 from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.user_code import resolve
 from rlher.her import HerReplayBuffer
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "relu": nn.ReLU,
-    "tanh": nn.Tanh,
-    "elu": nn.ELU,
-    "gelu": nn.GELU,
-    "silu": nn.SiLU,
-}
 
 CONFIG_ERRORS = (
     TypeError,

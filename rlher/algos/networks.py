@@ -72,7 +72,7 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = multiply(th.bmm, weight, x, exact=is_output(layer, self.layers))
+                x = multiply(th.bmm, weight, x, float32=is_output(layer, self.layers))
                 x = x + bias.unsqueeze(2).to(x.dtype)  # under autocast the product's dtype differs from the bias's
             else:
                 x = layer(x)
@@ -84,8 +84,8 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                exact = is_output(layer, self.layers)
-                x = multiply(th.baddbmm, bias.unsqueeze(1), x, weight.mT, exact=exact)
+                float32 = is_output(layer, self.layers)
+                x = multiply(th.baddbmm, bias.unsqueeze(1), x, weight.mT, float32=float32)
             elif isinstance(layer, nn.LayerNorm):
                 scale, shift = next(weights), next(weights)
                 normal = F.layer_norm(x, layer.normalized_shape, eps=layer.eps)
@@ -119,7 +119,7 @@ def forward(layers: Sequence[nn.Module], x: th.Tensor, parameters: Iterator[th.T
     """
     for layer in layers:
         if isinstance(layer, nn.Linear):
-            x = multiply(F.linear, x, next(parameters), next(parameters), exact=is_output(layer, layers))
+            x = multiply(F.linear, x, next(parameters), next(parameters), float32=is_output(layer, layers))
         elif isinstance(layer, nn.LayerNorm):
             x = F.layer_norm(x, layer.normalized_shape, next(parameters), next(parameters), layer.eps)
         else:

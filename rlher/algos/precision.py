@@ -63,12 +63,12 @@ def is_output(layer: nn.Linear, layers: Sequence[nn.Module]) -> bool:
     return layer is layers[-1] or layer.out_features < MIN_OUTPUTS
 
 
-def multiply(product: Callable[..., th.Tensor], *factors: th.Tensor, exact: bool) -> th.Tensor:
+def multiply(product: Callable[..., th.Tensor], *factors: th.Tensor, float32: bool) -> th.Tensor:
     """Return a layer's product of its factors, under autocast in bf16.
 
-    :param exact: multiply in float32 also under autocast.
+    :param float32: multiply in float32 also under autocast.
     """
-    if not exact or not th.is_autocast_enabled(factors[0].device.type):
+    if not float32 or not th.is_autocast_enabled(factors[0].device.type):
         return product(*factors)
     with th.autocast(factors[0].device.type, enabled=False):
         return product(*(factor.float() for factor in factors))

@@ -22,7 +22,7 @@ from rlher.core.console import command_line
 from rlher.core.errors import UserError, exit_as_fault, first_line
 from rlher.core.nested import flatten, is_same
 from rlher.run import lookup
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from rlher.training.result import RunResult
@@ -52,7 +52,7 @@ def run(argv: Sequence[str]) -> int:
     return result.exit_code
 
 
-def resume_run(run: Run, words: Sequence[str]) -> "tuple[Run, RunResult]":
+def resume_run(run: RunFolder, words: Sequence[str]) -> "tuple[RunFolder, RunResult]":
     """Resume a run with overrides applied, see :func:`changed_config`."""
     from rlher.cli.commands.train import WORKER_MODULES
     from rlher.envs.processes import start_server_early
@@ -86,7 +86,7 @@ def _parsed(words: Any) -> list[Override]:
         return OverridesParser.create().parse_overrides(list(words))
 
 
-def changed_config(run: Run, words: Sequence[str]) -> TrainConfig:
+def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     """Return a run's config with overrides applied.
 
     :param words: Hydra's overrides; ``total_timesteps=+N`` means N more than recorded.
@@ -119,7 +119,7 @@ def _is_recorded_choice(key: str, value: Any, config: TrainConfig) -> bool:
     return value in recorded.get(key, ())
 
 
-def _require_same_experiment(run: Run, config: TrainConfig) -> None:
+def _require_same_experiment(run: RunFolder, config: TrainConfig) -> None:
     """Raise UserError if a key outside of :data:`CHANGEABLE` differs from the recorded config."""
     recorded, changed = dict(flatten(asdict(run.config))), dict(flatten(asdict(config)))
     differences = [

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from rlher.cli.flags import read_file
-from rlher.config.algorithms import ALGORITHMS, import_class
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import literal
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
+from rlher.core.user_code import load_object
 from rlher.run.trust import require_no_code
 
 FLAGS = {
@@ -137,7 +138,7 @@ def file_overrides(path: Path, algo: str, env: str, trust_code: bool = False) ->
     defaults: dict[str, Any] = {}
     if algo in ALGORITHMS:
         keys = {item.name for item in fields(ALGORITHMS[algo].config)}
-        parameters = inspect.signature(import_class(ALGORITHMS[algo].sb3)).parameters
+        parameters = inspect.signature(load_object(ALGORITHMS[algo].sb3)).parameters
         defaults = {
             name: each.default for name, each in parameters.items() if name in keys and each.default is not None
         }

@@ -5,13 +5,12 @@ To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and 
 imports torch.
 """
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
 from rlher.core.errors import UserError
-from rlher.core.user_code import resolve
+from rlher.core.user_code import load_object, resolve
 
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -19,8 +18,14 @@ if TYPE_CHECKING:
 SCHEDULES = ("constant", "linear", "cosine")
 """Values of ``algo.learning_rate_schedule`` and ``algo.target_policy_noise_schedule``."""
 
-ACTIVATIONS = ("relu", "tanh", "elu", "gelu", "silu")
-"""Values of ``algo.activation``."""
+ACTIVATIONS = {
+    "relu": "torch.nn:ReLU",
+    "tanh": "torch.nn:Tanh",
+    "elu": "torch.nn:ELU",
+    "gelu": "torch.nn:GELU",
+    "silu": "torch.nn:SiLU",
+}
+"""Classes by the value of ``algo.activation``."""
 
 TARGET_UPDATES = ("update", "round")
 """Values of ``algo.target_update``."""
@@ -48,13 +53,7 @@ class Algorithm:
 
     def load(self) -> "type[OffPolicyAlgorithm]":
         """Import the class of the model."""
-        return import_class(self.model)
-
-
-def import_class(path: str) -> "type[OffPolicyAlgorithm]":
-    """Import a class from its path ``module:class``."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
+        return load_object(self.model)
 
 
 @dataclass
@@ -76,7 +75,7 @@ class OffPolicyConfig:
     train_freq_unit: str = key("step", "what train_freq counts", choices=("step", "episode"))
     gradient_steps: int | None = key(None, "updates per round; null or -1: one per stored transition", low=-1)
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
-    activation: str = key("relu", "activation function", choices=ACTIVATIONS, code=True)
+    activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), code=True)
     policy_kwargs: dict[str, Any] = key({}, "more keyword arguments of the policy; classes as module:Class", code=True)
     kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", code=True)
     model: str | None = key(None, "class of your own that extends the algorithm's, as algo=module:Class", code=True)

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rlher.config.key import experiment_key
-from rlher.her.names import KEY_TO_GOAL_STRATEGY, PRIORITY_NAMES, RELABEL_DONE
+from rlher.her.names import KEY_TO_GOAL_STRATEGY, PRIORITIES, RELABEL_DONE
 
 
 @dataclass
@@ -20,7 +20,7 @@ class HerConfig:
     )
     goal_mix: dict[str, float] = experiment_key({}, "weights of the strategies of `mix`; empty: the default weights")
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
-    priority: str = experiment_key("uniform", "how transitions are sampled", choices=PRIORITY_NAMES, code=True)
+    priority: str = experiment_key("uniform", "how transitions are sampled", choices=tuple(PRIORITIES), code=True)
     energy_height: int | None = experiment_key(
         None, "index of the height in a goal, for `priority=energy`; null: none", low=0
     )

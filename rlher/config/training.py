@@ -24,6 +24,9 @@ from rlher.config.key import (
 )
 from rlher.core.nested import flatten
 
+LOGGERS = {"wandb": "rlher.training.loggers:WandbService", "mlflow": "rlher.training.loggers:MlflowService"}
+"""Classes by the value of ``logger``, which is also the name of their package."""
+
 
 @dataclass
 class EngineConfig:
@@ -142,7 +145,7 @@ class TrainConfig:
     logger: str = output_key(
         "none",
         "tracking service to log to; wandb and mlflow need pip install 'rlher[<name>]'",
-        choices=("none", "wandb", "mlflow"),
+        choices=("none", *LOGGERS),
         code=True,
     )
     record: bool = output_key(False, "record a video of each new best model, as clips/<steps>.mp4")

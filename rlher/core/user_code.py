@@ -1,4 +1,7 @@
-"""The user's own code that a config names: ``module:name``, or ``{module:Class: {argument: value}}`` in a list.
+"""Code that a config names: ``module:name``, or ``{module:Class: {argument: value}}`` in a list.
+
+rlher's own choices, such as algorithms and priorities, have such paths as well, and short names for them. They are
+imported when they are used, so that a table of choices can be read without importing torch.
 
 A key may name code if its declaration says so (``code=True`` in :func:`rlher.config.key.key`).
 """
@@ -44,15 +47,22 @@ def _is_found(name: str) -> bool:
     return False
 
 
-def resolve(key: str, name: str, known: Mapping[str, Any], kind: type | None = None) -> Any:
-    """Return the entry of ``known`` with that name, or what ``module:name`` names in a module of the user's.
+def load_object(path: str) -> Any:
+    """Return what a path ``module:name`` of rlher or its dependencies names."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def resolve(key: str, name: str, known: Mapping[str, str], kind: type | None = None) -> Any:
+    """Return what the path of a known name names, or what ``module:name`` names in a module of the user's.
 
     :param key: config key that names it, for messages.
+    :param known: paths of rlher's own choices by name.
     :param kind: its base class; None: anything that can be called.
     :raises UserError: there is no such name, its module cannot be imported, or it is of another kind.
     """
     if name in known:
-        return known[name]
+        return load_object(known[name])
     module, _, attribute = name.rpartition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         choices = f"one of {', '.join(known)}, or " if known else ""

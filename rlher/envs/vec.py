@@ -89,10 +89,10 @@ def _seeds(seed: int | None, n_envs: int) -> tuple[list[int], int]:
     return envs, actions
 
 
-class ReplayableVecEnv(VecEnvWrapper):
-    """Rebuilds its environments with known seeds, and records the actions since.
+class RepeatableVecEnv(VecEnvWrapper):
+    """Rebuilds its environments with known seeds, records the actions since, and can repeat them.
 
-    Few environments can save their state, so running episodes are restored by replaying their actions.
+    Few environments can save their state, so running episodes are restored by taking their actions again.
 
     Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
     bit for bit from seed and actions.
@@ -122,7 +122,7 @@ class ReplayableVecEnv(VecEnvWrapper):
         self.venv = self._build(int(seeds.generate_state(1)[0]) if build_number else self._seed)
         self.build_number, self.actions = build_number, []
 
-    def replay(self, actions: Sequence[np.ndarray]) -> VecEnvObs:
+    def repeat(self, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Reset and take the given actions; return the last observations (n_envs, …)."""
         observations = self.reset()
         for action in actions:

@@ -22,7 +22,7 @@ from rlher.envs.make import make_env
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import Policy, make_policy, play_episodes, with_bar
 from rlher.run import lookup, model_file
-from rlher.run.run_folder import MODELS, Run
+from rlher.run.run_folder import MODELS, RunFolder
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _sb3_source(path: Path, config: PlayConfig) -> Source:
     )
 
 
-def model_name(run: Run, which: str) -> str:
+def model_name(run: RunFolder, which: str) -> str:
     """Return the name of a model for printing: "best model, after 1,000 steps"; "model after 500 steps".
 
     :raises UserError: there is no such model, or it is damaged.
@@ -113,10 +113,10 @@ def model_name(run: Run, which: str) -> str:
     return f"{which} model, {steps}" if which in MODELS else f"model {steps}"
 
 
-def load_agent(run: Run, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
+def load_agent(run: RunFolder, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
     """Load a model of a run, and make the environment it acts in.
 
-    :param which: model of the run, as :meth:`Run.choose_model` returns it.
+    :param which: model of the run, as :meth:`RunFolder.choose_model` returns it.
     :raises UserError: there is no such model, or it is damaged.
     """
     env = make_env(run.config.env, render_mode=render_mode)

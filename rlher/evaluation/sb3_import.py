@@ -16,11 +16,12 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from rlher.algos import goal_normalizer
-from rlher.config.algorithms import ALGORITHMS, import_class
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, UserError, first_line
+from rlher.core.user_code import load_object
 from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.evaluation.agent import Agent
@@ -109,7 +110,7 @@ def _algorithm_class(path: Path) -> type[OffPolicyAlgorithm]:
         raise UserError(f"{path} is not a Stable-Baselines3 model ({first_line(error)}).") from error
     if name not in ALGORITHMS:
         raise UserError(f"{path} is a {name} model; use a model of {', '.join(ALGORITHMS)}.")
-    return import_class(ALGORITHMS[name].sb3)
+    return load_object(ALGORITHMS[name].sb3)
 
 
 def find_vecnormalize(path: Path) -> Path | None:

@@ -115,13 +115,13 @@ class DoneRule:
         ends = self.ends_on_success if self.ends_on_success is not None else self._ended > self._continued
         return "success" if (ends or self.mode == "success") and self._threshold() is not None else "keep"
 
-    def observe(self, explained: Floats, terminated: Bools) -> None:
+    def observe(self, goal_rewards: Floats, terminated: Bools) -> None:
         """Count whether episodes end on success.
 
-        :param explained: (n,) ``compute_reward`` under the original goals.
+        :param goal_rewards: (n,) ``compute_reward`` under the original goals.
         :param terminated: (n,) whether the transition ended its episode, time-outs excepted.
         """
-        reached = self.success(explained)
+        reached = self.success(goal_rewards)
         self._ended += int(np.sum(reached & terminated))
         self._continued += int(np.sum(reached & ~terminated))
 
@@ -137,17 +137,17 @@ class DoneRule:
     def _threshold(self) -> float | None:
         return self.sparse.success if self.success_reward is None else self.success_reward
 
-    def success(self, explained: Floats) -> Bools:
+    def success(self, goal_rewards: Floats) -> Bools:
         """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
         threshold = self._threshold()
         if threshold is None:
-            return np.zeros(len(explained), dtype=bool)
-        return np.asarray(explained >= threshold - ROUNDING * max(1.0, abs(threshold)))
+            return np.zeros(len(goal_rewards), dtype=bool)
+        return np.asarray(goal_rewards >= threshold - ROUNDING * max(1.0, abs(threshold)))
 
-    def done(self, explained: Floats, terminated: Bools, stored: Floats, goal_independent: Floats) -> Bools:
+    def done(self, goal_rewards: Floats, terminated: Bools, stored: Floats, goal_independent: Floats) -> Bools:
         """Return (n,) ``done`` of virtual transitions.
 
-        :param explained: (n,) ``compute_reward`` under the new goals, without any goal-independent part.
+        :param goal_rewards: (n,) ``compute_reward`` under the new goals, without any goal-independent part.
         :param terminated: (n,) whether the transition as collected was terminal, time-outs excepted.
         :param stored: (n,) rewards as collected.
         :param goal_independent: (n,) the goal-independent part of ``stored``.
@@ -157,7 +157,7 @@ class DoneRule:
             return terminated
         if mode == "never":
             return np.zeros(len(terminated), dtype=bool)
-        done = self.success(explained)
+        done = self.success(goal_rewards)
         ended = np.flatnonzero(terminated)
         if ended.size:  # a failure, such as a crash, stays terminal under any goal
             done[ended] |= ~self.success(stored[ended] - goal_independent[ended])

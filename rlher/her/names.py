@@ -29,5 +29,9 @@ class GoalSelectionStrategy(Enum):
 
 KEY_TO_GOAL_STRATEGY = {strategy.value: strategy for strategy in GoalSelectionStrategy}
 
-PRIORITY_NAMES = ("uniform", "energy", "td_error")
-"""Values of ``priority``; their classes are in :mod:`rlher.her.priorities`."""
+PRIORITIES = {
+    "uniform": "rlher.her.priorities:Priority",
+    "energy": "rlher.her.priorities:Energy",
+    "td_error": "rlher.her.priorities:TDError",
+}
+"""Classes by the value of ``priority``."""

@@ -1,7 +1,6 @@
 """Priorities: which transitions are sampled (uniformly, by TD error, or by the energy of their episode).
 
-To add a priority, write a subclass of :class:`Priority`, enter it in :data:`PRIORITIES`, and enter its name in
-:data:`rlher.her.names.PRIORITY_NAMES`.
+To add a priority, write a subclass of :class:`Priority` and enter it in :data:`rlher.her.names.PRIORITIES`.
 """
 
 import math
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.user_code import resolve
+from rlher.her.names import PRIORITIES
 from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
 
 GRAVITY = 9.81
@@ -245,9 +245,6 @@ class Energy(Priority):
         if not (np.isfinite(state["energy"]) & (state["energy"] >= 0)).all():
             raise ValueError("the energies are not finite numbers of at least 0")
         self.energy[used], self.computed_at[used] = state["energy"], state["computed_at"]
-
-
-PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "td_error": TDError, "energy": Energy}
 
 
 def make_priority(name: str, storage: Storage, **options: Any) -> Priority:

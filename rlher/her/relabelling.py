@@ -128,9 +128,9 @@ class Relabeller:
         :param goals: (n, …) the new goals.
         """
         infos = None if storage.infos is None else storage.infos[positions]
-        explained = self._compute_reward(storage.outcomes.take(positions, axis=0), goals, infos)
-        rewards = explained + packed["_goal_independent"] if self.goal_independent.keep else explained
-        dones = self.done_rule.done(explained, packed["_terminated"], packed["_reward"], packed["_goal_independent"])
+        goal_rewards = self._compute_reward(storage.outcomes.take(positions, axis=0), goals, infos)
+        rewards = goal_rewards + packed["_goal_independent"] if self.goal_independent.keep else goal_rewards
+        dones = self.done_rule.done(goal_rewards, packed["_terminated"], packed["_reward"], packed["_goal_independent"])
         return rewards, dones
 
     def _compute_reward(self, achieved: NDArray, desired: NDArray, infos: NDArray | None) -> NDArray:

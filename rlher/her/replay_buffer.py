@@ -62,7 +62,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of the returns; must be the algorithm's.
-    :param priority: a name of :data:`~rlher.her.names.PRIORITY_NAMES`: which transitions are sampled.
+    :param priority: a name of :data:`~rlher.her.names.PRIORITIES`: which transitions are sampled.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
         (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.

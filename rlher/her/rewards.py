@@ -116,18 +116,18 @@ def _copies(infos: Sequence[dict]) -> list[dict]:
     return [deepcopy(info) for info in infos]
 
 
-def goal_independent_part(stored: Floats, explained: Floats, sparse_values: Sequence[float] = ()) -> Floats:
+def goal_independent_part(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:
     """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
 
     A stored reward that equals one of a sparse reward's two values has no goal-independent part. If ``compute_reward``
     returns the other value, it was given a different goal (rounded to float32, or moved in the same step).
 
     :param stored: (n,) rewards from the environment's ``step``.
-    :param explained: (n,) ``compute_reward`` of the same transitions and their original goals.
+    :param goal_rewards: (n,) ``compute_reward`` of the same transitions and their original goals.
     :param sparse_values: the two values of a sparse ``compute_reward``; empty: it is not known to be sparse.
     """
     tolerance = ROUNDING * np.maximum(1.0, np.abs(stored))
-    part = np.asarray(stored, dtype=np.float64) - explained
+    part = np.asarray(stored, dtype=np.float64) - goal_rewards
     is_zero = np.abs(part) <= tolerance
     for value in sparse_values:
         is_zero |= np.abs(stored - value) <= tolerance
@@ -171,19 +171,22 @@ class GoalIndependentReward:
         positions = storage.positions(ids)
         rows, after = storage.transitions(ids, positions)
         # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
-        achieved, desired = storage.outcomes.take(positions, axis=0), storage.exact_goals(after[GOAL], rows["_episode"])
+        achieved, desired = (
+            storage.outcomes.take(positions, axis=0),
+            storage.full_precision_goals(after[GOAL], rows["_episode"]),
+        )
         infos = None if storage.infos is None else storage.infos[positions]
-        explained = self.compute(achieved, desired, infos)
+        goal_rewards = self.compute(achieved, desired, infos)
         sparse = self.done_rule.sparse
         if sparse.is_open:
             exact = None
             if sparse.needs_exact:
                 exact = self.compute(achieved, storage.achieved_goals(positions), infos)
-            sparse.observe(explained, exact)
-        part = goal_independent_part(rows["_reward"], explained, sparse.values)
+            sparse.observe(goal_rewards, exact)
+        part = goal_independent_part(rows["_reward"], goal_rewards, sparse.values)
         storage.rows["_goal_independent"][positions] = part
         if self.done_rule.needs_observations:
-            self.done_rule.observe(explained, rows["_terminated"])
+            self.done_rule.observe(goal_rewards, rows["_terminated"])
 
     def state(self) -> dict[str, Any]:
         """Return everything observed, as JSON values."""

@@ -389,7 +389,7 @@ class Storage:
         """Return the goals achieved after transitions, in the shape of desired goals."""
         return self.outcomes.take(positions, axis=0).reshape(len(positions), *self.layout.row[GOAL].shape)
 
-    def exact_goals(self, goals: NDArray, episodes: NDArray) -> NDArray:
+    def full_precision_goals(self, goals: NDArray, episodes: NDArray) -> NDArray:
         """Return stored desired goals at the environment's precision, except goals that moved within their episode."""
         exact = self.first_goal.take(episodes, axis=0)
         moved = exact.astype(goals.dtype) != goals

@@ -131,15 +131,8 @@ def mix(request: GoalRequest) -> Ids:
     return goals
 
 
-STRATEGIES: dict[GoalSelectionStrategy, Strategy] = {
-    GoalSelectionStrategy.FUTURE: future,
-    GoalSelectionStrategy.FINAL: final,
-    GoalSelectionStrategy.EPISODE: episode,
-    GoalSelectionStrategy.RANDOM: random,
-    GoalSelectionStrategy.GEOMETRIC: geometric,
-    GoalSelectionStrategy.DESIRED: desired,
-    GoalSelectionStrategy.MIX: mix,
-}
+STRATEGIES: dict[GoalSelectionStrategy, Strategy] = {each: globals()[each.value] for each in GoalSelectionStrategy}
+"""The function of each strategy, which has its name."""
 
 
 def strategy_of(name: str | Enum | Strategy) -> Strategy:

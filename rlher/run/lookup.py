@@ -9,11 +9,11 @@ from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile, UserError, did_you_mean
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import config_file
-from rlher.run.run_folder import MODELS, Run, env_name
+from rlher.run.run_folder import MODELS, RunFolder, env_name
 from rlher.run.trust import require_no_code
 
 
-def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
+def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """Open a run folder, the newest one under ``logs`` if none is named.
 
     :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
@@ -39,7 +39,7 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> Run:
         ) from None
     if not trust_code:
         require_no_code(folder / config_file.NAME, asdict(config))
-    return Run(folder, config)
+    return RunFolder(folder, config)
 
 
 def folder_of_model(model: Path) -> Path | None:
@@ -48,7 +48,7 @@ def folder_of_model(model: Path) -> Path | None:
     return folder if model.is_file() and (folder / config_file.NAME).exists() else None
 
 
-def latest_unfinished(logs: str, trust_code: bool = False) -> Run:
+def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     """Open the most recently started run that is not finished; the newest run if all are finished.
 
     :param trust_code: as for :func:`find`.
@@ -77,7 +77,7 @@ def is_finished(folder: Path) -> bool:
     return read_json(folder / "result.json").get("status") == "finished"
 
 
-def steps_of(run: Run) -> int:
+def steps_of(run: RunFolder) -> int:
     """Return the steps that a run was planned to take, or took if it is finished: a callback may end it earlier."""
     planned, done = run.config.total_timesteps, read_json(run.folder / "result.json").get("timesteps")
     return min(done, planned) if is_finished(run.folder) and isinstance(done, int) and done > 0 else planned

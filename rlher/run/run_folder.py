@@ -26,7 +26,7 @@ MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
 @dataclass(frozen=True)
-class Run:
+class RunFolder:
     """A run folder and the config of its training.
 
     :param folder: made absolute, because an environment may change the current folder.
@@ -105,7 +105,7 @@ class RunFolderLost(UserError):
         self.folder = folder
 
 
-def create(config: TrainConfig, composed: TrainConfig | None = None, working_folder: Path | None = None) -> Run:
+def create(config: TrainConfig, composed: TrainConfig | None = None, working_folder: Path | None = None) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
@@ -124,7 +124,7 @@ def create(config: TrainConfig, composed: TrainConfig | None = None, working_fol
         write_json(folder / "meta.json", describe_run(config, experiment_id(composed or config)))
         for path in (parent, parent.parent):
             sync(path)
-    return Run(folder, config)
+    return RunFolder(folder, config)
 
 
 class RunIsLocked(UserError):

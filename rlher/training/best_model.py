@@ -14,7 +14,7 @@ from rlher.envs.make import make_env
 from rlher.evaluation.agent import load_model
 from rlher.evaluation.rollout import make_policy, play_episodes
 from rlher.run import checkpoints
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
@@ -84,7 +84,7 @@ def _rank(row: dict[str, Any]) -> tuple[float, float]:
 class EvaluatedModelFiles:
     """Writes ``models/<steps>.zip`` if ``eval.keep_models`` is set, and ``clips/<steps>.mp4`` if ``record`` is set."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunFolder) -> None:
         self._run, self._records = run, run.config.record
 
     def write(self, steps: int, model: bytes, is_best: bool) -> None:

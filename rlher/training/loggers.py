@@ -24,13 +24,14 @@ from stable_baselines3.common.logger import (
     filter_excluded_keys,
 )
 
+from rlher.config.training import LOGGERS
 from rlher.core.console import warn
 from rlher.core.errors import first_line, os_error_reason, require_package
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import resolve
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 from rlher.training.result import RunResult, Status
 
 
@@ -93,7 +94,7 @@ class WandbService:
     With ``WANDB_MODE=offline`` everything stays in the run folder until ``wandb sync``.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunFolder) -> None:
         import wandb
 
         self._run = wandb.init(
@@ -123,7 +124,7 @@ class MlflowService:
     Unless ``MLFLOW_TRACKING_URI`` is set, it writes a SQLite file in the run folder.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunFolder) -> None:
         # Before the import: without a limit, MLflow retries for minutes when its server does not answer.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -148,20 +149,16 @@ class MlflowService:
         self._mlflow.end_run(states.get(status, "FINISHED"))
 
 
-SERVICES: dict[str, Callable[[Run], Any]] = {"wandb": WandbService, "mlflow": MlflowService}
-"""The services by name, which is also the name of their package."""
-
-
 def require_installed(name: str) -> None:
     """Raise UserError if a service, or its package, is not there; ``"none"`` needs none."""
-    if name in SERVICES:
+    if name in LOGGERS:
         require_package(f"logger={name}", name)
     elif name != "none":
-        resolve("logger", name, SERVICES)
+        resolve("logger", name, LOGGERS)
 
 
 @contextmanager
-def log_to_service(name: str, run: Run, model: BaseAlgorithm, result: RunResult) -> Iterator[None]:
+def log_to_service(name: str, run: RunFolder, model: BaseAlgorithm, result: RunResult) -> Iterator[None]:
     """Log to a service what the model's logger records within the block, and the run's result at its end.
 
     :param result: filled in by the time the block ends.
@@ -184,9 +181,9 @@ class ServiceWriter(KVWriter):
     are not taken from the run's generators.
     """
 
-    def __init__(self, name: str, run: Run) -> None:
+    def __init__(self, name: str, run: RunFolder) -> None:
         self._name, self._service = name, None
-        self._service = self._call(lambda: resolve("logger", name, SERVICES)(run))
+        self._service = self._call(lambda: resolve("logger", name, LOGGERS)(run))
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Log the numbers among the values."""

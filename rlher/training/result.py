@@ -12,7 +12,7 @@ from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import INTERRUPTED
 from rlher.evaluation.metrics import format_summary
 from rlher.run import checkpoints
-from rlher.run.run_folder import MODELS, Run
+from rlher.run.run_folder import MODELS, RunFolder
 
 
 class Status(StrEnum):
@@ -61,7 +61,7 @@ class RunResult:
         return values if self.best is None else {**values, "best": self.best}
 
 
-def print_header(run: Run, notes: list[str]) -> None:
+def print_header(run: RunFolder, notes: list[str]) -> None:
     """Print what is about to be trained, and the notes on its config, on stderr."""
     config = run.config
     strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
@@ -74,7 +74,7 @@ def print_header(run: Run, notes: list[str]) -> None:
         print(escape_control(line), file=sys.stderr, flush=True)
 
 
-def print_result(run: Run, result: RunResult) -> None:
+def print_result(run: RunFolder, result: RunResult) -> None:
     """Print the result on stdout, and the error and the next command on stderr."""
     if run.config.json:
         print(json.dumps({"run": str(run), **result.to_json()}), flush=True)
@@ -86,7 +86,7 @@ def print_result(run: Run, result: RunResult) -> None:
         print(escape_control(f"watch it: {command_line(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
 
 
-def print_reason(run: Run, result: RunResult) -> None:
+def print_reason(run: RunFolder, result: RunResult) -> None:
     """Print why a run did not finish, where its models are, and how to resume it."""
     from rlher.evaluation.agent import model_name  # imports torch
 
@@ -102,7 +102,7 @@ def print_reason(run: Run, result: RunResult) -> None:
         warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
 
 
-def _how_to_continue(run: Run) -> str:
+def _how_to_continue(run: RunFolder) -> str:
     """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
     command = f"`{command_line(['rlher', 'train', '--resume', str(run)])}`"
     if checkpoints.newest_first(run.checkpoints):
@@ -110,7 +110,7 @@ def _how_to_continue(run: Run) -> str:
     return f"It has no checkpoint; start it again from step 0: {command}."
 
 
-def _print_evaluations(run: Run, result: RunResult) -> None:
+def _print_evaluations(run: RunFolder, result: RunResult) -> None:
     if result.timesteps < run.config.total_timesteps:
         print(f"a callback ended training after {result.timesteps:,} of {run.config.total_timesteps:,} steps")
     print(f"{f'after {result.timesteps:,} steps':<22} {format_summary(result.final)}")

@@ -15,7 +15,7 @@ from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import checkpoints, config_file, lookup, run_folder
 from rlher.run.metadata import typed_command
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
 from rlher.training.result import RunResult, print_header
@@ -26,7 +26,7 @@ from rlher.training.trainer import Trainer
 class ChangedConfig(UserError):
     """A run's ``config.yaml`` has other values than its checkpoint was written with; ``keys`` names them."""
 
-    def __init__(self, run: Run, keys: list[str]) -> None:
+    def __init__(self, run: RunFolder, keys: list[str]) -> None:
         super().__init__(
             f"{run.folder / config_file.NAME} was changed since its checkpoint was written: {', '.join(keys)}; "
             f"restore the file, or start a new run with init_from={run}."
@@ -34,7 +34,7 @@ class ChangedConfig(UserError):
         self.keys = keys
 
 
-def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
+def resume(run: RunFolder, config: TrainConfig) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
     :param config: the run's own, except for the keys that may change.
@@ -57,7 +57,7 @@ def resume(run: Run, config: TrainConfig) -> tuple[Run, RunResult]:
         _require_steps_left(run, config, checkpoint, damaged)
         trusted = replace(config, init_from=None if checkpoint else config.init_from, trust_code=True)
         with prepare(trusted, from_checkpoint=checkpoint is not None) as setup:
-            run = Run(
+            run = RunFolder(
                 run.folder,
                 replace(
                     config, threads=setup.config.threads, eval=setup.config.eval, checkpoint=setup.config.checkpoint
@@ -93,7 +93,7 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     return None, damaged
 
 
-def _require_recorded_values(run: Run, checkpoint: Path) -> None:
+def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
     """Raise ChangedConfig if a key that may not change has another value than when the checkpoint was written.
 
     Keys that the checkpoint does not record were added to rlher later, so they have their default.
@@ -104,7 +104,7 @@ def _require_recorded_values(run: Run, checkpoint: Path) -> None:
         raise ChangedConfig(run, changed)
 
 
-def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
+def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
     """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
 
     :param config: the new one; ``run.config`` is the one before.
@@ -123,7 +123,7 @@ def _require_steps_left(run: Run, config: TrainConfig, checkpoint: Path | None, 
         raise UserError(f"{run} is finished and has no checkpoint ({reason}); {advice}.")
 
 
-def _record_resume(run: Run, done: int, working_folder: Path) -> None:
+def _record_resume(run: RunFolder, done: int, working_folder: Path) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / "result.json").unlink(missing_ok=True)
     config_file.write_config(run.folder, run.config, working_folder)

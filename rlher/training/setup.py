@@ -21,7 +21,7 @@ from rlher.core.user_code import user_classes
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.probe import SECONDS, is_complete
 from rlher.envs.rendering import configure_offscreen
-from rlher.envs.vec import ReplayableVecEnv, make_goal_envs
+from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
 from rlher.evaluation.sb3_import import find_vecnormalize
 from rlher.run import lookup, model_file
 from rlher.run.trust import require_no_code
@@ -46,7 +46,7 @@ class TrainingSetup:
 
     config: TrainConfig
     model: TrainingLoop
-    envs: ReplayableVecEnv
+    envs: RepeatableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
 
@@ -77,7 +77,7 @@ def prepare(
 
 
 def _build(
-    config: TrainConfig, envs: ReplayableVecEnv, initial: Path | None
+    config: TrainConfig, envs: RepeatableVecEnv, initial: Path | None
 ) -> tuple[TrainConfig, TrainingLoop, list[str]]:
     """Build the model; return the config that it is trained with, the model, and a line for each thing to know.
 
@@ -110,11 +110,11 @@ def _torch_settings(threads: int) -> Iterator[None]:
         th.set_flush_denormal(False)
 
 
-def _make_envs(config: TrainConfig) -> ReplayableVecEnv:
+def _make_envs(config: TrainConfig) -> RepeatableVecEnv:
     def build(seed: int) -> VecEnv:
         return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, bool(config.engine.overlap))
 
-    return ReplayableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
+    return RepeatableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
 
 
 def _validate(config: TrainConfig) -> None:

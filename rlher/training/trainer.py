@@ -16,7 +16,7 @@ from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.evaluation.workers import EvaluationWorkers
 from rlher.run import model_file, run_folder
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, Rows, StopTraining, all_finite
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
@@ -34,7 +34,7 @@ def train(
     on_evaluation: Callable[[Rows], None] | None = None,
     final: bool = True,
     env_is_checked: bool = False,
-) -> tuple[Run, RunResult]:
+) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
@@ -60,7 +60,7 @@ class Trainer:
 
     def __init__(
         self,
-        run: Run,
+        run: RunFolder,
         setup: TrainingSetup,
         started: float,
         on_evaluation: Callable[[Rows], None] | None = None,

@@ -12,7 +12,7 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.run.run_folder import MODELS, Run
+from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train
@@ -160,7 +160,7 @@ def _count_repeats(trial: Trial) -> int:
 
 def _train(
     config: OptimizeConfig, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
-) -> tuple[Run, RunResult]:
+) -> tuple[RunFolder, RunResult]:
     """Train the baseline with these parameters, in its environment, which is checked already.
 
     :raises optuna.TrialPruned: the reporter stopped the run.

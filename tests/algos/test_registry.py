@@ -9,10 +9,11 @@ from omegaconf import OmegaConf
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos.factory import build_model, validate_actions
-from rlher.config.algorithms import ALGORITHMS, import_class
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import BitFlippingConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
+from rlher.core.user_code import load_object
 from rlher.envs.vec import make_goal_envs
 
 SPACES = {"discrete": spaces.Discrete(3), "continuous": spaces.Box(-1.0, 1.0, (3,))}
@@ -31,7 +32,7 @@ def test_every_algorithm_trains_from_its_yaml(name: str) -> None:
     algo = algorithm.config(**defaults | small)
     model = build_model(TrainConfig(algo=algo, env=env, device="cpu"), envs)
     model.learn(12)
-    assert isinstance(model, import_class(algorithm.sb3))
+    assert isinstance(model, load_object(algorithm.sb3))
     assert isinstance(model, OffPolicyAlgorithm)
     assert model._n_updates > 0
 

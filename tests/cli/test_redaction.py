@@ -112,13 +112,14 @@ def test_files_of_a_study_have_no_password(rlher, tmp_path: Path) -> None:
     assert not [path for path in files if b"SEC" in path.read_bytes() or b"RETY" in path.read_bytes()]
 
 
-def test_errors_of_a_logging_service_hide_the_password(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: object) -> None:
-        raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
+def fail(*arguments: object) -> None:
+    raise ConnectionError("API request to http://user:SEC\nRET@127.0.0.1:1/api failed with timeout")
 
+
+def test_errors_of_a_logging_service_hide_the_password(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda name: name)
-    monkeypatch.setitem(services.SERVICES, "mlflow", fail)
-    done = rlher("train", *BITS, "logger=mlflow")
+    monkeypatch.setitem(services.LOGGERS, "wandb", f"{__name__}:fail")
+    done = rlher("train", *BITS, "logger=wandb")
     assert done.code == 0
     assert "ConnectionError: API request to http://***@127.0.0.1:1/api failed with timeout" in done.err
     assert not [part for part in ("SEC", "RET") if part in done.out + done.err]

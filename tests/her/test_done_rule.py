@@ -127,9 +127,9 @@ def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
     assert reward(goals[:goal_size], 0 * goals[:goal_size]).tolist() == [-1.0] * goal_size
 
 
-def observe(rule, explained, exact, terminated):
-    rule.sparse.observe(np.array(explained), None if exact is None else np.array(exact))
-    rule.observe(np.array(explained), np.array(terminated))
+def observe(rule, goal_rewards, exact, terminated):
+    rule.sparse.observe(np.array(goal_rewards), None if exact is None else np.array(exact))
+    rule.observe(np.array(goal_rewards), np.array(terminated))
 
 
 def test_sparse_and_dense_rewards_are_distinguished():

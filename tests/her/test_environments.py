@@ -42,12 +42,12 @@ def test_a_relabelled_parking_crash_still_costs_five_and_ends_the_episode():
     rewards, dones = batch.rewards[1:, 0].numpy(), batch.dones[1:, 0].numpy().astype(bool)
     after = batch.next_observations["achieved_goal"][1:].numpy()
     goal = batch.next_observations["desired_goal"][1:].numpy()
-    explained = buffer.env.envs[0].unwrapped.compute_reward(after, goal, None)
-    crashed = np.abs(rewards - explained + 5) < 1e-3
+    goal_rewards = buffer.env.envs[0].unwrapped.compute_reward(after, goal, None)
+    crashed = np.abs(rewards - goal_rewards + 5) < 1e-3
     assert crashed.sum() > 10, "it did crash"
-    assert np.abs(rewards - explained)[~crashed].max() < 1e-3
+    assert np.abs(rewards - goal_rewards)[~crashed].max() < 1e-3
     assert dones[crashed].all()
-    assert (dones[~crashed] == (explained[~crashed] >= -0.12)).all()
+    assert (dones[~crashed] == (goal_rewards[~crashed] >= -0.12)).all()
 
 
 def test_rewards_follow_a_goal_that_moves_within_an_episode():

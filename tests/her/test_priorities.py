@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from rlher.her import HerReplayBuffer
-from rlher.her.priorities import PRIORITIES, SumTree
+from rlher.her.names import PRIORITIES
+from rlher.her.priorities import SumTree
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 

@@ -4,11 +4,11 @@ import torch as th
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.fast_update import FastUpdate
-from rlher.config.algorithms import import_class
+from rlher.core.user_code import load_object
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import HerReplayBuffer
 
-THEIRS = {name: import_class(each.sb3) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
+THEIRS = {name: load_object(each.sb3) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
 """SB3's class of every algorithm with the fast update."""
 
 

@@ -52,7 +52,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> type[RecordingService]:
     """Replace wandb by a RecordingService."""
     created.clear()
     monkeypatch.setattr(errors, "find_spec", lambda name: name)
-    monkeypatch.setitem(services.SERVICES, "wandb", RecordingService)
+    monkeypatch.setitem(services.LOGGERS, "wandb", f"{__name__}:RecordingService")
     return RecordingService
 
 

@@ -205,8 +205,8 @@ def in_checkpoint(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def in_table(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    write = run_folder.Run.write_evaluations
-    monkeypatch.setattr(run_folder.Run, "write_evaluations", lambda *arguments: write(*arguments) or do())
+    write = run_folder.RunFolder.write_evaluations
+    monkeypatch.setattr(run_folder.RunFolder, "write_evaluations", lambda *arguments: write(*arguments) or do())
 
 
 def test_signals_of_a_closed_terminal_are_one_request_to_stop(rlher, at_step, uninterrupted: Path) -> None:

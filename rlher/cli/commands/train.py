@@ -8,7 +8,7 @@ from rlher.config.tuning import SweepJob, WorkersConfig, train_config
 from rlher.core.errors import UserError
 
 if TYPE_CHECKING:
-    from rlher.run.run_folder import Run
+    from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
 
 WORKER_MODULES = ("rlher.envs.vec", "rlher.evaluation.workers")
@@ -27,7 +27,7 @@ def run(config: WorkersConfig) -> int:
     return result.exit_code
 
 
-def train(config: WorkersConfig) -> "tuple[Run, RunResult]":
+def train(config: WorkersConfig) -> "tuple[RunFolder, RunResult]":
     """Train a single run.
 
     :raises UserError: the config cannot be trained; no run folder was created.

@@ -13,7 +13,7 @@ from rlher.core.errors import DamagedFile, first_line
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.metrics import format_cells
 from rlher.run.metadata import commands
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""
@@ -22,7 +22,7 @@ LIBRARIES = {"stable_baselines3": "Stable-Baselines3", "sb3_contrib": "sb3-contr
 
 
 def model_card(
-    run: Run,
+    run: RunFolder,
     model: OffPolicyAlgorithm,
     file: str,
     measured: dict[str, Any],
@@ -75,7 +75,7 @@ def fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def _versions(run: Run) -> str:
+def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
     meta = read_json(run.folder / "meta.json")
     try:
@@ -86,7 +86,7 @@ def _versions(run: Run) -> str:
         raise DamagedFile(run.folder / "meta.json", first_line(error)) from error
 
 
-def _front_matter(run: Run, model: OffPolicyAlgorithm, measured: dict[str, Any]) -> dict[str, Any]:
+def _front_matter(run: RunFolder, model: OffPolicyAlgorithm, measured: dict[str, Any]) -> dict[str, Any]:
     env = without_markup(run.config.env.name or run.config.env.id)
     names = {"success_rate": "success rate", "mean_reward": "mean return"}
     result = {

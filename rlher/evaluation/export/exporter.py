@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import goal_normalizer
 from rlher.algos.factory import build_inference_model, constructor_arguments, uses_sde
-from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig, import_class
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import command_line, escape_control
@@ -29,7 +29,7 @@ from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json
-from rlher.core.user_code import user_classes
+from rlher.core.user_code import load_object, user_classes
 from rlher.envs.make import make_kwargs
 from rlher.envs.registration import entry_point
 from rlher.evaluation import metrics
@@ -40,7 +40,7 @@ from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
 from rlher.evaluation.sb3_import import import_standalone
 from rlher.run import lookup, model_file, run_folder
-from rlher.run.run_folder import Run, safe_name
+from rlher.run.run_folder import RunFolder, safe_name
 
 STANDALONE = ("rlher.envs.bit_flipping", "rlher.envs.frame_stack", goal_normalizer.__name__)
 """Modules that need nothing else of rlher; those that an agent needs are copied beside the script."""
@@ -89,12 +89,12 @@ def export(config: ExportConfig) -> int:
     return 0
 
 
-def _base_name(run: Run) -> str:
+def _base_name(run: RunFolder) -> str:
     env = run.config.env
     return f"{run.config.algo.name}-{safe_name(env.name or env.id)[:100]}"  # a file system limits names
 
 
-def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> list[str]:
+def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[str]:
     """Write every file into an empty folder, and check that the exported policies select the run's actions.
 
     :return: notes on the files, one sentence each.
@@ -128,10 +128,10 @@ def _write(run: Run, which: str, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def plain_model(run: Run, which: str, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
-    :param which: model of the run, as :meth:`Run.choose_model` returns it.
+    :param which: model of the run, as :meth:`RunFolder.choose_model` returns it.
     :return: the model, and what ``play.py`` builds its policy from, as JSON values.
     :raises UserError: there is no such model, or it is damaged.
     """
@@ -142,7 +142,7 @@ def plain_model(run: Run, which: str, venv: VecEnv) -> tuple[OffPolicyAlgorithm,
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
         standalone = import_standalone(goal_normalizer.__name__)
         kwargs["features_extractor_class"] = standalone.NormalizedExtractor
-    model_class = import_class(ALGORITHMS[algo.name].sb3)
+    model_class = load_object(ALGORITHMS[algo.name].sb3)
     policy_class = model_class.policy_aliases.get("MultiInputPolicy")
     if policy_class is None:  # sb3-contrib's CrossQ
         policy_class = CrossQPolicy
@@ -214,7 +214,7 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
     play_episode(env, both, FINAL_SEED_OFFSET)
 
 
-def _final_evaluation(run: Run, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
+def _final_evaluation(run: RunFolder, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEED_OFFSET
     result = read_json(run.folder / "result.json")

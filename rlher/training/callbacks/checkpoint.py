@@ -21,10 +21,10 @@ from rlher.config.training import values_fixed_at_resume
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
-from rlher.envs.vec import ReplayableVecEnv
+from rlher.envs.vec import RepeatableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.run import checkpoints
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 from rlher.training import training_state
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
 from rlher.training.loggers import count_rows
@@ -51,8 +51,8 @@ class CheckpointCallback(BaseCallback):
 
     def __init__(
         self,
-        run: Run,
-        envs: ReplayableVecEnv,
+        run: RunFolder,
+        envs: RepeatableVecEnv,
         evaluations: EvaluationCallback,
         stop: StopRequest,
     ) -> None:
@@ -210,7 +210,7 @@ class CheckpointCallback(BaseCallback):
             return
         actions, expected = state["episodes"]
         self._envs.rebuild(state["envs"])
-        observations: Any = self._envs.replay(list(actions))
+        observations: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
         if not _equal(observations, expected):
             warn(NOT_REPEATABLE)

@@ -15,7 +15,7 @@ from rlher.core.files import warn_on_write_error
 from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
 from rlher.evaluation.workers import Evaluation, EvaluationWorkers
 from rlher.run import model_file
-from rlher.run.run_folder import Run
+from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import BestModel, EvaluatedModelFiles
 
 TIMESTEPS = "time/total_timesteps"
@@ -55,7 +55,7 @@ class EvaluationCallback(BaseCallback):
 
     def __init__(
         self,
-        run: Run,
+        run: RunFolder,
         workers: EvaluationWorkers,
         on_evaluation: Callable[[Rows], None] | None = None,
     ) -> None:
