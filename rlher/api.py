@@ -74,7 +74,7 @@ class Run:
     def _agent(self) -> "Agent":
         from rlher.evaluation.agent import find_source
 
-        return find_source(self._source).load(None)
+        return find_source(self._source).load()
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them.

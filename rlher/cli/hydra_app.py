@@ -102,7 +102,7 @@ def compose(command: Command, argv: list[str]) -> list[Job]:
             return [replace(job, config=to_object(job.config, command.schema)) for job in jobs]
         except COMPOSE_ERRORS as error:
             of_no_env = [word for word in argv if word.startswith("env.")]
-            if of_no_env and "NoneType" in str(error):  # env: null, as in conf/evaluate.yaml
+            if of_no_env and "NoneType" in str(error):  # env: null, as in conf/collect.yaml
                 raise UserError(f"{of_no_env[0]} belongs to no environment; add env=<id>, or leave it out.") from error
             raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from error
 

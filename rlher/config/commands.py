@@ -21,10 +21,8 @@ class ModelConfig:
 class PlayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    run: str | None = output_key(None, "run folder or Stable-Baselines3 zip; null: the newest run", positional=True)
+    run: str | None = output_key(None, "run folder, or a model file in one; null: the newest run", positional=True)
     agent: str | None = output_key(None, "agent that comes with rlher (`rlher list agents`)")
-    env: EnvConfig | None = experiment_key(None, "environment of a Stable-Baselines3 zip; a run folder has its own")
-    trust_pickle: bool = machine_key(False, "load a Stable-Baselines3 zip, which executes any code pickled in it")
     seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
     device: str = machine_key("cpu", "torch device")
@@ -47,7 +45,7 @@ class ExportConfig(ModelConfig):
 class CollectConfig(PlayConfig):
     """Config keys of `rlher collect`."""
 
-    env: EnvConfig | None = experiment_key(None, "environment of a controller or Stable-Baselines3 zip")
+    env: EnvConfig | None = experiment_key(None, "environment of a controller")
     controller: str | None = experiment_key(
         None,
         "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",

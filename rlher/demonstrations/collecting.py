@@ -71,8 +71,7 @@ def collect(config: CollectConfig) -> Collected:
     :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
         is kept.
     """
-    plays_agent = config.controller is None and (config.env is None or config.run or config.agent)
-    demonstrator = _agent(config) if plays_agent else _controller(config)
+    demonstrator = _agent(config) if config.env is None and config.controller is None else _controller(config)
     env_config = demonstrator.config
     with closing(demonstrator.env):
         folder = new_folder(config.output, f"{env_config.name or env_config.id}-{demonstrator.short_name}")
@@ -156,8 +155,10 @@ def _controller(config: CollectConfig) -> Demonstrator:
     :raises UserError: it has no environment, or an agent is given as well.
     """
     name = config.controller or SCRIPTED
-    if config.env is None or config.run or config.agent:
-        raise UserError(f"controller={name} needs env=<name>, and neither a run nor an agent.")
+    if config.env is None:
+        raise UserError(f"controller={name} needs an environment; add env=<name>.")
+    if config.run or config.agent:
+        raise UserError("env= and controller= name a demonstrator, and so does the run or agent; give one of them.")
     env_config = probe(config.env)
     env = _recording_env(env_config)
     return Demonstrator(name, name.rpartition(":")[2], env_config, env, load_controller(name, env, env_config.id))
@@ -165,14 +166,13 @@ def _controller(config: CollectConfig) -> Demonstrator:
 
 def _agent(config: CollectConfig) -> Demonstrator:
     source = find_source(config)
-    agent = source.load(None)
+    agent = source.load()
     agent.env.close()
     env = _recording_env(agent.config)
     policy, relay = agent.policy, agent.config.relay
     if relay.enabled:
         policy = lambda observation: agent.policy(widen_goals(observation, relay))  # noqa: E731
-    short_name = config.agent.split("-")[0] if config.agent else Path(source.keys.get("run", "")).parent.name or "sb3"
-    return Demonstrator(source.name, short_name, agent.config, env, policy)
+    return Demonstrator(source.name, source.run.config.algo.name, agent.config, env, policy)
 
 
 def _recording_env(config: EnvConfig) -> gym.Env:

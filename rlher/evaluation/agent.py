@@ -1,9 +1,8 @@
-"""Find and load the agent for `rlher evaluate`, `enjoy`, `collect` and `export`: a model of a run, or an SB3 zip."""
+"""Find and load the agent for `rlher evaluate`, `enjoy`, `collect` and `export`."""
 
 import copy
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.files import relative
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import Policy, make_policy, play_episodes, with_bar
@@ -42,66 +40,62 @@ class Agent:
 
 @dataclass(frozen=True)
 class Source:
-    """An agent that can be loaded.
+    """A model of a run, or of an agent that comes with rlher.
 
-    :param name: name for printing.
-    :param folder: folder for its video.
-    :param keys: keys that identify it in JSON output.
-    :param env: config of its environment; for an SB3 zip as typed, without the defaults of the loaded agent.
-    :param load: loads the agent with a render mode.
+    :param run: its run folder; agents that come with rlher lie in one, too.
+    :param which: model of the run, as :meth:`RunFolder.choose_model` returns it.
+    :param config: keys of the command that loads it.
     """
 
-    name: str
-    folder: Path
-    keys: dict[str, str]
-    env: EnvConfig
-    load: Callable[[str | None], Agent]
+    run: RunFolder
+    which: str
+    config: PlayConfig
+
+    @property
+    def name(self) -> str:
+        """Name for printing."""
+        return f"{self.config.agent or self.run}, {model_name(self.run, self.which)}"
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Keys that identify it in JSON output."""
+        agent = self.config.agent
+        return {"agent": agent} if agent else {"run": str(self.run), "checkpoint": self.which}
+
+    def load(self, render_mode: str | None = None) -> Agent:
+        """Load the agent, and make its environment with a render mode."""
+        return load_agent(self.run, self.which, self.config.device, self.config.deterministic, render_mode)
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`keys` and the metrics; show a progress bar if stderr is a terminal."""
-        agent = self.load(None)
+        agent = self.load()
         with closing(agent.env):
             played = play_episodes(agent.env, agent.policy, episodes, seed)
             return {**self.keys, **summarize(list(with_bar(played, episodes)))}
 
 
 def find_source(config: PlayConfig) -> Source:
-    """Return the agent that ``run=`` and ``checkpoint=``, or ``agent=``, name.
+    """Return the model that ``run=`` and ``checkpoint=``, or ``agent=``, name.
 
-    :raises UserError: there is no such run, model or checkpoint, or an SB3 zip is not trusted.
+    :param config: its ``run`` is a run folder, or a model file in one.
+    :raises UserError: there is no such run, model or checkpoint.
     """
     validate_device(config.device)
-    if config.run and config.run.endswith(".zip") and not Path(config.run).is_dir():
-        path = Path(config.run).absolute()  # building the environment may change the current folder
-        folder = lookup.folder_of_model(path)
-        if folder is None:
-            return _sb3_source(path, config)
-        config = replace(config, run=str(relative(folder)), checkpoint=path.stem.removesuffix("_model"))
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    name = str(lookup.agent_folder(config.agent)) if config.agent else config.run
+    name, checkpoint = config.run, config.checkpoint
+    if config.agent:
+        name = str(lookup.agent_folder(config.agent))
+    elif name and name.endswith(".zip") and not Path(name).is_dir():
+        folder = lookup.folder_of_model(Path(name))
+        if folder is None:
+            raise UserError(
+                f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
+                "evaluate them in rlher.make_env(<environment>)."
+            )
+        name, checkpoint = str(folder), Path(name).stem.removesuffix("_model")
     run = lookup.find(name, config.logs, config.trust_code)
-    if config.env is not None:
-        raise UserError(
-            f"env={config.env.id} cannot replace the environment of {run}, {run.config.env.id}; leave env= out."
-        )
-    which = run.choose_model(config.checkpoint)
-    return Source(
-        f"{config.agent or run}, {model_name(run, which)}",
-        Path.cwd() if config.agent else run.folder,
-        {"agent": config.agent} if config.agent else {"run": str(run), "checkpoint": which},
-        run.config.env,
-        lambda mode: load_agent(run, which, config.device, config.deterministic, mode),
-    )
-
-
-def _sb3_source(path: Path, config: PlayConfig) -> Source:
-    from rlher.evaluation import sb3_import  # which imports Agent from here
-
-    env, name = sb3_import.require_trust(path, config), str(config.run)
-    return Source(
-        name, path.parent, {"model": name}, env, lambda mode: sb3_import.load_sb3_zip(path, env, config, mode)
-    )
+    return Source(run, run.choose_model(checkpoint), config)
 
 
 def model_name(run: RunFolder, which: str) -> str:

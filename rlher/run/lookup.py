@@ -32,8 +32,6 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     except FileNotFoundError:
         runs = sorted(folder.glob(f"*/{config_file.NAME}"), key=_modified)
         hint = f"; {runs[-1].parent} is one" if runs else ""
-        if zips := sorted(folder.glob("*.zip"), key=_modified):
-            hint = f"; name the model of Stable-Baselines3 in it, {zips[-1]}, with env=<its environment>"
         raise MissingFile(
             folder / config_file.NAME, f"{folder} has no {config_file.NAME}, so it is not a run folder{hint}."
         ) from None

@@ -15,14 +15,12 @@ from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import MissingFile, UserError
-from rlher.core.files import relative
 from rlher.core.safe_read import read_yaml
 from rlher.core.user_code import user_classes
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.probe import SECONDS, is_complete
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
-from rlher.evaluation.sb3_import import find_vecnormalize
 from rlher.run import lookup, model_file
 from rlher.run.trust import require_no_code
 from rlher.training.defaults import resolve_defaults, use_slow_updates
@@ -142,22 +140,15 @@ def _require_trusted_recipe(config: TrainConfig) -> None:
 def _initial_model(config: TrainConfig) -> Path:
     """Return the model file that ``init_from`` names.
 
-    :raises UserError: there is no such run or file, or RL Zoo's statistics of its observations lie beside it.
+    :raises UserError: there is no such run or file.
     """
     path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
     is_file = path.suffix == ".zip" and not path.is_dir()
     if is_file and not path.is_file():
         raise MissingFile(path, f"init_from={config.init_from} does not exist; name a run folder or a model file.")
-    folder = lookup.folder_of_model(path)
-    if not is_file or folder:
-        run = lookup.find(str(folder) if is_file else config.init_from, config.logs, trust_code=True)  # for its weights
-        return path if is_file else run.model("last")
-    if (statistics := find_vecnormalize(path)) is not None:
-        raise UserError(
-            f"init_from={relative(path)} normalises observations by {relative(statistics)}, a pickle, which training "
-            "cannot continue with; name a run folder or a model of rlher."
-        )
-    return path
+    if is_file:
+        return path
+    return lookup.find(config.init_from, config.logs, trust_code=True).model("last")  # only its weights are read
 
 
 def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:

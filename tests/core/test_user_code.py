@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import gymnasium as gym
-import numpy as np
 import pytest
 
 from rlher.config.environment import EnvConfig
@@ -132,39 +131,3 @@ def test_a_run_folder_cannot_name_a_class_in_itself(rlher, monkeypatch: pytest.M
     done = rlher("evaluate", ".")
     assert done.code == 2
     assert not Path("hacked").exists()
-
-
-# ------------------------------------------------------------------------------------------------ frame stack
-
-
-def test_frame_stack_joins_the_last_observations_the_newest_first() -> None:
-    plain = make_env(EnvConfig(id="FetchReach-v4", max_episode_steps=5))
-    stacked = make_env(
-        EnvConfig(
-            id="FetchReach-v4", max_episode_steps=5, wrappers=[{"rlher.envs.frame_stack:FrameStack": {"n_stack": 3}}]
-        )
-    )
-    seen = [plain.reset(seed=1)[0]]
-    first = stacked.reset(seed=1)[0]
-    assert first["observation"].shape == stacked.observation_space["observation"].shape == (30,)
-    np.testing.assert_array_equal(first["observation"], np.concatenate([seen[0]["observation"]] * 3))
-    for step in range(4):
-        action = plain.action_space.sample()
-        seen.append(plain.step(action)[0])
-        found, reward, _, _, info = stacked.step(action)
-        expected = [*reversed(seen[-3:]), *[seen[0]] * max(0, 1 - step)]
-        np.testing.assert_array_equal(found["observation"], np.concatenate([each["observation"] for each in expected]))
-        for goal in ("achieved_goal", "desired_goal"):
-            np.testing.assert_array_equal(found[goal], seen[-1][goal])
-        compute_reward = stacked.get_wrapper_attr("compute_reward")
-        assert reward == compute_reward(found["achieved_goal"], found["desired_goal"], info)
-    assert stacked.observation_space.contains(found)
-    stacked.reset(seed=2)
-    np.testing.assert_array_equal(stacked.reset(seed=1)[0]["observation"], first["observation"])
-
-
-def test_an_environment_with_stacked_frames_fulfils_the_contract(rlher) -> None:
-    stack = "env.wrappers=[rlher.envs.frame_stack:FrameStack]"
-    assert rlher("check", "env=BitFlipping-v0", "env.n_bits=4", stack).code == 0
-    gymnasiums = "env.wrappers=[{gymnasium.wrappers:FrameStackObservation: {stack_size: 4}}]"
-    assert rlher("check", "env=FetchReach-v4", gymnasiums).code != 0, "then FrameStack is not needed"

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from stable_baselines3 import SAC
 
+from rlher import make_env
 from rlher.her import HerReplayBuffer
 from tests.conftest import TINY
 from tests.support.documents import NAMES, ROOT, blocks, commands, shortened
@@ -20,6 +22,8 @@ COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict = {}
+    if name == "docs/guide/coming_from.md":
+        SAC("MultiInputPolicy", make_env("FetchReach-v4"), policy_kwargs={"net_arch": [8]}).save("model.zip")
     for code in blocks(name, "python"):
         exec(shortened(code), names)
     if model := names.get("model"):

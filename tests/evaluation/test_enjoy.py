@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,21 @@ def test_models_by_steps_give_the_numbers_of_their_evaluations(rlher, run: Path)
         arguments = ("--checkpoint", row["timesteps"], "--seed", "10000", "--episodes", "2", "--json")
         measured = json.loads(rlher("evaluate", str(run), *arguments).out)
         assert measured["mean_reward"] == float(row["mean_reward"])
+
+
+def test_a_model_file_of_a_run_names_its_run(rlher, run: Path) -> None:
+    for file, checkpoint in (("best_model", "best"), ("last_model", "last"), ("models/40", "40")):
+        done = rlher("evaluate", f"{run}/{file}.zip", "--episodes", "2", "--json")
+        assert done.code == 0, done.err
+        assert done.out == rlher("evaluate", str(run), f"checkpoint={checkpoint}", "--episodes", "2", "--json").out
+
+
+def test_a_model_file_outside_of_run_folders_is_refused(rlher, run: Path) -> None:
+    shutil.copy(run / "best_model.zip", "copied.zip")
+    for words in (("copied.zip",), ("none.zip",)):
+        done = rlher("evaluate", *words)
+        assert done.code == 2
+        assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(

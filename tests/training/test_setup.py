@@ -48,21 +48,3 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
     for wrong in (replace(config, normalize=NormalizeConfig()), replace(config, init_from=str(tmp_path / "none.zip"))):
         with pytest.raises(UserError), prepare(wrong):
             pass
-
-
-@pytest.mark.parametrize("statistics", ["vecnormalize.pkl", "BitFlipping-v0/vecnormalize.pkl"])
-def test_statistics_in_another_file_are_no_starting_point(tmp_path: Path, statistics: str) -> None:
-    (tmp_path / "model.zip").touch()
-    (tmp_path / statistics).parent.mkdir(exist_ok=True)
-    (tmp_path / statistics).touch()
-    config = TrainConfig(
-        algo=DQNConfig(name="dqn"),
-        env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4}),
-        init_from=str(tmp_path / "model.zip"),
-    )
-    for enabled in (True, False):
-        with (
-            pytest.raises(UserError, match=statistics),
-            prepare(replace(config, normalize=NormalizeConfig(enabled=enabled))),
-        ):
-            pass

@@ -47,8 +47,9 @@ def run(config: EnjoyConfig) -> int:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
     source = find_source(config)
-    path = Path(config.video).absolute() if config.video else source.folder / "enjoy.mp4"
-    window = config.video is None and grid is None and has_display() and "human" in render_modes(source.env)
+    path = Path(config.video or (Path() if config.agent else source.run.folder) / "enjoy.mp4").absolute()
+    env = source.run.config.env
+    window = config.video is None and grid is None and has_display() and "human" in render_modes(env)
     if not window:
         configure_offscreen()
     agent = source.load("human" if window else "rgb_array")

@@ -1,4 +1,4 @@
-"""Measure the success rate of a run, or of a model trained elsewhere."""
+"""Measure the success rate of a run, or of an agent that comes with rlher."""
 
 import json
 import sys

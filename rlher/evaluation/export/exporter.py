@@ -1,5 +1,6 @@
 """`rlher export`: write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
+import importlib.util
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -38,11 +40,10 @@ from rlher.evaluation.export import play
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
-from rlher.evaluation.sb3_import import import_standalone
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RunFolder, safe_name
 
-STANDALONE = ("rlher.envs.bit_flipping", "rlher.envs.frame_stack", goal_normalizer.__name__)
+STANDALONE = ("rlher.envs.bit_flipping", goal_normalizer.__name__)
 """Modules that need nothing else of rlher; those that an agent needs are copied beside the script."""
 
 SIMULATORS = {"gymnasium_robotics": ["mujoco"], "panda_gym": ["pybullet"]}
@@ -162,6 +163,16 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
         "policy": _path(policy_class),
         "policy_kwargs": described_kwargs,
     }
+
+
+def import_standalone(module: str) -> ModuleType:
+    """Import a module of rlher under its last name alone, by which an exported model refers to the copy beside it."""
+    name = module.rpartition(".")[2]
+    if name not in sys.modules:
+        spec: Any = importlib.util.spec_from_file_location(name, import_module(module).__file__)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 def _json_classes(value: Any) -> Any:
