@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.utils import env_override
 
 from rlher import COMMAND
-from rlher.cli import flags, hydra_app, resume
+from rlher.cli import flags, resume
 from rlher.cli.commands import load_command
+from rlher.cli.composition import compose
 from rlher.config.commands import PlayConfig, PlotConfig
 from rlher.config.key import validate
 from rlher.config.override_syntax import literal
@@ -131,7 +132,7 @@ class Run:
         :param keys: config keys that may change, as in :func:`train`.
         :raises UserError: it is finished, is being trained, or a key may not change.
         """
-        words = flags.to_hydra("train", _words(keys))
+        words = flags.parse("train", _words(keys)).overrides
         with exit_as_fault(), _typed(["train", "--resume", str(self._run), *words]):
             return _ended(*resume.resume_run(self._run, words))
 
@@ -251,7 +252,7 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
 
 def _compose(command: str, words: list[str]) -> Any:
     """Return the config of a command with these overrides."""
-    (job,) = hydra_app.compose(load_command(command), flags.to_hydra(command, words))
+    (job,) = compose(load_command(command), flags.parse(command, words))
     return job.config
 
 

@@ -1,13 +1,9 @@
-"""The words of a command line as Hydra's overrides: flags, positional words, environment ids and recipe files.
-
-Hydra 1.3 wants its own flags before all overrides; here words may come in any order.
-"""
+"""The words of a command line as Hydra's overrides: flags, positional words, environment ids and recipe files."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +19,6 @@ from rlher.core.safe_read import read_yaml
 
 GROUPS = ("algo", "env", "her", "recipe", "preset")
 """Config groups, which are chosen with ``<group>=<name>`` or ``--<group> <name>``."""
-HYDRA_SWITCHES = ("-m", "--multirun", "--resolve", "--hydra-help")
-HYDRA_FLAGS = ("-c", "--cfg", "-p", "--package", "-cd", "--config-dir", "-cn", "--config-name", "-i", "--info")
 # Hydra would take space=... for its config group conf/space; a search space may also be a path or joined by +.
 SHORT_FORMS = {"space=": "search_space=", "--space": "--search-space", "--stochastic": "--no-deterministic"}
 NAMED_CLASS = re.compile(r"(\{\s*[\w.]+):(\w+\s*:)")
@@ -45,6 +39,21 @@ YAML_SUFFIXES = (".yaml", ".yml")
 NO_RECIPE = "none"
 ZOO_PAGE = "docs/guide/coming_from.md"
 _recipe_files: dict[str, str] = {}
+
+
+class CommandLine(NamedTuple):
+    """The words of a command line, sorted.
+
+    :param overrides: in Hydra's grammar.
+    :param is_sweep: ``-m``: an override with several values stands for a job each.
+    :param prints_config: ``--cfg job``: print the config in place of running the command.
+    :param config_dirs: folders of further config files.
+    """
+
+    overrides: list[str]
+    is_sweep: bool = False
+    prints_config: bool = False
+    config_dirs: Sequence[str] = ()
 
 
 class Flag(NamedTuple):
@@ -79,24 +88,29 @@ def groups(command: Command) -> list[str]:
 # ---------------------------------------------------------------------------------------------- sorting the words
 
 
-def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
-    """Return Hydra's command line for a command's, Hydra's flags first.
+def parse(name: str, argv: Sequence[str]) -> CommandLine:
+    """Sort the words after the name of a command, which may come in any order.
 
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = load_command(name)
-    hydra_flags: list[str] = []
+    is_sweep = prints_config = False
     overrides: list[str] = []
     positionals: list[str] = []
+    config_dirs: list[str] = []
     words = iter(
         re.sub(r"^(space=|--space(?=$|=)|--stochastic$)", lambda found: SHORT_FORMS[found[1]], word) for word in argv
     )
     for word in words:
         flag, equals, value = word.partition("=")
-        if word in HYDRA_SWITCHES:
-            hydra_flags.append(word)
-        elif flag in HYDRA_FLAGS:
-            hydra_flags += [flag, value if equals else _flag_value(flag, words)]
+        if word in ("-m", "--multirun"):
+            is_sweep = True
+        elif flag in ("-c", "--cfg"):
+            if (value if equals else next(words, "")) != "job":
+                raise UserError(f"{flag} prints the config of the command: {flag} job.")
+            prints_config = True
+        elif flag in ("-cd", "--config-dir"):
+            config_dirs.append(value if equals else _flag_value(flag, words))
         elif word.startswith("-"):
             overrides.append(_flag_to_override(command, word, words))
         elif positional(command) and _is_positional(word, command):
@@ -109,12 +123,12 @@ def to_hydra(name: str, argv: Sequence[str]) -> list[str]:
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
             overrides.append(word.removeprefix(f"{command.name}."))  # optimize.n_seeds=3 is n_seeds=3
-    if not {"-c", "--cfg"}.isdisjoint(hydra_flags):
-        hydra_flags.append("--resolve")
     if positionals:
         overrides.insert(0, _positional_override(command, positionals))
-    config_dirs = [value for flag, value in pairwise(hydra_flags) if flag in ("-cd", "--config-dir")]
-    return hydra_flags + [each for word in overrides for each in _expand(word, config_dirs)]
+    if is_sweep and prints_config:
+        raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
+    overrides = [each for word in overrides for each in _expand(word, config_dirs)]
+    return CommandLine(overrides, is_sweep, prints_config, config_dirs)
 
 
 def _is_positional(word: str, command: Command) -> bool:

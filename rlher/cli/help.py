@@ -6,9 +6,9 @@ from dataclasses import MISSING, Field
 from typing import Any
 
 from rlher import __version__
-from rlher.cli import hydra_app
 from rlher.cli.commands import Command, command_names, load_command
-from rlher.cli.flags import flags, groups, options, positional, to_hydra
+from rlher.cli.composition import compose
+from rlher.cli.flags import flags, groups, options, parse, positional
 from rlher.config.key import values_by_key
 from rlher.config.override_syntax import literal
 from rlher.core.console import output_width
@@ -40,7 +40,7 @@ RECIPE_FORMS = ("<file>.yaml", "null")
 """Values of ``recipe=`` beside the names of recipes."""
 MIN_TEXT_WIDTH = 30
 """Characters per line that a text has at least, also on a narrower terminal."""
-HYDRA_FLAGS = "Hydra's own: -m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR   --hydra-help"
+OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR (more config files)"
 
 
 def program_help() -> str:
@@ -76,7 +76,7 @@ def command_help(command: Command, argv: Sequence[str] = ()) -> str:
     if keys:
         lines += ["", "keys with their defaults, before any recipe (`--help algo=td3 env=FetchPush-v4` shows others):"]
         lines += [_entry(name, 34, f"{item.metadata['text']}{_limits(item, value)}") for name, item, value in keys]
-    return "\n".join([*lines, "", HYDRA_FLAGS])
+    return "\n".join([*lines, "", OTHER_FLAGS])
 
 
 def _usage(item: Field | None) -> str:
@@ -108,7 +108,7 @@ def _config(command: Command, argv: Sequence[str]) -> Any:
     """Return the config of a command with the algorithm and environment of a command line."""
     chosen = [word for word in argv if word.startswith(("algo=", "env=")) and "," not in word]
     no_recipe = ["recipe=null"] if "recipe" in groups(command) else []
-    (job,) = hydra_app.compose(command, to_hydra(command.name, chosen + no_recipe))
+    (job,) = compose(command, parse(command.name, chosen + no_recipe))
     return job.config
 
 

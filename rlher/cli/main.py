@@ -1,7 +1,6 @@
-"""The `rlher` program: finds the command, runs it under Hydra, and turns exceptions into messages and exit codes.
+"""The `rlher` program: finds the command, composes its config, runs it, and words exceptions for the user.
 
-Each command is a Hydra application with the primary config ``conf/<command>.yaml``, so multirun, launchers, ``--cfg``
-and completion work. Nothing slow is imported before a command runs, so ``--help`` and completion are fast.
+Nothing slow is imported before a command runs, so ``--help`` and completion are fast.
 """
 
 import atexit
@@ -10,14 +9,21 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from rlher import __version__
+import yaml
+
+from rlher import COMMAND, __version__
 from rlher.cli import completion
-from rlher.cli.commands import command_names, load_command
-from rlher.core.console import prepare_streams, warn
+from rlher.cli.commands import Command, command_names, load_command
+from rlher.core.console import command_line, prepare_streams, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.signals import INTERRUPTED
+
+if TYPE_CHECKING:
+    from rlher.cli.flags import CommandLine
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and error.filename is None:
             _discard_stdout()
         message = explain(error)
-        if message is None or "HYDRA_FULL_ERROR" in os.environ:
+        if message is None:
             raise
         warn(message)
         return getattr(error, "exit_code", 2)
@@ -65,7 +71,7 @@ def run(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.FLAGS:
         return completion.complete(argv)
-    from rlher.cli import flags, help, hydra_app, resume, rl_zoo
+    from rlher.cli import flags, help, resume, rl_zoo
     from rlher.run.metadata import is_resume
 
     name, *words = rl_zoo.to_rlher(argv)
@@ -81,7 +87,31 @@ def run(argv: list[str]) -> int:
         return UserError.exit_code
     if name == "train" and is_resume(words):
         return resume.run(words)
-    return hydra_app.run(command, flags.to_hydra(name, words), [name, *words])
+    return run_command(command, flags.parse(name, words), [name, *words])
+
+
+def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> int:
+    """Compose the config of a command and run it, for each job of a sweep; return the largest exit code.
+
+    :param typed: the words of the command line, which the run folder records.
+    :raises UserError: the config is invalid.
+    """
+    from rlher.cli.composition import compose, sweep_jobs
+
+    jobs = compose(command, line)
+    if line.prints_config:
+        text = yaml.safe_dump(asdict(jobs[0].config), sort_keys=False)
+        print("\n".join(redact(each) for each in text.splitlines()))
+        return 0
+    os.environ[COMMAND] = command_line(["rlher", *typed])
+    if line.is_sweep and command.sweep:
+        return command.sweep(sweep_jobs(command.name, jobs))
+    codes = []
+    for job in jobs:
+        codes.append(command.run(job.config))
+        if codes[-1] == INTERRUPTED:
+            break
+    return max(codes)
 
 
 def _discard_stdout() -> None:

@@ -63,7 +63,8 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
     if first.startswith("Ambiguous value"):
         word = first.split("'")[1]
         key, _, values = word.partition("=")
-        return f"{word} has several values; add -m for a run per value, or write {key}=[{values}] for a list."
+        is_list = (item := known_keys().get(key)) is not None and str(item.type).startswith("list")
+        return f"{word} has several values; {f'write {key}=[{values}]' if is_list else 'add -m for a run per value'}."
     if found := re.match(r"In '(preset|recipe)/([^']*)'", first):
         group, name = found.groups()
         reason = str(error).splitlines()[1].strip()

@@ -14,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
 from rlher.cli.commands import known_keys
-from rlher.cli.flags import OPEN_MAPPINGS, to_hydra
+from rlher.cli.flags import OPEN_MAPPINGS, parse
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
@@ -39,7 +39,7 @@ def run(argv: Sequence[str]) -> int:
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
     name, words = _take_resume(list(argv))
-    words = to_hydra("train", words)
+    words = parse("train", words).overrides
     where = {each.key_or_group: each.value() for each in _parsed(words) if each.key_or_group in ("logs", "trust_code")}
     logs, trust_code = str(where.get("logs", TrainConfig.logs)), where.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)

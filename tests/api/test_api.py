@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hydra.core.global_hydra import GlobalHydra
-from hydra.version import VersionBase
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from stable_baselines3 import DQN
@@ -167,11 +166,11 @@ def test_the_users_own_hydra_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("key: 1\n")
     words = [*sys.argv]
     with hydra.initialize_config_dir(str(tmp_path), version_base="1.2"):
-        before, base = GlobalHydra.instance(), VersionBase.instance()
+        before = GlobalHydra.instance().hydra
         rlher.make_env("BitFlipping-v0")
         with pytest.raises(UserError):
             rlher.make_env("BitFlipping-v0", nonsense=1)
-        assert (GlobalHydra.instance(), VersionBase.instance()) == (before, base)
+        assert GlobalHydra.instance().hydra is before
         assert hydra.compose("mine").key == 1
     assert sys.argv == words
 

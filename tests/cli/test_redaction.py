@@ -80,9 +80,8 @@ def test_error_messages_hide_the_password(rlher, arguments: tuple[str, ...], nam
 @pytest.mark.parametrize(
     ("word", "flags"),
     [
-        ("storage='{}'", ("--cfg", "all")),
+        ("storage='{}'", ("--cfg", "job")),
         ("storage=${{oc.env:ADDRESS}}", ("--cfg", "job")),
-        ("storage='{}'", ("--info", "config")),
     ],
 )
 def test_printed_configs_have_no_password(

@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.cli import hydra_app
 from rlher.cli.commands import load_command
+from rlher.cli.composition import compose
+from rlher.cli.flags import CommandLine
 from rlher.config.environment import EnvConfig
 from rlher.envs import registration
 from rlher.envs.contract import check_goal_env
@@ -20,7 +21,7 @@ INSTALLED = [entry.name for entry in registration.entries() if entry.installed]
 
 @functools.cache
 def load(name: str, *overrides: str) -> EnvConfig:
-    (job,) = hydra_app.compose(load_command("check"), [f"env={name}", *overrides])
+    (job,) = compose(load_command("check"), CommandLine([f"env={name}", *overrides]))
     return job.config.env
 
 

@@ -46,7 +46,7 @@ def test_a_display_without_a_window_mode_gets_a_video(rlher, run: Path, monkeypa
 
 
 def test_stochastic_is_a_flag(rlher) -> None:
-    assert flags.to_hydra("enjoy", ["--stochastic"]) == ["deterministic=false"]
+    assert flags.parse("enjoy", ["--stochastic"]).overrides == ["deterministic=false"]
     assert rlher("train", "--stochastic").code == 2
 
 
