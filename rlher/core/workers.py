@@ -12,7 +12,8 @@ A worker holds one object, its *service*, and calls the methods that it is asked
     worker.receive(Timeout(10.0))         # 3; raises what `add` raised, or WorkerLost
     close_workers([worker])               # calls `close()` of the service, if it has one
 
-A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one. To wait for the first of several
+A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one; :class:`RestartLimit` counts how
+often. To wait for the first of several
 workers, use ``multiprocessing.connection.wait([worker.pipe, …])``.
 """
 
@@ -34,7 +35,8 @@ from multiprocessing.util import Finalize
 from types import ModuleType
 from typing import Any
 
-from rlher.core.errors import UserError
+from rlher.core.console import warn
+from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import signal_name
 
 RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -159,6 +161,34 @@ class Worker:
         if code is None:
             return "stopped answering"
         return f"died ({f'killed by {signal_name(-code)}' if code < 0 else f'exit status {code}'})"
+
+
+class RestartLimit:
+    """Counts how often the process of an environment was replaced since its last finished episode.
+
+    :param process: its name for messages, such as "FetchReach-v4: the process of environment 0".
+    :param limit: how often a new process may replace it without a finished episode in between.
+    """
+
+    def __init__(self, process: str, limit: int) -> None:
+        self._process, self._limit, self._restarts = process, limit, 0
+
+    def episode_finished(self) -> None:
+        """Count from 0 again."""
+        self._restarts = 0
+
+    def count(self, lost: WorkerLost, where: str = "", consequence: str = "") -> None:
+        """Print that the process was lost, and that a new one replaces it.
+
+        :param where: such as " in the episode of seed 7".
+        :param consequence: what happens first, such as "its episode ends, and ".
+        :raises EnvironmentFault: the limit is reached.
+        """
+        loss = f"{self._process} {lost}{where}"
+        if self._restarts == self._limit:
+            raise EnvironmentFault(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
+        self._restarts += 1
+        warn(f"{loss}; {consequence}a new process replaces it.")
 
 
 @contextlib.contextmanager

@@ -11,10 +11,8 @@ import numpy as np
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault
 from rlher.core.rng import seed_generators
-from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers
+from rlher.core.workers import BUILD_SECONDS, RestartLimit, Timeout, Worker, WorkerLost, close_workers
 from rlher.her.storage import LOST
 
 
@@ -91,9 +89,10 @@ class WorkerVecEnv(VecEnv):
         self.reward_env = reward_env
         self.restarts = 0
         """Number of workers that were replaced, of all environments."""
-        self._name, self._step_timeout, self._max_restarts = name, step_timeout, max_restarts
+        self._step_timeout = step_timeout
         self._build_seeds, self._builders = seeds, [partial(EnvService, build, seed) for seed in seeds]
-        self._restarts_in_a_row = [0] * len(seeds)
+        processes = [f"{name}: the process of environment {index}" for index in range(len(seeds))]
+        self._limits = [RestartLimit(process, max_restarts) for process in processes]
         self._first_of_new: dict[int, tuple[Any, dict]] = {}
         """First observation and info of each worker that was replaced since the last step."""
         self._last_obs: Sequence[Any] = []  # of each environment
@@ -136,7 +135,7 @@ class WorkerVecEnv(VecEnv):
         self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
         for index in np.flatnonzero(dones):
             if LOST not in infos[index]:
-                self._restarts_in_a_row[index] = 0
+                self._limits[index].episode_finished()
         return self._stack(self._last_obs), np.stack(rewards), np.stack(dones), infos  # type: ignore[return-value]
 
     def env_method(
@@ -197,24 +196,18 @@ class WorkerVecEnv(VecEnv):
         try:
             yield
         except WorkerLost as error:
-            self._replace(index, str(error))
+            self._replace(index, error)
 
-    def _replace(self, index: int, reason: str) -> None:
+    def _replace(self, index: int, lost: WorkerLost) -> None:
         """Replace a lost worker by a new one and reset its environment."""
         while True:
-            loss = f"{self._name}: the process of environment {index} {reason}"
-            if self._restarts_in_a_row[index] == self._max_restarts:
-                count = f"{self._max_restarts} restart{'s' if self._max_restarts > 1 else ''}"
-                attempts = f", after {count} without a finished episode" if self._max_restarts else ""
-                raise EnvironmentFault(f"{loss}{attempts}.")
-            self._restarts_in_a_row[index] += 1
+            self._limits[index].count(lost, consequence="its episode ends, and ")
             self.restarts += 1
-            warn(f"{loss}; its episode ends, and a new process replaces it.")
             try:
                 self._first_of_new[index] = self._restart(index)
                 return
             except WorkerLost as error:
-                reason = str(error)
+                lost = error
 
     def _restart(self, index: int) -> tuple[Any, dict]:
         """Start a new worker in place of a lost one; return the first observation and info of its environment."""

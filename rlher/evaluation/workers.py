@@ -14,11 +14,9 @@ from functools import partial
 import torch as th
 
 from rlher.config.training import TrainConfig
-from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault
 from rlher.core.rng import preserve_rng_state, seed_generators
 from rlher.core.signals import StopRequest
-from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers, report
+from rlher.core.workers import BUILD_SECONDS, RestartLimit, Timeout, Worker, WorkerLost, close_workers, report
 from rlher.envs.make import make_env
 from rlher.envs.processes import step_seconds
 from rlher.evaluation.agent import load_model
@@ -162,28 +160,25 @@ class EvaluationWorkers:
 
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a group of episodes in the worker of this thread, and in those that replace it."""
-        episodes: list[Episode] = []
-        restarts = 0
-        while (played := len(episodes)) < len(seeds):
+        env, episodes = self._config.env, list[Episode]()
+        limit = RestartLimit(f"{env.id}: the process of the evaluation", env.max_restarts)
+
+        def on_episode(episode: Episode) -> None:
+            episodes.append(episode)
+            limit.episode_finished()
+
+        while missing := seeds[len(episodes) :]:
             try:
                 worker = self._worker()
-                worker.send("play", model, seeds[played:])
+                worker.send("play", model, missing)
                 # The environment is built before the first step.
-                timeout = Timeout(step_seconds(self._config.env), "see env.step_timeout", extra=BUILD_SECONDS)
-                worker.receive(timeout, episodes.append)
-            except WorkerLost as error:
+                worker.receive(Timeout(step_seconds(env), "see env.step_timeout", extra=BUILD_SECONDS), on_episode)
+            except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
-                restarts = restarts + 1 if len(episodes) == played else 1
-                loss, limit = (
-                    f"{self._config.env.id}: the process of the evaluation {error}",
-                    self._config.env.max_restarts,
-                )
-                if len(episodes) < len(seeds) and (self._closed or restarts > limit):
-                    seed = seeds[len(episodes)]
-                    raise EnvironmentFault(
-                        f"{loss} in the episode of seed {seed} (env.max_restarts={limit})."
-                    ) from None
-                warn(f"{loss}; a new process replaces it.")
+                if self._closed:
+                    raise
+                if missing := seeds[len(episodes) :]:
+                    limit.count(lost, f" in the episode of seed {missing[0]}")
         return episodes
 
     def _worker(self) -> Worker:
