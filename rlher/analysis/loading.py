@@ -161,7 +161,7 @@ def _natural_key(name: str) -> list[str | int]:
 def read_run(folder: Path) -> LoadedRun:
     """Read one run folder.
 
-    :raises ValueError: it has no evaluation yet, is a dry run, or is damaged.
+    :raises ValueError: it has no evaluation yet, or is damaged.
     :raises OSError: a file cannot be read.
     """
     config = _read_config(folder)
@@ -182,8 +182,6 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise ValueError(f"config.yaml is damaged ({first_line(error)})") from error
     if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
         raise ValueError("config.yaml is not a configuration of rlher")
-    if values.get("dry_run"):
-        raise ValueError("config.yaml belongs to a dry run")
     given = dict(flatten(values))
     name = str(given.get("algo.name"))
     algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()

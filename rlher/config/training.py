@@ -24,7 +24,7 @@ from rlher.config.key import (
 )
 from rlher.core.nested import flatten
 
-LOGGERS = {"wandb": "rlher.training.loggers:WandbService", "mlflow": "rlher.training.loggers:MlflowService"}
+LOGGERS = {"wandb": "rlher.training.loggers:WandbService"}
 """Classes by the value of ``logger``, which is also the name of their package."""
 
 
@@ -137,14 +137,13 @@ class TrainConfig:
         False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names", from_file=False
     )
     logs: str = output_key("logs", "folder of all runs")
-    dry_run: bool = experiment_key(False, "train a few hundred steps, to test the config", ignored_by=["recipe"])
     progress: bool = output_key(
         True, "show a progress bar if stderr is a terminal; false, or no terminal: a line per evaluation"
     )
     tensorboard: bool = output_key(True, "write TensorBoard event files")
     logger: str = output_key(
         "none",
-        "tracking service to log to; wandb and mlflow need pip install 'rlher[<name>]'",
+        "tracking service to log to; wandb needs pip install 'rlher[wandb]'",
         choices=("none", *LOGGERS),
         code=True,
     )

@@ -47,16 +47,12 @@ class OptimizeConfig(WorkersConfig):
     )
     objective: str = experiment_key(
         "success",
-        "what to maximise; auc: area under the success curve; multi: also minimise steps to 90 %; seconds: minimise "
-        "the seconds to 90 %",
-        choices=("success", "auc", "multi", "seconds"),
+        "what to maximise; auc: area under the success curve; seconds: minimise the seconds to 90 %",
+        choices=("success", "auc", "seconds"),
     )
     time_limit: float = experiment_key(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)
     n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
-    sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random", "cmaes"))
-    trust_study: bool = machine_key(
-        False, "with sampler=cmaes: join a study, which executes any code pickled in it", from_file=False
-    )
+    sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random"))
     pruner: str = experiment_key(
         "median", "Optuna pruner, which stops bad trials early", choices=("median", "hyperband", "none")
     )

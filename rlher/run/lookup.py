@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile, UserError, did_you_mean
-from rlher.core.safe_read import read_json, read_text
+from rlher.core.safe_read import read_json
 from rlher.run import config_file
 from rlher.run.run_folder import MODELS, RunFolder, env_name
 from rlher.run.trust import require_no_code
@@ -54,7 +54,7 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     """
     started = sorted(Path(logs).glob(f"*/*/{config_file.NAME}"), key=_modified, reverse=True)
     for path in started:
-        if not is_dry_run(path.parent) and not is_finished(path.parent):
+        if not is_finished(path.parent):
             return find(str(path.parent), logs, trust_code)
     return find(None, logs, trust_code)
 
@@ -82,16 +82,11 @@ def steps_of(run: RunFolder) -> int:
 
 
 def _newest(logs: Path) -> Path | None:
-    """Return the run whose model was written last, or the newest run if none has a model; dry runs do not count."""
-    folders = [path.parent for path in logs.glob(f"*/*/{config_file.NAME}") if not is_dry_run(path.parent)]
+    """Return the run whose model was written last, or the newest run if none has a model."""
+    folders = [path.parent for path in logs.glob(f"*/*/{config_file.NAME}")]
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
     newest = max(models or [folder / config_file.NAME for folder in folders], key=_modified, default=None)
     return newest and newest.parent
-
-
-def is_dry_run(folder: Path) -> bool:
-    """Return whether the run in a folder is a dry run."""
-    return "\ndry_run: true\n" in read_text(folder / config_file.NAME)
 
 
 def _modified(path: Path) -> float:

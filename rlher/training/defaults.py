@@ -15,8 +15,6 @@ from rlher.core.machine import available_cores
 from rlher.core.nested import flatten
 from rlher.envs.processes import eval_workers, uses_processes
 
-DRY_RUN_STEPS = 400
-
 PRODUCTS_PER_THREAD = 2**25
 """Multiplications of a layer (batch x width²) for each torch thread. With fewer, threads wait for each other, and an
 environment or an evaluation gains more from the core."""
@@ -38,7 +36,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     :param config: its environment is probed already.
     :return: the resolved config, and a line for each decision.
     """
-    config = given = _shorten(config) if config.dry_run else config
+    given = config
     algo = replace(config.algo, learning_starts=_learning_starts(config))
     if algo.train_freq_unit == "episode" and config.n_envs > 1:
         algo = replace(algo, train_freq=_steps_of_episodes(config), train_freq_unit="step")
@@ -56,23 +54,9 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
 
 def _changes(given: TrainConfig, resolved: TrainConfig) -> list[str]:
     """Return a line for each key of :data:`REASONS` that was resolved; none for what runs in this process."""
-    notes = [f"dry run: {resolved.total_timesteps} steps"] if resolved.dry_run else []
     before, after = dict(flatten(asdict(given))), dict(flatten(asdict(resolved)))
     changed = [key for key in REASONS if after[key] != before[key] and after[key] not in (0, 1, "dummy")]
-    return notes + [f"{key}={'null' if after[key] is None else after[key]}: {REASONS[key]}" for key in changed]
-
-
-def _shorten(config: TrainConfig) -> TrainConfig:
-    """Return the config of a dry run."""
-    steps = min(config.total_timesteps, DRY_RUN_STEPS)
-    return replace(
-        config,
-        total_timesteps=steps,
-        algo=replace(config.algo, learning_starts=steps // 4, batch_size=min(config.algo.batch_size, 32)),
-        demos=replace(config.demos, pretrain_steps=min(config.demos.pretrain_steps, DRY_RUN_STEPS)),
-        offline_updates=min(config.offline_updates, DRY_RUN_STEPS),
-        eval=replace(config.eval, freq=max(steps // 2, 1), episodes=2, final_episodes=5),
-    )
+    return [f"{key}={'null' if after[key] is None else after[key]}: {REASONS[key]}" for key in changed]
 
 
 def _learning_starts(config: TrainConfig) -> int:

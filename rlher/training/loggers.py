@@ -1,11 +1,10 @@
 """Where the numbers of a training run are logged: SB3's files in the run folder, and a tracking service.
 
-``progress.csv`` and TensorBoard event files are continued when the run is resumed. ``logger=<name>`` passes the same
-records on to Weights & Biases or MLflow.
+``progress.csv`` and TensorBoard event files are continued when the run is resumed. ``logger=wandb`` or
+``logger=<module>:<class>`` passes the same records on to a service.
 """
 
 import contextlib
-import logging
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -116,37 +115,6 @@ class WandbService:
         """Write the result to the run's summary and end the run."""
         self._run.summary.update({**result, "status": status.value})
         self._run.finish(exit_code=0 if status in (Status.FINISHED, Status.STOPPED) else 1)
-
-
-class MlflowService:
-    """A run of MLflow; ``MLFLOW_EXPERIMENT_NAME`` names its experiment.
-
-    Unless ``MLFLOW_TRACKING_URI`` is set, it writes a SQLite file in the run folder.
-    """
-
-    def __init__(self, run: RunFolder) -> None:
-        # Before the import: without a limit, MLflow retries for minutes when its server does not answer.
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        import mlflow
-
-        logging.getLogger("mlflow").setLevel(logging.WARNING)
-        address = os.environ.get("MLFLOW_TRACKING_URI", f"sqlite:///{run.folder.resolve()}/mlflow.db")
-        mlflow.set_tracking_uri(address)
-        mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "rlher"))
-        mlflow.start_run(run_name=f"{run.config.algo.name}/{run.folder.name}")
-        self._mlflow = mlflow
-        mlflow.log_params(dict(flatten(asdict(run.config))))
-
-    def log(self, numbers: dict[str, float], step: int) -> None:
-        """Log numbers of one step."""
-        self._mlflow.log_metrics(numbers, step)
-
-    def finish(self, result: dict[str, float], status: Status) -> None:
-        """Log the result as metrics of step 0 and end the run."""
-        self.log(result, step=0)
-        states = {Status.INTERRUPTED: "KILLED", Status.FAILED: "FAILED"}
-        self._mlflow.end_run(states.get(status, "FINISHED"))
 
 
 def require_installed(name: str) -> None:

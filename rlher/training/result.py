@@ -82,7 +82,7 @@ def print_result(run: RunFolder, result: RunResult) -> None:
         _print_evaluations(run, result)
     if result.status is not Status.FINISHED:
         print_reason(run, result)
-    elif not run.config.dry_run:
+    else:
         print(escape_control(f"watch it: {command_line(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
 
 

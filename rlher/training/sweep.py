@@ -57,8 +57,8 @@ class SweepRun:
 
     @property
     def folder(self) -> Path | None:
-        """Its run folder, which the worker creates; a dry run has none here."""
-        if self._folder is None and self.state != WAITING and not self.config.dry_run:
+        """Its run folder, which the worker creates."""
+        if self._folder is None and self.state != WAITING:
             self._folder = lookup.find_experiment(self.config)
         return self._folder
 
@@ -180,7 +180,7 @@ def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
         other = runs.setdefault(experiment_id(run.config), run)
         if other is not run:
             warn(f"left out {name}: the same experiment as {other.name}.")
-        folder = None if config.dry_run else lookup.find_experiment(run.config)
+        folder = lookup.find_experiment(run.config)
         if folder and lookup.is_finished(folder):
             run.state = FINISHED
     return list(runs.values())
@@ -197,7 +197,7 @@ def train_run(config: TrainConfig, command: str) -> None:
     from rlher.training.trainer import train
 
     os.environ[COMMAND] = command
-    folder = None if config.dry_run else lookup.find_experiment(config)
+    folder = lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray repeats a task whose node died before it reported the end
         return
     run, result = _resume(folder, config) if folder else train(config)

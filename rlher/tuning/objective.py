@@ -53,8 +53,8 @@ class SearchObjective:
     space: Space
     folder: Path
 
-    def __call__(self, trial: Trial) -> float | tuple[float, float]:
-        """Train a trial's seeds and return its value, or its two values.
+    def __call__(self, trial: Trial) -> float:
+        """Train a trial's seeds and return its value.
 
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunFailed: a run failed.
@@ -120,7 +120,7 @@ class TrialReporter:
         self.is_done = False
         """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
         self._trial, self._objective, self._time_limit, self._step = trial, objective, time_limit, 0
-        # The baseline is never pruned, because candidates are compared with it; Optuna prunes one objective only.
+        # The baseline is never pruned, because candidates are compared with it.
         self._can_prune = objective in ("success", "auc") and BASELINE not in trial.user_attrs
 
     def __call__(self, rows: list[Row]) -> None:

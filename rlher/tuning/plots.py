@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import rlher.core.matplotlib_settings  # noqa: F401  # before matplotlib
 
@@ -13,7 +12,6 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import NullFormatter
 from optuna.study import Study
-from optuna.trial import FrozenTrial
 from optuna.visualization import matplotlib as optuna_plots
 
 from rlher.core.files import atomic_write
@@ -25,14 +23,14 @@ STRATEGY, N_GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
 def write_plots(study: Study, folder: Path) -> list[Path]:
     """Write the plots that the study has enough trials for, and return their files."""
     trials = completed_trials(study)
-    plots: dict[str, Callable[[], None]] = {}
+    plots: dict[str, Callable[[], object]] = {}
     if len(trials) >= 2:
-        plots["history"] = lambda: _draw(optuna_plots.plot_optimization_history, study)
+        plots["history"] = lambda: optuna_plots.plot_optimization_history(study)
         plots["slice"] = lambda: _draw_slice(study)
-        if len({_first_value(trial) for trial in trials}) > 1 and len(trials) > 3:
-            plots["importances"] = lambda: _draw(optuna_plots.plot_param_importances, study)
+        if len({trial.value for trial in trials}) > 1 and len(trials) > 3:
+            plots["importances"] = lambda: optuna_plots.plot_param_importances(study)
     if any({STRATEGY, N_GOALS} <= set(trial.params) for trial in trials):
-        plots["strategies"] = lambda: _draw(optuna_plots.plot_rank, study, params=[STRATEGY, N_GOALS])
+        plots["strategies"] = lambda: optuna_plots.plot_rank(study, params=[STRATEGY, N_GOALS])
     files = []
     for name, draw in plots.items():
         with plt.rc_context({"figure.dpi": 120}):
@@ -44,19 +42,8 @@ def write_plots(study: Study, folder: Path) -> list[Path]:
     return files
 
 
-def _first_value(trial: FrozenTrial) -> float:
-    return trial.values[0]
-
-
-def _draw(plot: Callable, study: Study, **options: Any) -> None:
-    """Draw a plot of Optuna; of two objectives the first one."""
-    if len(study.directions) > 1:
-        options |= {"target": _first_value, "target_name": "success"}
-    plot(study, **options)
-
-
 def _draw_slice(study: Study) -> None:
-    _draw(optuna_plots.plot_slice, study)
+    optuna_plots.plot_slice(study)
     figure = plt.gcf()
     figure.set_size_inches(max(2.5 * len(figure.axes), 6.4), 4.8)
     for axes in figure.axes:

@@ -1,9 +1,7 @@
 """Samplers, which propose the parameters of trials, and pruners, which end bad trials early."""
 
-from collections.abc import Callable
-
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler, CmaEsSampler, RandomSampler, TPESampler
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 
 from rlher.config.tuning import OptimizeConfig
 
@@ -13,13 +11,7 @@ STARTUP_TRIALS = 5
 
 def make_sampler(name: str, seed: int) -> BaseSampler:
     """Return the sampler of ``sampler=``."""
-    samplers: dict[str, Callable[[], BaseSampler]] = {
-        "tpe": lambda: TPESampler(seed=seed, multivariate=True, constant_liar=True),
-        "random": lambda: RandomSampler(seed=seed),
-        # CMA-ES proposes numbers only; choices are drawn at random
-        "cmaes": lambda: CmaEsSampler(seed=seed, warn_independent_sampling=False),
-    }
-    return samplers[name]()
+    return RandomSampler(seed) if name == "random" else TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
 def make_pruner(config: OptimizeConfig) -> BasePruner:

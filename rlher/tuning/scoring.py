@@ -79,8 +79,8 @@ def mean_score(scores: list[Score]) -> Score:
     return Score(*map(float, table.mean(axis=0)))
 
 
-def objective_value(objective: str, score: Score, total_timesteps: int, episodes: int) -> float | tuple[float, float]:
-    """Return the value that Optuna maximises; it minimises ``seconds`` and the second value of ``multi``.
+def objective_value(objective: str, score: Score, total_timesteps: int, episodes: int) -> float:
+    """Return the value that Optuna maximises; it minimises ``seconds``.
 
     With ``success``, fewer steps to 90 % decide between equal success rates: they weigh less than one of the
     ``episodes`` that the success rate was measured on.
@@ -89,8 +89,6 @@ def objective_value(objective: str, score: Score, total_timesteps: int, episodes
         return score.auc
     if objective == "seconds":
         return score.target_seconds
-    if objective == "multi":
-        return score.success, score.steps
     return score.success - 0.5 / episodes * score.steps / total_timesteps
 
 

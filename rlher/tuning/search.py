@@ -13,13 +13,12 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
-from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.console import redact, warn
-from rlher.core.errors import EnvironmentFault, UserError, require_package
+from rlher.core.console import warn
+from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.training.parallel import Pool, run_jobs
@@ -33,7 +32,7 @@ from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_own_trials
 
-OUTSIDE_RECIPE = ("demos.path", "init_from", "dry_run")
+OUTSIDE_RECIPE = ("demos.path", "init_from")
 """Keys that a recipe leaves out, although trials depend on their values."""
 
 
@@ -97,13 +96,9 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
 
 
 def _validate(config: OptimizeConfig) -> None:
-    """Raise UserError for keys that exclude each other, a missing package or an unusable study name."""
-    if config.sampler == "cmaes" and config.objective == "multi":
-        raise UserError("sampler=cmaes has one objective only, but objective=multi has two; use sampler=tpe.")
+    """Raise UserError for keys that exclude each other or an unusable study name."""
     if config.ray_address is not None and config.storage is None:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
-    if config.sampler == "cmaes":
-        require_package("sampler=cmaes", "cmaes")
     if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
         raise UserError(
             f"study_name={config.study_name!r} cannot name a folder; "
@@ -119,7 +114,7 @@ def _default_name(config: OptimizeConfig) -> str:
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.Space) -> Study:
     """Create or join the study of the search, with its sampler and pruner; trial 0 is the baseline.
 
-    :raises UserError: it is the study of another search, has trials of another program, or would have to be unpickled.
+    :raises UserError: it is the study of another search, or has trials of another program.
     """
     base = train_config(config)
     identity = {
@@ -129,19 +124,9 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
         "time_limit": config.time_limit,
         "space": search_space.describe(space),
     }
-    maximize, minimize = StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE
-    directions = {"multi": [maximize, minimize], "seconds": [minimize]}.get(config.objective, [maximize])
+    direction = StudyDirection.MINIMIZE if config.objective == "seconds" else StudyDirection.MAXIMIZE
     baseline = search_space.baseline_params(space, base)
-    study, created = open_study(storage, name, directions, identity, [baseline])
-    # A file may hold trials that a study takes over when it is created.
-    is_new = created and all(trial.state is TrialState.WAITING for trial in study.get_trials(deepcopy=False))
-    if config.sampler == "cmaes" and not is_new and not config.trust_study:
-        where = redact(config.storage) if config.storage else "its journal"
-        raise UserError(
-            f"the study {name!r} exists, and sampler=cmaes loads the state of its search from {where} "
-            "with pickle, which runs any code in it; add --trust-study if all who can write there are trusted, or use "
-            "sampler=tpe."
-        )
+    study, created = open_study(storage, name, direction, identity, [baseline])
     require_own_trials(study, space)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
@@ -153,7 +138,7 @@ def _open_reruns(
     storage: BaseStorage, name: str, candidates: Mapping[int, Mapping[str, Any]], config: OptimizeConfig
 ) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing."""
-    study, _ = open_study(storage, f"{name}-rerun", [StudyDirection.MAXIMIZE], {"reruns": True})
+    study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
     require_own_trials(study, RERUN_SPACE)
     for params in rerun_parameters(candidates, config.rerun_seeds):
         study.enqueue_trial(params, skip_if_exists=True)

@@ -10,7 +10,7 @@ import re
 import sqlite3
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
 SQLITE_SECONDS = 60  # how long a process waits until the others have written
-DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql"}
 IDENTITY, BASELINE = "rlher", "baseline"
 """User attributes of a study, and of its trial 0."""
 
@@ -53,9 +52,8 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStora
         folder.mkdir(parents=True, exist_ok=True)
         return _open_journal(folder / "journal.log")
     url = _parse_url(storage)
-    options: dict[str, Any] = {"pool_pre_ping": True, "connect_args": {"timeout": SQLITE_SECONDS}}
-    if url.get_backend_name() in DRIVERS:
-        options["connect_args"] = {"connect_timeout": CONNECT_SECONDS}
+    limits = {"sqlite": {"timeout": SQLITE_SECONDS}, "postgresql": {"connect_timeout": CONNECT_SECONDS}}
+    options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
         return RDBStorage(
             url.render_as_string(hide_password=False),
@@ -64,7 +62,7 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStora
             heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(MAX_RETRY),
         )
     except ImportError as error:
-        reason = f"the driver of {url.drivername} is missing; run {pip_install(url.get_backend_name())}"
+        reason = f"its driver is missing ({error}); install it, for PostgreSQL by {pip_install('postgresql')}"
         raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
     except (sqlalchemy.exc.SQLAlchemyError, OptunaError, RuntimeError, ValueError, TypeError) as error:
         raise storage_error(storage, error) from error
@@ -99,7 +97,7 @@ def _open_journal(path: Path) -> JournalStorage:
 
 
 def _parse_url(storage: str) -> URL:
-    """Return the address with the driver of its extra.
+    """Return the address; PostgreSQL's with the driver of the extra ``postgresql``.
 
     :raises UserError: it cannot be parsed. It is not printed, since any part of it may be a password.
     """
@@ -113,7 +111,7 @@ def _parse_url(storage: str) -> URL:
     credentials = re.match(r"[^:]+://[^:/]*:[^@]*@", storage)  # SQLAlchemy ends a password at its first @
     if credentials and "@" in storage[credentials.end() :]:
         raise UserError("storage= has a password with an unquoted '@'; write it as %40.")
-    return url.set(drivername=f"{url.drivername}+{DRIVERS[url.drivername]}") if url.drivername in DRIVERS else url
+    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 
 # -------------------------------------------------------------------------- a database that goes away
@@ -163,7 +161,7 @@ wait_for_database = tenacity.retry(
 def open_study(
     storage: BaseStorage,
     name: str,
-    directions: Sequence[StudyDirection],
+    direction: StudyDirection,
     identity: dict[str, Any],
     baseline: Iterable[dict[str, Any]] = (),
 ) -> tuple[Study, bool]:
@@ -175,7 +173,7 @@ def open_study(
     :raises UserError: a study of this name has another identity.
     """
     try:
-        study = optuna.create_study(storage=storage, study_name=name, directions=directions)
+        study = optuna.create_study(storage=storage, study_name=name, direction=direction)
     except DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name)
         _require_identity(study, identity)

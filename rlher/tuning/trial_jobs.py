@@ -9,7 +9,7 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ from rlher.tuning.search_space import Space
 from rlher.tuning.study_storage import MAX_RETRY, open_storage, wait_for_database
 from rlher.tuning.trials import COLUMNS, REASON, count_unstarted, counted_trials, trial_row
 
-Objective = Callable[[Trial], float | Sequence[float]]
+Objective = Callable[[Trial], float]
 OWNER = "owner"
 """User attribute of a trial: the process that runs it, as :func:`owner_id` returns it."""
 MAX_UNOWNED = timedelta(seconds=30)
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
     """How a trial ended."""
 
     state: TrialState
-    values: float | Sequence[float] | None = None
+    value: float | None = None
     reason: str | None = None
 
 
@@ -89,7 +89,7 @@ class TrialJobs(Jobs):
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
         trials = counted_trials(self._study)
         completed = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-        is_maximised = self._study.directions[0] is StudyDirection.MAXIMIZE
+        is_maximised = self._study.direction is StudyDirection.MAXIMIZE
         best = sorted(completed, key=lambda trial: trial.values[0], reverse=is_maximised)[:MAX_BEST]
         shown = [*best, *(trial for trial in trials if trial.state is TrialState.RUNNING)]
         numbers = {trial.number for trial in shown}
@@ -207,7 +207,7 @@ def _tell(study: Study, number: int, outcome: Outcome) -> bool:
     try:
         if outcome.reason:
             study._storage.set_trial_user_attr(_trial_id(study, number), REASON, outcome.reason)
-        study.tell(number, outcome.values, state)
+        study.tell(number, outcome.value, state)
     except (UpdateFinishedTrialError, ValueError):
         return False
     return True

@@ -45,7 +45,6 @@ DAMAGED: dict[str, tuple[str, dict[str, bytes | str]]] = {
         "config.yaml",
         {"config.yaml": b"{algo: &a {b: *a}, env: {}, her: {}}", "evaluations.csv": f"{RATES}1,1\n"},
     ),
-    "dry run": ("config.yaml", {"config.yaml": b"{algo: {}, env: {}, her: {}, dry_run: true}"}),
     "no evaluations": ("evaluations.csv", {}),
     "rates in per cent": ("evaluations.csv", {"evaluations.csv": f"{RATES}100,55\n"}),
     "binary evaluations": ("evaluations.csv", {"evaluations.csv": bytes(range(256))}),

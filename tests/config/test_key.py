@@ -40,7 +40,7 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
 def test_recipe_leaves_out_seeds_machine_and_output() -> None:
     ignored = set(keys_ignored_by("recipe"))
     assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.every"} <= ignored
-    assert {"checkpoint.minutes", "init_from", "resume", "dry_run", "device", "logs", "json"} <= ignored
+    assert {"checkpoint.minutes", "init_from", "resume", "device", "logs", "json"} <= ignored
     assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.n_bits"} & ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her."))}
 

@@ -49,7 +49,8 @@ def test_the_script_installs_a_program_that_trains(tmp_path: Path) -> None:
         return done.stdout
 
     assert (
-        json.loads(rlher("train", "algo=dqn", "env=BitFlipping-v0", "dry_run=true", "--json"))["status"] == "finished"
+        json.loads(rlher("train", "algo=dqn", "env=BitFlipping-v0", "total_timesteps=400", "--json"))["status"]
+        == "finished"
     )
     agents = json.loads(rlher("list", "agents", "--json"))["agents"]
     assert agents

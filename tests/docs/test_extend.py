@@ -85,7 +85,7 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
 def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key: str) -> None:
     Path("evil.py").write_text("open('ran', 'w')\n")
     Path("recipe.yaml").write_text(yaml.safe_dump(KEYS[key]))
-    tiny = ("train", "algo=sac", "env=FetchReach-v4", *TINY, "recipe=recipe.yaml", "dry_run=true")
+    tiny = ("train", "algo=sac", "env=FetchReach-v4", *TINY, "recipe=recipe.yaml", "total_timesteps=100")
     assert rlher(*tiny).code == 2
     shutil.copytree(Path(str(lookup.agent_folder("td3-FetchPush-v4"))), "run")
     config = yaml.safe_load(Path("run/config.yaml").read_text())

@@ -206,7 +206,7 @@ def test_the_weights_of_a_run_from_elsewhere_start_another(rlher, strange: Path)
     """Its config is read, but its environment is not built."""
     change(strange, env={"modules": ["evil"]})
     write_evil("evil.py")
-    assert rlher(*TRAIN, "init_from=run", "dry_run=true").code == 0
+    assert rlher(*TRAIN, "init_from=run").code == 0
     assert not Path("pwned").exists()
 
 
@@ -229,7 +229,7 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     assert not (tmp_path / "ran").exists()
     assert not Path("logs").exists()
     (tmp_path / "mine.yaml").write_text(trust.sign(recipe, tmp_path))
-    assert rlher(*train, "dry_run=true").code == 0, "it was written here"
+    assert rlher(*train).code == 0, "it was written here"
     (tmp_path / "mine.yaml").write_text("env: {id: '${oc.env:HOME}'}\n")
     assert rlher(*train).code == 2
     (tmp_path / "mine.yaml").write_text("trust_code: true\n" + recipe)

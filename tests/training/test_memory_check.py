@@ -37,7 +37,8 @@ def test_a_buffer_that_does_not_fit_is_refused_with_a_size_that_does(rlher, monk
     megabytes, fits = re.search(r"(\d+) MB for 100,000 .*algo\.buffer_size=(\d+)", refused.err).groups()
     assert 10 < int(megabytes) < 50
     assert not Path("logs").exists()
-    done = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={fits}", "dry_run=true")
+    stop = "callbacks=[{stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes: {max_episodes: 1}}]"
+    done = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={fits}", stop)
     assert done.code == 0, done.err
     larger = rlher("train", *BITS, "total_timesteps=100_000", f"algo.buffer_size={int(fits) * 11 // 10}")
     assert larger.code == 2

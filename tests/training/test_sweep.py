@@ -175,15 +175,6 @@ def test_a_folder_that_cannot_be_written_is_refused_once(rlher, tmp_path: Path) 
     assert len(done.err.splitlines()) == 1
 
 
-@pytest.mark.slow
-def test_dry_run_is_never_skipped(train_sweep) -> None:
-    for _ in range(2):
-        done = train_sweep("seed=0,1", "dry_run=true")
-        assert done.code == 0, done.err
-        assert "2 runs" in done.err
-        assert "seeds" not in done.out, "no table"
-
-
 def test_workers_without_a_sweep_are_refused(rlher, tmp_path: Path) -> None:
     assert rlher("train", *SMALL, "--workers", "2").code == 2
     assert not list(tmp_path.glob("logs/*"))

@@ -252,14 +252,6 @@ def test_a_fault_of_compute_reward_saves_the_model(rlher, monkeypatch, tmp_path:
 VERBS = (("evaluate", "--episodes", "1"), ("enjoy", "--episodes", "1"), ("export",))
 
 
-@pytest.mark.parametrize("words", [*VERBS, ("train", "--resume"), ("compare",)], ids=itemgetter(0))
-def test_a_dry_run_alone_is_no_run(rlher, words: tuple[str, ...]) -> None:
-    assert rlher("train", "algo=dqn", *BITS, *TINY, "dry_run=true").code == 0
-    done = rlher(*words)
-    assert done.code == 2
-    assert "under logs" in done.err
-
-
 @pytest.mark.parametrize("words", slow_except(VERBS[:1], VERBS), ids=itemgetter(0))
 def test_the_best_model_is_the_default_of_every_command(rlher, finished: Path, words: tuple[str, ...]) -> None:
     best = json.loads((finished / "result.json").read_text())["best"]["timesteps"]

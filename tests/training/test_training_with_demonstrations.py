@@ -171,7 +171,7 @@ def test_a_dataset_of_plain_minari_on_point_maze(rlher, monkeypatch, tmp_path) -
     done = rlher("train", *TINY, *words, "total_timesteps=100", "demos=data/maze-v0", "threads=1")
     assert done.code == 0, done.err
     assert "3 demonstrations of 120 steps" in done.err
-    again = rlher("train", *TINY, *words, "total_timesteps=100", "demos=maze-v0", "threads=1", "dry_run=true")
+    again = rlher("train", *TINY, *words, "total_timesteps=100", "demos=maze-v0", "threads=1")
     assert again.code == 0, "found in Minari's folder"
 
 

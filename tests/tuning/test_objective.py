@@ -1,4 +1,4 @@
-"""Trials in this process: pruning, seeds of repeated proposals, two objectives."""
+"""Trials in this process: pruning, seeds of repeated proposals, time limit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SPACE, RerunObjective, RunFailed
-from rlher.tuning.scoring import SCORE_KEYS, has_score, score_of
+from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.significance import rank_trials
 from tests.support.small_search import run_here, small_objective
 
@@ -47,15 +47,6 @@ def test_a_run_without_evaluation_has_no_score(tmp_path: Path) -> None:
     objective = replace(objective, config=replace(objective.config, callbacks=[stop]))
     with pytest.raises(RunFailed):
         run_here(optuna.create_study(), objective, objective.space, 1)
-
-
-def test_two_objectives(tmp_path: Path) -> None:
-    objective, _ = small_objective(tmp_path, n_seeds=1)
-    objective = replace(objective, config=replace(objective.config, objective="multi"))
-    study = optuna.create_study(directions=["maximize", "minimize"])
-    run_here(study, objective, objective.space, 1)
-    score = score_of(study.trials[0])
-    assert study.trials[0].values == [score.success, score.steps]
 
 
 def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import math
 import os
 import signal
-import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ MISTAKES = [  # arguments, what the message names
     (("--n-trials", "0"), "n_trials=0"),
     (("--space", "mine.yaml"), "mine.yaml"),
     (("--storage", "postgresql://me:s3cret@127.0.0.1:1/db"), "***@127.0.0.1:1/db"),
-    (("sampler=cmaes", "objective=multi"), "sampler=tpe"),
     (("eval.freq=500",), "eval.freq=500"),
     (("algo.kwargs.frobnicate=1",), "frobnicate"),
 ]
@@ -40,39 +38,6 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
     assert "s3cret" not in done.err + done.out
     assert "Traceback" not in done.err
     assert not list(tmp_path.rglob("config.yaml")), "no trial was run"
-
-
-def test_an_existing_study_is_unpickled_only_if_trusted(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CMA-ES keeps its state as a pickle in the storage."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(search, "run_jobs", interrupt)
-    words = ("optimize", *SMALL, "sampler=cmaes")
-    assert rlher(*words).code == 130
-    again = rlher(*words)
-    assert again.code == 2
-    assert "--trust-study" in again.err
-    assert rlher(*words, "--trust-study").code == 130
-
-
-def test_trials_that_a_new_study_takes_over_are_not_unpickled(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a database whose table of studies was emptied, the next study gets the number of the one before."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(search, "run_jobs", interrupt)
-    words = ("optimize", *SMALL, "sampler=cmaes", "storage=sqlite:///study.db")
-    assert rlher(*words).code == 130
-    with sqlite3.connect("study.db") as database:
-        database.execute("update trials set state='COMPLETE'")
-        for table in ("studies", "study_directions", "study_user_attributes", "study_system_attributes"):
-            database.execute(f"delete from {table}")
-    again = rlher(*words)
-    assert again.code == 2
-    assert "--trust-study" in again.err
 
 
 SPACE = {"n": optuna.distributions.IntDistribution(1, 8)}

@@ -63,9 +63,9 @@ def test_damaged_journal_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_study_with_another_identity_is_refused(tmp_path: Path) -> None:
     storage = open_storage(None, tmp_path, 60)
-    open_study(storage, "mine", [StudyDirection.MAXIMIZE], {"objective": "success"})
+    open_study(storage, "mine", StudyDirection.MAXIMIZE, {"objective": "success"})
     with pytest.raises(UserError, match="objective=success"):
-        open_study(storage, "mine", [StudyDirection.MAXIMIZE], {"objective": "auc"})
+        open_study(storage, "mine", StudyDirection.MAXIMIZE, {"objective": "auc"})
 
 
 def server_closed(*_: object) -> None:

@@ -30,7 +30,7 @@ def test_two_workers_run_the_total(tmp_path: Path) -> None:
 
 def test_two_commands_share_the_total(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, together=2)
-    joined, created = open_study(open_storage(None, tmp_path, 60), "quadratic", [StudyDirection.MAXIMIZE], {"n": 1})
+    joined, created = open_study(open_storage(None, tmp_path, 60), "quadratic", StudyDirection.MAXIMIZE, {"n": 1})
     assert not created
     other = threading.Thread(target=run_trials, args=(joined, spec, 1))
     other.start()
