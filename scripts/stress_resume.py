@@ -54,7 +54,6 @@ KINDS = {
     "dqn BitFlipping": "algo=dqn env=BitFlipping-v0 her.goal_selection_strategy=mix her.n_steps=2",
     "dqn BitFlipping, td_error, 4 envs": "algo=dqn env=BitFlipping-v0 her.priority=td_error n_envs=4 vec_env=dummy",
     "qrdqn BitFlipping": "algo=qrdqn env=BitFlipping-v0 normalize.enabled=false",
-    "sac FetchReach, gSDE": "algo=sac env=FetchReach-v4 algo.use_sde=true",
     "ddpg FetchReach, demonstrations": "algo=ddpg env=FetchReach-v4 demos={demos} demos.bc_weight=1 "
     "demos.pretrain_steps=150 n_envs=2 vec_env=dummy",
     "ddpg FetchReach, evaluation processes": "algo=ddpg env=FetchReach-v4 eval.workers=2 eval.episodes=8 eval.freq=100",

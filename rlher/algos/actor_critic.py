@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
@@ -215,21 +214,7 @@ class ActorCritic(FastUpdate):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Replace some of Stable-Baselines3's exploration actions by random ones, see ``options.random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        if self.is_fast:
+        if self.random_actions is not None:
             for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
                 stored[env] = self.policy.scale_action(actions[env])
         return actions, stored
-
-    def _store_transition(
-        self,
-        replay_buffer: ReplayBuffer,
-        buffer_action: np.ndarray,
-        new_obs: Any,
-        reward: np.ndarray,
-        dones: np.ndarray,
-        infos: list[dict[str, Any]],
-    ) -> None:
-        """Store a step, and hold no random action beyond the end of an episode."""
-        super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
-        if self.is_fast:
-            self.random_actions.reset(np.flatnonzero(dones))

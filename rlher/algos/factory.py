@@ -6,13 +6,14 @@ import re
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import torch as th
 from gymnasium import spaces
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from rlher.algos.exploration import make_noise
 from rlher.algos.fast_update import FastUpdate
 from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
@@ -52,9 +53,7 @@ CONVERTED_KEYS = (
     "activation",
     "policy_kwargs",
     "learning_rate_schedule",
-    "train_freq_unit",
     "action_noise",
-    "noise",
     "target_q_bounds",
     "layer_norm_critics",
     "kwargs",
@@ -99,11 +98,10 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
     :param venv: vectorised goal environments.
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
-    algo, env = config.algo, config.env
+    algo = config.algo
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
         replay_buffer_kwargs=_buffer_arguments(config),
-        episode_steps=env.episode_steps,
         seed=config.seed,
     )
     if issubclass(load_class(algo), FastUpdate):
@@ -124,19 +122,12 @@ def is_fast(model: OffPolicyAlgorithm) -> bool:
 
 def why_not_fast(algo: OffPolicyConfig) -> str:
     """Return why a model is trained without the fast update, as the end of a sentence about the fast update."""
-    if uses_sde(algo):
-        return "does not support gSDE (algo.use_sde)"
     return f"does not support {'images or learnt features' if uses_fast_update(algo) else f'algo={algo.name}'}"
 
 
 def uses_fast_update(algo: OffPolicyConfig) -> bool:
-    """Return whether a config is trained by the fast update: not CrossQ, nor gSDE. Images are not known here."""
-    return issubclass(load_class(algo), FastUpdate) and not uses_sde(algo)
-
-
-def uses_sde(algo: OffPolicyConfig) -> bool:
-    """Return whether a config asks for gSDE (generalised state-dependent exploration)."""
-    return bool(getattr(algo, "use_sde", False) or algo.kwargs.get("use_sde"))
+    """Return whether a config is trained by the fast update: not CrossQ. Images are not known here."""
+    return issubclass(load_class(algo), FastUpdate)
 
 
 def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
@@ -182,13 +173,10 @@ def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any)
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
-def constructor_arguments(
-    config: TrainConfig, venv: VecEnv, episode_steps: int | None = None, **arguments: Any
-) -> dict[str, Any]:
+def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
     """Return the keyword arguments of the Stable-Baselines3 constructor that a config stands for.
 
-    :param venv: for the spaces and the number of environments.
-    :param episode_steps: most steps of an episode, for pink noise; None: unknown.
+    :param venv: for the spaces.
     :param arguments: further ones, which ``algo.kwargs`` may override.
     :raises UserError: a value is invalid.
     """
@@ -200,12 +188,10 @@ def constructor_arguments(
     for name in ("ent_coef", "target_entropy"):
         if name in own:
             own[name] = _auto_or_number(name, own[name])
-    if algo.train_freq_unit == "episode":
-        own["train_freq"] = algo.train_freq, "episode"
     own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
     if isinstance(algo, ActorCriticConfig) and algo.action_noise > 0:
         shape = venv.action_space.shape or ()
-        own["action_noise"] = make_noise(algo.noise, algo.action_noise, shape, venv.num_envs, episode_steps)
+        own["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, algo.action_noise))
     extra = dict(algo.kwargs)
     if "n_steps" in extra:
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")

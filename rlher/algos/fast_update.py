@@ -14,7 +14,6 @@ from torch import nn
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, make_observation_fn
 from rlher.algos.options import SPEED_OPTIONS, UpdateOptions
-from rlher.algos.target_bounds import clamp_outputs
 from rlher.algos.training_loop import TrainingLoop
 
 Losses = dict[str, th.Tensor]
@@ -62,7 +61,7 @@ class FastUpdate(TrainingLoop):
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
-    Policies with images, gSDE, or a learnt or shared features extractor are trained by Stable-Baselines3's own
+    Policies with images, or a learnt or shared features extractor are trained by Stable-Baselines3's own
     ``train``; ``is_fast`` says which one is used.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
@@ -110,7 +109,7 @@ class FastUpdate(TrainingLoop):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        self.is_fast = not self.use_sde and all(has_batchable_layers(network) for network in self.networks())
+        self.is_fast = all(has_batchable_layers(network) for network in self.networks())
         if self.is_fast:
             policy_network = self.networks()[0]
             self._features, self._read = make_feature_fn(policy_network), make_observation_fn(policy_network)
@@ -119,8 +118,6 @@ class FastUpdate(TrainingLoop):
             self.setup_update()
         else:
             self._require_no_update_options()
-            if self.options.target_bounds is not None:
-                clamp_outputs(self.networks()[-1], self.options.target_bounds)
 
     def _require_no_update_options(self) -> None:
         """Raise ValueError if an option changes what is learnt and only the fast update has it."""
@@ -130,7 +127,7 @@ class FastUpdate(TrainingLoop):
         if needed:
             raise ValueError(
                 f"{', '.join(f'{name}={getattr(self.options, name)}' for name in needed)} needs the fast update, which "
-                "supports no gSDE (use_sde), images or learnt features; "
+                "supports no images or learnt features; "
                 f"set {', '.join(f'{name}={defaults[name]}' for name in needed)}"
             )
 

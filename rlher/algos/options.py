@@ -19,9 +19,9 @@ class UpdateOptions:
         ``learning_starts`` are held.
     :param target_update: ``update``: target networks follow each update; ``round``: only the last one of a call of
         ``train``, by the share ``tau`` (OpenAI baselines' HER, nnabla-rl).
-    :param target_policy_noise_schedule: TD3: how the noise of the target actions develops from ``target_policy_noise``
-        on: ``constant``, or to 0 as ``linear`` or ``cosine``. The critic needs the noise in the beginning; in the end
-        it hides precise actions.
+    :param target_policy_noise_schedule: TD3: ``constant`` or ``linear``: whether the noise of the target actions falls
+        from ``target_policy_noise`` to 0. The critic needs the noise in the beginning; in the end it hides precise
+        actions.
     :param action_l2: weight of the mean squared action in the actor's loss (arXiv:1802.09464); actions span [-1, 1].
     :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).

@@ -1,26 +1,11 @@
 """Schedules of a number, such as the learning rate, over a run."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from stable_baselines3.common.utils import LinearSchedule
 
 from rlher.core.user_code import instance_of, resolve
-
-
-@dataclass(frozen=True)
-class CosineSchedule:
-    """Half a cosine from ``start`` down to 0 (Loshchilov & Hutter 2017, arXiv:1608.03983, without restarts).
-
-    It changes little at the beginning and at the end.
-    """
-
-    start: float
-
-    def __call__(self, progress_remaining: float) -> float:
-        """Return the number where that share of the run remains."""
-        return self.start * 0.5 * (1 - math.cos(math.pi * progress_remaining))
 
 
 @dataclass(frozen=True)
@@ -44,6 +29,4 @@ def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float"
     """
     if ":" in kind:
         return ScaledSchedule(start, instance_of(resolve("algo.learning_rate_schedule", kind, {})))
-    if kind == "linear":
-        return LinearSchedule(start, 0.0, 1.0)
-    return CosineSchedule(start) if kind == "cosine" else start
+    return LinearSchedule(start, 0.0, 1.0) if kind == "linear" else start

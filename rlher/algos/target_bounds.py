@@ -7,9 +7,6 @@ and finds it important for learning sparse goal tasks fast.
 import math
 from typing import Any
 
-import torch as th
-from torch import nn
-
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 
@@ -59,19 +56,3 @@ def _from_reward_range(reward_range: list[float | None] | None, gamma: float) ->
         None if high is None else max(high, 0.0) / (1.0 - gamma),
     )
     return None if bounds == (None, None) else bounds
-
-
-def clamp_outputs(network: nn.Module, bounds: Bounds) -> None:
-    """Clamp every tensor that ``network`` returns to ``bounds``.
-
-    For models that Stable-Baselines3's own ``train`` updates. It always calls the target network, so a forward hook
-    applies to each. Hooks are not saved with a model.
-    """
-    low, high = bounds
-
-    def clamp(module: nn.Module, inputs: Any, output: Any) -> Any:
-        if isinstance(output, tuple):
-            return tuple(th.clamp(value, low, high) for value in output)
-        return th.clamp(output, low, high)
-
-    network.register_forward_hook(clamp)

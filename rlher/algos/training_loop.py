@@ -11,6 +11,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, 
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import VecEnv
 
+from rlher.algos.exploration import RandomActions
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
 from rlher.algos.options import UpdateOptions
 
@@ -34,8 +35,12 @@ class TrainingLoop(OffPolicyAlgorithm):
     """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""
     normalizer: GoalNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
+    random_actions: RandomActions | None = None
+    """Replaces some of the agent's actions; None if the algorithm has no such option."""
 
     def _setup_model(self) -> None:
+        if self.use_sde:
+            raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
         # A model that is loaded without an environment can predict; Stable-Baselines3 demands one for this buffer.
         has_no_buffer = self.env is None and issubclass(self.replay_buffer_class or ReplayBuffer, HerReplayBuffer)
         if has_no_buffer:
@@ -116,12 +121,8 @@ class TrainingLoop(OffPolicyAlgorithm):
         """Play ``train_freq`` steps or episodes and store them; do the updates that are due during the first step."""
         self.policy.set_training_mode(False)
         n_envs, steps, episodes = env.num_envs, 0, 0
-        if self.use_sde:
-            self.actor.reset_noise(n_envs)  # type: ignore[operator]
         callback.on_rollout_start()
         while should_collect_more_steps(train_freq, steps, episodes):
-            if self.use_sde and self.sde_sample_freq > 0 and steps % self.sde_sample_freq == 0:
-                self.actor.reset_noise(n_envs)  # type: ignore[operator]
             actions, buffer_actions = self._sample_action(learning_starts, action_noise, n_envs)
             env.step_async(actions)
             self._do_due_updates()
@@ -137,11 +138,13 @@ class TrainingLoop(OffPolicyAlgorithm):
             self._store_transition(replay_buffer, buffer_actions, new_obs, rewards, dones, infos)  # type: ignore[arg-type]
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
-            for index in dones.nonzero()[0]:
+            for index in dones.nonzero()[0].tolist():
                 episodes += 1
                 self._episode_num += 1
                 if action_noise is not None:
                     action_noise.reset(**({"indices": [index]} if n_envs > 1 else {}))
+                if self.random_actions is not None:
+                    self.random_actions.reset(index)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
         callback.on_rollout_end()

@@ -29,7 +29,7 @@ SPECIAL = re.compile(r"[,(\[{$']")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
 OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix)(\.|$)")
 SB3_VALUES = {
-    re.compile(r"algo\.train_freq=[\[(](\w+),\s*['\"]?(\w+)['\"]?[\])]"): r"algo.train_freq=\1 algo.train_freq_unit=\2",
+    re.compile(r"algo\.train_freq=[\[(](\w+),\s*['\"]?step['\"]?[\])]"): r"algo.train_freq=\1",
     re.compile(r"algo\.learning_rate=['\"]?lin_([\w.+-]+)['\"]?"): (
         r"algo.learning_rate=\1 algo.learning_rate_schedule=linear"
     ),

@@ -41,7 +41,7 @@ HYPERPARAMETERS: dict[str, str | None] = {
     "normalize.norm_reward": None,
     "policy": None,
     "replay_buffer_class": None,
-    "noise_type": "algo.noise",
+    "noise_type": None,
     "noise_std": "algo.action_noise",
     "env_wrapper": "env.wrappers",
     "callback": "callbacks",
@@ -113,9 +113,16 @@ def overrides(values: Mapping[str, Any]) -> list[str]:
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return RL Zoo's hyperparameters by config key."""
+    """Return RL Zoo's hyperparameters by config key.
+
+    :raises UserError: one has a value that rlher does not have.
+    """
     found = {}
     for name, value in flatten(values):
+        if name == "noise_type" and value != "normal":
+            raise UserError(f"noise_type={value} is not supported; use noise_type=normal.")
+        if name == "train_freq" and "episode" in str(value):
+            raise UserError(f"train_freq={value} counts episodes, which is not supported; give a number of steps.")
         section, _, rest = name.partition(".")
         key = f"{SECTIONS[section]}.{rest}" if section in SECTIONS else f"algo.{name}"
         key_or_none = HYPERPARAMETERS.get(name, key)

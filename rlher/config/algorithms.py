@@ -15,7 +15,7 @@ from rlher.core.user_code import load_object, resolve
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-SCHEDULES = ("constant", "linear", "cosine")
+SCHEDULES = ("constant", "linear")
 """Values of ``algo.learning_rate_schedule`` and ``algo.target_policy_noise_schedule``."""
 
 ACTIVATIONS = {
@@ -63,7 +63,7 @@ class OffPolicyConfig:
     name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
-        "constant", "learning rate over the run; linear and cosine end at 0", choices=SCHEDULES, code=True
+        "constant", "learning rate over the run; linear ends at 0", choices=SCHEDULES, code=True
     )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
@@ -71,8 +71,7 @@ class OffPolicyConfig:
     )
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
-    train_freq: int = key(1, "steps of the vectorised environment, or episodes, between rounds of updates", low=1)
-    train_freq_unit: str = key("step", "what train_freq counts", choices=("step", "episode"))
+    train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
     gradient_steps: int | None = key(None, "updates per round; null or -1: one per stored transition", low=-1)
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
     activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), code=True)
@@ -95,7 +94,6 @@ class ActorCriticConfig(OffPolicyConfig):
 
     n_critics: int = key(2, "number of critics", low=1)
     action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
-    noise: str = key("normal", "white, Ornstein-Uhlenbeck or pink noise", choices=("normal", "ou", "pink"))
 
 
 @dataclass
@@ -122,7 +120,6 @@ class EntropyConfig:
 
     ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
     target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
-    use_sde: bool = key(False, "gSDE, state-dependent exploration; updates by SB3's own train")
 
 
 @dataclass
@@ -155,7 +152,7 @@ class TD3Config(TargetConfig, DeterministicConfig):
     policy_delay: int = key(2, "critic updates per actor update", low=1)
     target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
     target_policy_noise_schedule: str = key(
-        "constant", "target_policy_noise over the run; all but constant end at 0", choices=SCHEDULES
+        "constant", "target_policy_noise over the run; linear ends at 0", choices=SCHEDULES
     )
     target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
 

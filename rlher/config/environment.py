@@ -61,9 +61,6 @@ class EnvConfig:
     max_restarts: int = machine_key(5, "restarts of subprocesses in a row without a finished episode", low=0)
     action_repeat: int = experiment_key(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = experiment_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
-    training_success_distance: float | None = experiment_key(
-        None, "distance from the goal up to which training rewards success; null: the environment's own", low=0
-    )
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
     extra: str | None = output_key(None, "optional dependency that provides it: pip install rlher[<extra>]")

@@ -30,7 +30,7 @@ LOGGERS = {"wandb": "rlher.training.loggers:WandbService"}
 
 @dataclass
 class EngineConfig:
-    """How updates are computed. Without the fast update (CrossQ, gSDE, images) the keys have no effect."""
+    """How updates are computed. Without the fast update (CrossQ, images) the keys have no effect."""
 
     compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = experiment_key(

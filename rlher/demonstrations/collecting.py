@@ -177,7 +177,7 @@ def _agent(config: CollectConfig) -> Demonstrator:
 
 def _recording_env(config: EnvConfig) -> gym.Env:
     """Return the environment with its own goals and rewards; of repeated steps the last one's reward counts."""
-    own = replace(config, relay=RelayConfig(), reward_offset=0.0, training_success_distance=None)
+    own = replace(config, relay=RelayConfig(), reward_offset=0.0)
     return make_env(own, training=True)
 
 

@@ -19,7 +19,7 @@ from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
 from rlher.envs.success_info import SuccessInfo
-from rlher.envs.training_wrappers import ActionRepeat, RewardOffset, SuccessDistance
+from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
@@ -34,8 +34,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
-    :param training: whether it is used for training: ``training_success_distance``, relay sub-goals and
-        ``reward_offset`` apply.
+    :param training: whether it is used for training: relay sub-goals and ``reward_offset`` apply.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
@@ -50,16 +49,8 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     env = SuccessInfo(env, cfg, diagnostics=training and cfg.success_reward is not None)
     if cfg.action_repeat > 1:
         env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
-    if training and cfg.training_success_distance is not None:
-        if cfg.ends_on_success:
-            raise UserError(
-                f"env.training_success_distance is not possible with {cfg.id}: success ends its episodes, at its own "
-                "distance; leave it out."
-            )
-        rewards = sparse_rewards(cfg, "env.training_success_distance")
-        env = SuccessDistance(env, cfg.training_success_distance, rewards)
     if cfg.relay.enabled:
-        env = RelayGoals(env, cfg.relay, sparse_rewards(cfg, "env.relay.enabled=true"), training)
+        env = RelayGoals(env, cfg.relay, _sparse_rewards(cfg), training)
     if training and cfg.reward_offset:
         env = RewardOffset(env, cfg.reward_offset)
     return env
@@ -85,15 +76,16 @@ class SeededResets(gym.Wrapper):
         return self.env.reset(seed=seed, options=options)
 
 
-def sparse_rewards(cfg: EnvConfig, key: str) -> tuple[float, float]:
-    """Return the reward of a step that has not reached the goal, and of one that has.
+def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
+    """Return the reward of a step that has not reached the goal, and of one that has; relay sub-goals need both.
 
-    :param key: the config key that needs them, for the message.
     :raises UserError: ``reward_range`` is open.
     """
     low, high = cfg.reward_range or (None, None)
     if low is None or high is None:
-        raise UserError(f"{key} needs both ends of env.reward_range, which {cfg.id} does not have; set them.")
+        raise UserError(
+            f"env.relay.enabled=true needs both ends of env.reward_range, which {cfg.id} does not have; set them."
+        )
     return low, high
 
 

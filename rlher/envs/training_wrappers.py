@@ -52,34 +52,6 @@ class RewardOffset(gym.Wrapper):
         return self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info) + self._offset
 
 
-class SuccessDistance(gym.Wrapper):
-    """Reward success only up to another distance from the goal, in ``step`` and ``compute_reward``.
-
-    Every point within the environment's own distance has the same reward, so an agent does not aim at the middle, and
-    small errors miss. With a smaller distance in training it does (accuracy in place of a fixed tolerance: Fournier et
-    al. 2018, arXiv:1806.09614).
-
-    :param env: goal environment with sparse rewards of the Euclidean distance between the goals.
-    :param rewards: reward of a step that has not reached the goal, and of one that has.
-    """
-
-    def __init__(self, env: gym.Env, distance: float, rewards: tuple[float, float]) -> None:
-        super().__init__(env)
-        self._distance, self._rewards = distance, rewards
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step; of the reward only the part for the goal changes, and what a wrapper adds, such as a cost, stays."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        goals = observation["achieved_goal"], observation["desired_goal"]
-        own = self.env.get_wrapper_attr("compute_reward")(*goals, info)
-        reward = float(reward) - float(own) + float(self.compute_reward(*goals, info))
-        return observation, reward, terminated, truncated, info
-
-    def compute_reward(self, achieved_goal: NDArray, desired_goal: NDArray, info: Any) -> NDArray:
-        """Return the rewards of goals of any leading shape."""
-        return sparse_reward(achieved_goal, desired_goal, self._distance, self._rewards)
-
-
 def sparse_reward(
     achieved_goal: NDArray, desired_goal: NDArray, distance: float, rewards: tuple[float, float]
 ) -> NDArray:

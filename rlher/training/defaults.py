@@ -7,10 +7,8 @@ from stable_baselines3.common.utils import get_device
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.factory import uses_fast_update, why_not_fast
 from rlher.algos.precision import choose_precision
-from rlher.config.algorithms import ActorCriticConfig
 from rlher.config.her import DemosConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.core.errors import UserError
 from rlher.core.machine import available_cores
 from rlher.core.nested import flatten
 from rlher.envs.processes import eval_workers, uses_processes
@@ -20,7 +18,6 @@ PRODUCTS_PER_THREAD = 2**25
 environment or an evaluation gains more from the core."""
 
 REASONS = {
-    "algo.train_freq": "rounds of episodes in several environments are counted in steps",
     "algo.learning_starts": "an episode of each environment, and at most half of total_timesteps",
     "algo.gradient_steps": "one update per stored transition",
     "vec_env": "environments run in worker processes; with engine.overlap they step during updates",
@@ -38,11 +35,8 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     """
     given = config
     algo = replace(config.algo, learning_starts=_learning_starts(config))
-    if algo.train_freq_unit == "episode" and config.n_envs > 1:
-        algo = replace(algo, train_freq=_steps_of_episodes(config), train_freq_unit="step")
-    if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
-        steps = -1 if algo.train_freq_unit == "episode" else algo.train_freq * config.n_envs
-        algo = replace(algo, gradient_steps=steps)
+    if algo.gradient_steps in (None, -1):  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
+        algo = replace(algo, gradient_steps=algo.train_freq * config.n_envs)
     config, engine_notes = _choose_engine(replace(config, algo=algo))
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     evaluation = replace(config.eval, freq=freq, workers=eval_workers(config))
@@ -63,16 +57,6 @@ def _learning_starts(config: TrainConfig) -> int:
     """Return the steps of an episode of each environment: before it has ended there are few goals to relabel with."""
     steps = max(config.algo.learning_starts or 0, (config.env.episode_steps or 0) * config.n_envs)
     return steps if steps < config.total_timesteps else config.total_timesteps // 2
-
-
-def _steps_of_episodes(config: TrainConfig) -> int:
-    """Return the steps of a round of episodes. In several environments, SB3 has rounds of steps only."""
-    if config.env.episode_steps is None:
-        raise UserError(
-            f"algo.train_freq_unit=episode needs the length of an episode where n_envs={config.n_envs}; "
-            "set env.max_episode_steps, or use train_freq_unit=step."
-        )
-    return -(-config.algo.train_freq * config.env.episode_steps // config.n_envs)
 
 
 def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -97,11 +81,9 @@ def use_slow_updates(config: TrainConfig, overlap: bool = False) -> tuple[TrainC
 
 def _count_updates(config: TrainConfig) -> int:
     algo = config.algo
-    steps, updates = max(config.total_timesteps - (algo.learning_starts or 0), 0), algo.gradient_steps or 0
-    per_round = algo.train_freq * config.n_envs
-    if algo.train_freq_unit == "episode":
-        per_round *= config.env.episode_steps or 1
-    return (steps if updates == -1 else steps // per_round * updates) + config.offline_updates
+    steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
+    rounds = steps // (algo.train_freq * config.n_envs)
+    return rounds * (algo.gradient_steps or 0) + config.offline_updates
 
 
 def _share_cores(config: TrainConfig) -> tuple[int, str]:
@@ -131,9 +113,6 @@ def _keys_without_effect(config: TrainConfig) -> list[str]:
         notes.append(f"{keys} without effect: her.priority={config.her.priority}")
     if config.her.goal_mix and config.her.goal_selection_strategy != "mix":
         notes.append(f"her.goal_mix without effect: her.goal_selection_strategy={config.her.goal_selection_strategy}")
-    algo = config.algo
-    if isinstance(algo, ActorCriticConfig) and algo.noise != ActorCriticConfig.noise and not algo.action_noise:
-        notes.append(f"algo.noise={algo.noise} without effect: algo.action_noise=0")
     if config.demos.path is None and config.demos.fraction != DemosConfig.fraction:
         notes.append("demos.fraction without effect: there are no demos=<dataset>")
     return notes

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
@@ -20,9 +18,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import Dataset, read_dataset
-from rlher.envs.make import sparse_rewards
 from rlher.envs.relay import task_space, widen_goals
-from rlher.envs.training_wrappers import sparse_reward
 from rlher.her.trajectories import Trajectory
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.callbacks.progress import ProgressCallback
@@ -99,20 +95,9 @@ def _require_same_env(dataset: Dataset, config: TrainConfig) -> None:
 def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     """Return an episode with the rewards and goals that the training environment would have shown."""
     observations = trajectory.observations
-    rewards = _success_distance_rewards(trajectory, env) + env.reward_offset
     if env.relay.enabled:
         observations = widen_goals(dict(observations), env.relay)
-    return replace(trajectory, observations=observations, rewards=rewards)
-
-
-def _success_distance_rewards(trajectory: Trajectory, env: EnvConfig) -> NDArray:
-    """Return the recorded rewards, of which ``env.training_success_distance`` changes the part for the goal."""
-    if env.training_success_distance is None:
-        return trajectory.rewards
-    rewards = miss, hit = sparse_rewards(env, "env.training_success_distance")
-    achieved, desired = (trajectory.observations[key][1:] for key in ("achieved_goal", "desired_goal"))
-    recorded = np.where(trajectory.rewards >= hit, hit, miss)
-    return trajectory.rewards - recorded + sparse_reward(achieved, desired, env.training_success_distance, rewards)
+    return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
 
 
 class DemonstrationCallback(BaseCallback):

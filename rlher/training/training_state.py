@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.algos import exploration
+from rlher.algos.training_loop import TrainingLoop
 from rlher.core.safe_read import read_tensors, stored_arrays
 from rlher.run.checkpoints import timesteps_of
 from rlher.run.model_file import FIXED_ENT_COEF
@@ -41,11 +40,8 @@ COUNTERS = (
 STATISTICS = ("ep_info_buffer", "ep_success_buffer")
 """Returns, lengths and successes of the last episodes."""
 
-SDE_NOISE = ("exploration_mat", "exploration_matrices")
-"""Attributes of gSDE's action distribution: noise drawn at the start of a rollout, before a checkpoint is written."""
 
-
-def save(folder: Path, model: OffPolicyAlgorithm, progress: dict[str, Any]) -> None:
+def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
     """Write the state of model and generators; the replay buffer and the environments are not part of it.
 
     :param progress: further JSON values for ``state.json``.
@@ -54,7 +50,6 @@ def save(folder: Path, model: OffPolicyAlgorithm, progress: dict[str, Any]) -> N
         "parameters": model.get_parameters(),
         "variables": {name: recursive_getattr(model, name) for name in _variables(model)},
         "generators": {"cpu": th.get_rng_state(), "cuda": _cuda_states()},
-        "sde_noise": {name: getattr(_action_distribution(model), name) for name in SDE_NOISE if model.use_sde},
     }
     content = io.BytesIO()  # in memory, because torch hides the OSError of a full disk
     th.save(tensors, content)
@@ -64,19 +59,19 @@ def save(folder: Path, model: OffPolicyAlgorithm, progress: dict[str, Any]) -> N
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},
-        "updates_due": getattr(model, "updates_due", 0),
+        "updates_due": model.updates_due,
         "generators": {
             "python": random.getstate(),
             "numpy": numpy_state,
             "action_space": model.action_space.np_random.bit_generator.state,
-            "noise": exploration.state(model),
+            "random_actions": model.random_actions and model.random_actions.state_dict(),
         },
         **progress,
     }
     (folder / "state.json").write_text(json.dumps(state, default=lambda number: number.item()))
 
 
-def load(folder: Path, model: OffPolicyAlgorithm) -> dict[str, Any]:
+def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     """Load the state of the model, and return ``state.json``.
 
     :return: with, as ``"generators"``, what :func:`restore_generators` takes.
@@ -91,13 +86,12 @@ def load(folder: Path, model: OffPolicyAlgorithm) -> dict[str, Any]:
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder) or model._n_updates < 0 or model._episode_num < 0:
         raise ValueError("the counters do not match the name of the checkpoint")
-    if hasattr(model, "updates_due"):
-        model.updates_due = int(state["updates_due"])
+    model.updates_due = int(state["updates_due"])
     for name in STATISTICS:
         entries = state["recent"][name]
         _require_numbers(entries)
         setattr(model, name, deque(entries, maxlen=model._stats_window_size))
-    state["generators"] |= {"torch": tensors["generators"], "sde_noise": tensors["sde_noise"]}
+    state["generators"]["torch"] = tensors["generators"]
     return state
 
 
@@ -113,8 +107,8 @@ def load_config(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def restore_generators(saved: dict[str, Any], model: OffPolicyAlgorithm) -> None:
-    """Set every random number generator, and the noise of exploration, to a saved state.
+def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
+    """Set every random number generator, and the random actions that are held, to a saved state.
 
     :param saved: ``"generators"`` of the value of :func:`load`.
     """
@@ -126,9 +120,8 @@ def restore_generators(saved: dict[str, Any], model: OffPolicyAlgorithm) -> None
     th.set_rng_state(saved["torch"]["cpu"].cpu())
     if len(saved["torch"]["cuda"]) == th.cuda.device_count():
         th.cuda.set_rng_state_all([each.cpu() for each in saved["torch"]["cuda"]])
-    exploration.restore(model, saved["noise"])
-    for name, noise in saved["sde_noise"].items():
-        setattr(_action_distribution(model), name, noise)
+    if model.random_actions is not None:
+        model.random_actions.load_state_dict(saved["random_actions"])
 
 
 def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
@@ -137,7 +130,7 @@ def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dic
     np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
 
 
-def load_episodes(folder: Path, model: OffPolicyAlgorithm) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
+def load_episodes(folder: Path, model: TrainingLoop) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
     """Return the content of :func:`save_episodes`; None if the checkpoint is a barrier.
 
     :raises ValueError, KeyError: the content is invalid.
@@ -162,17 +155,13 @@ def _require_numbers(entries: list) -> None:
             raise TypeError("the statistics of the last episodes are not numbers")
 
 
-def _counters(model: OffPolicyAlgorithm) -> list[str]:
+def _counters(model: TrainingLoop) -> list[str]:
     return [name for name in COUNTERS if hasattr(model, name)]
 
 
-def _variables(model: OffPolicyAlgorithm) -> list[str]:
+def _variables(model: TrainingLoop) -> list[str]:
     """Return the names of the tensors that SB3 saves beside the networks, except the fixed entropy coefficient."""
     return [name for name in model._get_torch_save_params()[1] if name != FIXED_ENT_COEF]
-
-
-def _action_distribution(model: OffPolicyAlgorithm) -> Any:
-    return model.policy.actor.action_dist  # type: ignore[union-attr]
 
 
 def _cuda_states() -> list[th.Tensor]:

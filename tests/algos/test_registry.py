@@ -37,25 +37,6 @@ def test_every_algorithm_trains_from_its_yaml(name: str) -> None:
     assert model._n_updates > 0
 
 
-@pytest.mark.parametrize("name", ["ddpg", "dqn"])
-def test_a_round_of_updates_follows_that_many_episodes(name: str, monkeypatch) -> None:
-    env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=name == "ddpg")
-    algo = ALGORITHMS[name].config(
-        name=name, learning_starts=0, train_freq=4, train_freq_unit="episode", gradient_steps=7, batch_size=8
-    )
-    model = build_model(TrainConfig(algo=algo, env=env, device="cpu"), make_goal_envs(env))
-    rounds = []
-    train = model.train
-    monkeypatch.setattr(
-        model, "train", lambda **options: rounds.append((model._episode_num, *options.values())) or train(**options)
-    )
-    model.learn(50)
-    assert len(rounds) >= 4
-    assert sorted(rounds[0][1:]) == [7, 8]
-    assert [episodes for episodes, *_ in rounds] == [4 * (number + 1) for number in range(len(rounds))]
-    assert model._n_updates == 7 * len(rounds)
-
-
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_accepts_its_kind_of_actions_only(name: str) -> None:
     for kind, space in SPACES.items():

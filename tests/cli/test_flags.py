@@ -41,8 +41,7 @@ def test_steps_may_be_written_as_powers_of_ten() -> None:
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        ("algo.train_freq=[16,episode]", ["algo.train_freq=16", "algo.train_freq_unit=episode"]),
-        ("algo.train_freq=(2, 'step')", ["algo.train_freq=2", "algo.train_freq_unit=step"]),
+        ("algo.train_freq=(2, 'step')", ["algo.train_freq=2"]),
         ("algo.learning_rate=lin_7.3e-4", ["algo.learning_rate=7.3e-4", "algo.learning_rate_schedule=linear"]),
     ],
 )

@@ -17,7 +17,9 @@ FetchPush-v1: &her-defaults
   policy: 'MultiInputPolicy'
   buffer_size: 100000
   learning_rate: !!float 1e-3
-  train_freq: "(2, 'episode')"
+  train_freq: "(2, 'step')"
+  noise_type: 'normal'
+  noise_std: 0.1
   replay_buffer_class: HerReplayBuffer
   replay_buffer_kwargs: "dict(
     goal_selection_strategy='episode',
@@ -91,7 +93,7 @@ def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:
     config = yaml.safe_load(rlher(*line, "-params", "batch_size:64", "--cfg", "job").out)
     assert config["total_timesteps"] == 1_000_000
     assert config["algo"]["net_arch"] == [512, 512, 512]
-    assert (config["algo"]["train_freq"], config["algo"]["train_freq_unit"]) == (2, "episode")
+    assert (config["algo"]["train_freq"], config["algo"]["action_noise"]) == (2, 0.1)
     assert config["algo"]["batch_size"] == 64
     assert config["her"]["n_sampled_goal"] == 8
     assert config["normalize"]["enabled"]
@@ -116,7 +118,10 @@ def test_values_that_a_file_leaves_out_are_those_of_sb3(rlher, algo: str) -> Non
     assert {name: type(value)(found[name]) for name, value in own.items()} == own
 
 
-@pytest.mark.parametrize("entry", ["{1: 2}", "{online_sampling: true}"])
+@pytest.mark.parametrize(
+    "entry",
+    ["{1: 2}", "{online_sampling: true}", "{noise_type: ornstein-uhlenbeck}", "{train_freq: [1, episode]}"],
+)
 def test_an_unknown_hyperparameter_is_refused(rlher, tmp_path: Path, entry: str) -> None:
     (tmp_path / "odd.yml").write_text(f"FetchReach-v4: {entry}\n")
     assert rlher("train", "--algo", "sac", "--env", "FetchReach-v4", "--conf-file", "odd.yml").code == 2

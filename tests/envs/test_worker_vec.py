@@ -134,16 +134,14 @@ def test_a_worker_lost_between_two_steps_ends_the_episode(group):
 TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY)
 
 
-@pytest.mark.parametrize(
-    ("sde", "normalised"), [("false", "true"), pytest.param("true", "false", marks=pytest.mark.slow)]
-)
-def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, sde, normalised):
+@pytest.mark.parametrize("normalised", ["true", pytest.param("false", marks=pytest.mark.slow)])
+def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, normalised):
     (tmp_path / "marks").mkdir()
     models = []
     build = setup.build_model
     monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     failures = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
-    words = (f"algo.use_sde={sde}", f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
+    words = (f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
     done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.every=150")
     assert done.code == 0, done.err
     assert done.err.count("killed by SIGKILL") == 6

@@ -1,6 +1,5 @@
 """Defaults that depend on other values of a config."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,6 @@ from rlher.config.algorithms import CrossQConfig, SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.core.errors import UserError
 from rlher.envs import processes
 from rlher.training import defaults
 from rlher.training.defaults import resolve_defaults
@@ -42,7 +40,7 @@ def test_open_values_are_resolved() -> None:
         (TrainConfig(algo=SACConfig(name="sac"), threads=1), 2, True, "dummy"),
         (TrainConfig(algo=SACConfig(name="sac"), vec_env="dummy"), 2, True, "dummy"),
         (TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=False)), 2, False, "dummy"),
-        (TrainConfig(algo=SACConfig(name="sac", use_sde=True)), 2, False, "dummy"),
+        (TrainConfig(algo=CrossQConfig(name="crossq")), 2, False, "dummy"),
     ],
 )
 def test_a_second_core_steps_the_environment_during_updates(
@@ -81,16 +79,14 @@ def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int
 
 
 def test_an_episode_has_one_step_per_repeated_action() -> None:
-    algo = SACConfig(name="sac", train_freq=4, train_freq_unit="episode")
+    algo = SACConfig(name="sac")
     env = EnvConfig(max_episode_steps=301, action_repeat=5)
     assert env.episode_steps == 61
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, env=env, n_envs=2, threads=1))
     assert resolved.algo.learning_starts == 122
-    assert resolved.algo.train_freq == 122
 
 
 ENERGY = HerConfig(energy_height=2, energy_step_seconds=0.04)
-PINK = SACConfig(name="sac", noise="pink")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +95,6 @@ PINK = SACConfig(name="sac", noise="pink")
         (TrainConfig(algo=SACConfig(name="sac")), ""),
         (TrainConfig(algo=SACConfig(name="sac"), her=ENERGY), "her.energy_height"),
         (TrainConfig(algo=SACConfig(name="sac"), her=replace(ENERGY, priority="energy")), ""),
-        (TrainConfig(algo=PINK), "algo.noise=pink"),
-        (TrainConfig(algo=replace(PINK, action_noise=0.1)), ""),
         (TrainConfig(algo=SACConfig(name="sac"), demos=DemosConfig(fraction=0.3)), "demos.fraction"),
     ],
 )
@@ -110,47 +104,20 @@ def test_keys_without_effect_are_noted(config: TrainConfig, named: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_envs", "gradient_steps", "expected"),
-    [
-        (1, None, (16, "episode", -1)),
-        (1, 40, (16, "episode", 40)),
-        (8, 40, (100, "step", 40)),
-        (3, None, (267, "step", 801)),
-    ],
+    ("train_freq", "gradient_steps", "updates"), [(100, None, 20_000), (100, -1, 20_000), (800, 40, 1_000)]
 )
-def test_rounds_of_episodes_become_rounds_of_steps_in_several_environments(n_envs, gradient_steps, expected) -> None:
-    algo = SACConfig(name="sac", train_freq=16, train_freq_unit="episode", gradient_steps=gradient_steps)
-    config = TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), n_envs=n_envs, threads=1)
-    resolved, notes = resolve_defaults(config)
-    assert (resolved.algo.train_freq, resolved.algo.train_freq_unit, resolved.algo.gradient_steps) == expected
-    assert any(note.startswith("algo.train_freq=") for note in notes) == (n_envs > 1)
-
-
-def test_rounds_of_episodes_of_unknown_length_in_several_environments_are_refused() -> None:
-    algo = SACConfig(name="sac", train_freq=2, train_freq_unit="episode")
-    with pytest.raises(UserError, match=re.escape("env.max_episode_steps")):
-        resolve_defaults(TrainConfig(algo=algo, n_envs=2, threads=1))
-
-
-@pytest.mark.parametrize(
-    ("train_freq", "gradient_steps", "updates"), [(2, None, 20_000), (2, 40, 8_000), (16, 40, 1_000)]
-)
-def test_rounds_of_episodes_are_counted_for_the_choice_of_compilation(monkeypatch, train_freq, gradient_steps, updates):
+def test_updates_are_counted_for_the_choice_of_compilation(monkeypatch, train_freq, gradient_steps, updates) -> None:
     counted = []
     monkeypatch.setattr(defaults, "choose_compilation", lambda wish, count: counted.append(count) or (False, ""))
-    algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, train_freq_unit="episode")
-    algo = replace(algo, gradient_steps=gradient_steps)
+    algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
     resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
     assert counted == [updates]
 
 
-@pytest.mark.parametrize(
-    "algo",
-    [SACConfig("sac", use_sde=True), SACConfig("sac", kwargs={"use_sde": True}), CrossQConfig("crossq")],
-    ids=["key", "kwargs", "crossq"],
-)
-def test_without_the_fast_update_the_engine_is_stable_baselines3s(algo) -> None:
-    config = TrainConfig(algo=algo, engine=EngineConfig(compile="on", precision="bf16", overlap=True), threads=1)
+def test_without_the_fast_update_the_engine_is_stable_baselines3s() -> None:
+    config = TrainConfig(
+        algo=CrossQConfig("crossq"), engine=EngineConfig(compile="on", precision="bf16", overlap=True), threads=1
+    )
     resolved, notes = resolve_defaults(config)
     assert resolved.engine == EngineConfig(compile="off", precision="float32", overlap=False)
     assert any("Stable-Baselines3" in note for note in notes)

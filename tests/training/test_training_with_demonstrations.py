@@ -196,13 +196,6 @@ def test_rewards_and_goals_are_those_of_the_training_environment() -> None:
         assert np.array_equal(values, np.stack([each[key] for each in shown]))
 
 
-def test_rewards_are_those_of_the_success_distance_in_training() -> None:
-    config = EnvConfig(id="FetchSlide-v4", reward_range=[-1.0, 0.0], training_success_distance=0.02)
-    goals = {"achieved_goal": np.array([[0.0], [0.03], [0.01], [0.3]]), "desired_goal": np.zeros((4, 1))}
-    recorded = Trajectory(goals, np.zeros((3, 4)), np.array([0.0, 0.0, -1.0]))
-    assert _as_in_training(recorded, config).rewards.tolist() == [-1, 0, -1]
-
-
 ERRORS = {
     "no dataset": ("demos=nowhere",),
     "a folder without any": ("demos=logs_of_nothing",),
@@ -213,7 +206,7 @@ ERRORS = {
     "nothing to train": ("total_timesteps=0",),
     "infos": ("her.copy_info_dict=true",),
     "pretraining of crossq": ("algo=crossq", "demos.pretrain_steps=5"),
-    "cloning with gSDE": ("algo.use_sde=true", "demos.bc_weight=1"),
+    "cloning of crossq": ("algo=crossq", "demos.bc_weight=1"),
     "a share of 1": ("demos.fraction=1",),
     "other action repeat": ("env.action_repeat=2",),
 }

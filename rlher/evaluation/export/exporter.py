@@ -8,7 +8,6 @@ import shutil
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +21,7 @@ from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import goal_normalizer
-from rlher.algos.factory import build_inference_model, constructor_arguments, uses_sde
+from rlher.algos.factory import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
@@ -137,8 +136,7 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
     :raises UserError: there is no such model, or it is damaged.
     """
     config, algo = run.config, run.config.algo
-    plain_config = replace(config, algo=_with_sb3_classes(algo))
-    arguments = constructor_arguments(plain_config, venv, buffer_size=1, seed=config.seed)
+    arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
         standalone = import_standalone(goal_normalizer.__name__)
@@ -159,7 +157,6 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
     model.num_timesteps = model_file.read_timesteps(run.model(which))
     return model, {
         "algorithm": _path(model_class),
-        "algorithm_kwargs": {"use_sde": True} if uses_sde(algo) else {},
         "policy": _path(policy_class),
         "policy_kwargs": described_kwargs,
     }
@@ -186,13 +183,6 @@ def _path(kind: type) -> str:
     return f"{kind.__module__}:{kind.__name__}"
 
 
-def _with_sb3_classes(algo: OffPolicyConfig) -> OffPolicyConfig:
-    """Return a config without noise and schedules of which Stable-Baselines3 has no class."""
-    if algo.learning_rate_schedule == "cosine":
-        algo = replace(algo, learning_rate_schedule="constant")
-    return replace(algo, noise="normal") if getattr(algo, "noise", "normal") == "pink" else algo  # type: ignore[call-arg]
-
-
 def caveats(algo: OffPolicyConfig) -> list[str]:
     """Return the limitations of an exported model, one sentence each."""
     sentences = []
@@ -200,11 +190,6 @@ def caveats(algo: OffPolicyConfig) -> list[str]:
         sentences.append(
             "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, "
             "the critics are untrained, so the model can be played but not trained further."
-        )
-    if _with_sb3_classes(algo) != algo:
-        sentences.append(
-            "It was trained with pink noise or a cosine schedule, which Stable-Baselines3 lacks: further training has "
-            "white noise and a constant learning rate."
         )
     if algo.name == "crossq":
         sentences.append(

@@ -88,9 +88,7 @@ def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[
     """
     policy_kwargs = json.loads(json.dumps(agent["policy_kwargs"]), object_hook=_with_class)
     algorithm, policy_class = _import(agent["algorithm"]), _import(agent["policy"])
-    model = algorithm(
-        policy_class, env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs, **agent["algorithm_kwargs"]
-    )
+    model = algorithm(policy_class, env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs)
     with zipfile.ZipFile(folder / agent["model"]) as archive:
         weights = io.BytesIO(archive.read("policy.pth"))
     model.policy.load_state_dict(th.load(weights, map_location="cpu", weights_only=True))

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.algos import exploration
 from rlher.config.training import values_fixed_at_resume
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
@@ -107,7 +106,8 @@ class CheckpointCallback(BaseCallback):
         self.model.update_normalizer(observations)
         self._set_last_observations(observations)
         self._buffer.refresh_env()
-        exploration.reset(self.model)
+        if self.model.random_actions is not None:
+            self.model.random_actions.reset()
 
     def _set_last_observations(self, observations: Any) -> None:
         """Set the attributes in which SB3 keeps the previous step."""
