@@ -26,8 +26,8 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.training.parallel import Job, Jobs
-from rlher.training.progress_table import Row
+from rlher.jobs.parallel import Job, Jobs
+from rlher.jobs.progress_table import Row
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.search_space import Space
 from rlher.tuning.study_storage import MAX_RETRY, open_storage, wait_for_database

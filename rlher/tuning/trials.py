@@ -8,7 +8,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher.core.errors import UserError
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.training.progress_table import Row
+from rlher.jobs.progress_table import Row
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import Space, contains

@@ -10,7 +10,7 @@ import pytest
 from optuna.study import Study
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.training.progress_table import ProgressTable
+from rlher.jobs.progress_table import ProgressTable
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
 from tests.support.small_search import OPTIMIZE, SMALL

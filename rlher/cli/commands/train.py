@@ -51,8 +51,8 @@ def sweep(jobs: Sequence[SweepJob]) -> int:
     from rlher.cli.commands import compare
     from rlher.core.safe_read import read_json
     from rlher.core.signals import INTERRUPTED
+    from rlher.jobs.sweep import train_sweep
     from rlher.run.lookup import is_finished
-    from rlher.training.sweep import train_sweep
 
     runs, code = train_sweep(jobs)
     folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]

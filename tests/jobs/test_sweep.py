@@ -17,9 +17,9 @@ from same_run import differences
 
 from rlher import COMMAND
 from rlher.core.errors import exit_as_fault
+from rlher.jobs import sweep
+from rlher.jobs.parallel import Job
 from rlher.run import run_folder
-from rlher.training import sweep
-from rlher.training.parallel import Job
 from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal
 from tests.support.workers import wait_for

@@ -26,7 +26,7 @@ from rlher.core import workers
 from rlher.core.errors import UserError, exit_as_fault, require_package
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers
-from rlher.training.progress_table import ProgressTable, Rows
+from rlher.jobs.progress_table import ProgressTable, Rows
 
 MODULES = ("rlher.training.resume", "optuna", "sb3_contrib", "scipy.stats")
 """What training runs and trials import, some of it late."""
