@@ -17,8 +17,8 @@ CONF = Path(__file__).parents[1] / "conf"
 INTRODUCTION = """# Config keys
 
 Set a key on the command line as `key=value`. A key without a dot is a flag as well: `total_timesteps=500_000` is
-`--total-timesteps 500_000`. `rlher <command> --help` prints the keys of one command, `rlher <command> --cfg job` the
-resolved configuration.
+`--total-timesteps 500_000`. `rlher <command> --help-all` prints the keys of one command, `rlher <command> --cfg job`
+the resolved configuration.
 
 `null` as a default means that rlher chooses or measures the value, unless the text says otherwise. Defaults are those
 before any recipe of `hyperparams/`.

@@ -1,4 +1,4 @@
-"""``rlher --help`` and ``rlher <command> --help``."""
+"""``rlher --help``, and for a command ``--help`` and ``--help-all``."""
 
 import textwrap
 from collections.abc import Sequence
@@ -27,15 +27,6 @@ EXAMPLES = (
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
     "rlher report logs/sac logs/tqc --output report.html",
 )
-TRAIN_EXAMPLES = """\
-usage: rlher train [flags] [key=value ...], with at least one of them, for example:
-
-  rlher train algo=tqc env=parking-v0
-  rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8
-  rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2 --workers 2
-
-`rlher list algos` and `rlher list envs` show the choices, `rlher train --help` all flags and keys."""
-"""What `rlher train` prints without any word."""
 RECIPE_FORMS = ("<file>.yaml", "null")
 """Values of ``recipe=`` beside the names of recipes."""
 MIN_TEXT_WIDTH = 30
@@ -54,28 +45,34 @@ def program_help() -> str:
             "\nexamples:",
             *(f"  {example}" for example in EXAMPLES),
             "\nRL Zoo's training lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",
-            "\n`rlher <command> --help` lists a command's flags and keys. "
+            "\n`rlher <command> --help` lists a command's flags, `--help-all` its keys as well. "
             'Tab completion: eval "$(rlher -sc install=bash)"',
         ]
     )
 
 
-def command_help(command: Command, argv: Sequence[str] = ()) -> str:
-    """Return the text of ``rlher <command> --help``: flags, groups and keys with text, default and choices.
+def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = False) -> str:
+    """Return the text of ``rlher <command> --help``: flags with text and default.
 
     :param argv: the other words of the command line; its ``algo=`` and ``env=`` have keys and defaults of their own.
+    :param with_keys: list groups with their choices, and keys with text, default and choices, as well.
     """
     lines = [f"rlher {command.name}: {command.summary}", ""]
     lines += [f"usage: rlher {command.name}{_usage(positional(command))} [flags] [key=value ...]", ""]
+    if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
+        lines += [*examples, ""]
     lines += ["flags (each is a key too):", *_flag_lines(command)]
-    if found := groups(command):
-        lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
-        for group in found:
-            lines.append(_entry(f"{group}=", 7, " | ".join([*RECIPE_FORMS * (group == "recipe"), *options(group)])))
     keys = [(name, item, value) for name, item, value in values_by_key(_config(command, argv)) if "." in name]
-    if keys:
-        lines += ["", "keys with their defaults, before any recipe (`--help algo=td3 env=FetchPush-v4` shows others):"]
+    if with_keys and groups(command):
+        lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
+        for group in groups(command):
+            lines.append(_entry(f"{group}=", 7, " | ".join([*RECIPE_FORMS * (group == "recipe"), *options(group)])))
+    if with_keys and keys:
+        lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
         lines += [_entry(name, 34, f"{item.metadata['text']}{_limits(item, value)}") for name, item, value in keys]
+    elif keys:
+        names = " ".join(f"{group}=" for group in groups(command))
+        lines += ["", f"{len(keys)} more keys, such as {keys[1][0]}=, and the choices of {names}: --help-all"]
     return "\n".join([*lines, "", OTHER_FLAGS])
 
 

@@ -79,11 +79,11 @@ def run(argv: list[str]) -> int:
         known = command_names()
         raise UserError(f"there is no command {name!r}{did_you_mean(name, known)}; commands: {', '.join(known)}.")
     command = load_command(name)
-    if "-h" in words or "--help" in words:
-        print(help.command_help(command, words))
+    if not {"-h", "--help", "--help-all"}.isdisjoint(words):
+        print(help.command_help(command, words, "--help-all" in words))
         return 0
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
-        print(help.TRAIN_EXAMPLES)
+        print(help.command_help(command))
         return UserError.exit_code
     if name == "train" and is_resume(words):
         return resume.run(words)

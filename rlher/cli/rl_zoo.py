@@ -72,7 +72,7 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
     """
     chooses = any(word.partition("=")[0] in ("--algo", "--env") for word in argv)
     command, *words = ["train", *argv] if argv[0].startswith("-") and chooses else argv
-    if command not in ("train", "optimize") or not {"-h", "--help"}.isdisjoint(words):
+    if command not in ("train", "optimize") or not {"-h", "--help", "--help-all"}.isdisjoint(words):
         return [command, *words]
     found: list[str] = []
     file: Path | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, did_you_mean
 from rlher.core.user_code import load_object, resolve
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class OffPolicyConfig:
     policy_kwargs: dict[str, Any] = key({}, "more keyword arguments of the policy; classes as module:Class", code=True)
     kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", code=True)
     model: str | None = key(None, "class of your own that extends the algorithm's, as algo=module:Class", code=True)
+
+    def check(self) -> None:
+        """Raise UserError for the name of an algorithm that does not exist."""
+        if self.name not in ALGORITHMS:
+            raise UserError(f"algo.name={self.name} does not exist{did_you_mean(self.name, ALGORITHMS)}.")
 
 
 @dataclass

@@ -13,9 +13,8 @@ def ignore_current_folder() -> None:
     A user's own modules have an explicit path, see :func:`rlher.core.user_code.import_module`.
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
-    if (
-        Path(tempfile.gettempdir()) == Path.cwd()
-    ):  # no other folder can be written; torch unpickles what it caches there
+    # Python's last choice of a folder for temporary files is the current one, and torch unpickles what it caches there.
+    if Path(tempfile.gettempdir()) == Path.cwd():
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path.home() / ".cache" / "torchinductor")
     _use_bundled_glfw()
 
