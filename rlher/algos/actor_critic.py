@@ -75,11 +75,6 @@ class ActorCritic(FastUpdate):
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self._actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
-    def _excluded_save_params(self) -> list[str]:
-        batched = ["critics", "critics_target", "actor_params", "random_actions"]
-        steps = ["_critic_optimizer", "_actor_optimizer", "_critic_grad_fn", "_actor_grad_fn"]
-        return [*super()._excluded_save_params(), *batched, *steps]
-
     def update_critics(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self._critic_grad_fn(batch)

@@ -52,9 +52,10 @@ class _DictBuffer:
 class CrossQ(TrainingLoop, sb3_contrib.CrossQ):
     """CrossQ (Bhatt et al. 2024, arXiv:1902.05605): ``sb3_contrib.CrossQ`` with ``MultiInputPolicy``.
 
-    It has no fast update: ``train`` is sb3-contrib's.
+    ``train`` is sb3-contrib's.
     """
 
+    slow_reason = "CrossQ has no fast update"
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         **sb3_contrib.CrossQ.policy_aliases,
         "MultiInputPolicy": MultiInputPolicy,

@@ -11,8 +11,11 @@ from torch.nn import functional as F
 from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs
 
 
-class QLearning(FastUpdate):
-    """The fast update of DQN and QR-DQN: one Q network and its target, discrete actions."""
+class DQNUpdate(FastUpdate):
+    """The update of one Q network with discrete actions.
+
+    It is a class of its own because QR-DQN shares it: ``sb3_contrib.QRDQN`` does not extend ``stable_baselines3.DQN``.
+    """
 
     exploration_rate: float
     max_grad_norm: Any
@@ -30,9 +33,6 @@ class QLearning(FastUpdate):
         self._params = list(self.networks()[0].parameters())
         self._optimizer = FusedAdam(self.policy.optimizer, self._params)
         self._grad_fn = self.compile_if_enabled(self._gradients)
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_params", "_optimizer", "_grad_fn"]
 
     def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
         """Take one step along the clipped gradient; Stable-Baselines3 updates the target network in the rollout."""
@@ -71,7 +71,7 @@ def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float | None) -> 
     return [gradient * scale for gradient in gradients]
 
 
-class DQN(QLearning, stable_baselines3.DQN):
+class DQN(DQNUpdate, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
     def networks(self) -> list[BaseModel]:

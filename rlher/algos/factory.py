@@ -10,10 +10,10 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.noise import NormalActionNoise
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
+from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.fast_update import FastUpdate
 from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
@@ -22,7 +22,7 @@ from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import target_bounds_of
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
-from rlher.config.her import DemosConfig, HerConfig
+from rlher.config.her import DemosConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.user_code import resolve
@@ -104,30 +104,38 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
         replay_buffer_kwargs=_buffer_arguments(config),
         seed=config.seed,
     )
-    if issubclass(load_class(algo), FastUpdate):
+    if has_fast_update(algo):
         arguments["options"] = _options(algo, config.engine, config.demos, target_bounds_of(config))
     model = _construct(config, venv, config.device, **arguments)
-    if config.her.priority == "td_error" and not is_fast(model):
-        raise UserError(
-            f"her.priority=td_error needs the fast update, which {why_not_fast(algo)}; "
-            f"use her.priority={HerConfig.priority}."
-        )
+    _require_fast_update(config, model)
     return model
 
 
-def is_fast(model: OffPolicyAlgorithm) -> bool:
-    """Return whether a model is trained by the fast update."""
-    return isinstance(model, FastUpdate) and model.is_fast
-
-
-def why_not_fast(algo: OffPolicyConfig) -> str:
-    """Return why a model is trained without the fast update, as the end of a sentence about the fast update."""
-    return f"does not support {'images or learnt features' if uses_fast_update(algo) else f'algo={algo.name}'}"
-
-
-def uses_fast_update(algo: OffPolicyConfig) -> bool:
-    """Return whether a config is trained by the fast update: not CrossQ. Images are not known here."""
+def has_fast_update(algo: OffPolicyConfig) -> bool:
+    """Return whether an algorithm has a fast update; CrossQ has none. A model's policy may prevent it nevertheless."""
     return issubclass(load_class(algo), FastUpdate)
+
+
+def cloning_keys(config: TrainConfig) -> dict[str, float]:
+    """Return the config keys, and their values, by which an actor learns from demonstrations with a loss of its own."""
+    return {
+        "demos.bc_weight": config.demos.bc_weight,
+        "demos.pretrain_steps": config.demos.pretrain_steps,
+        "offline_updates": config.offline_updates,
+    }
+
+
+def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
+    """Raise UserError for a key that changes what is learnt and needs the fast update, if the model has none for it."""
+    if config.her.priority == "td_error" and model.slow_reason is not None:
+        raise UserError(f"her.priority=td_error cannot be used: {model.slow_reason}; use her.priority=uniform.")
+    for name, value in cloning_keys(config).items():
+        if value and (model.slow_reason is not None or not isinstance(model, ActorCritic)):
+            reason = model.slow_reason or f"algo={config.algo.name} has no actor"
+            raise UserError(
+                f"{name}={value} cannot be used: {reason}; leave it out. "
+                "demos=<dataset> alone works with every algorithm."
+            )
 
 
 def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:

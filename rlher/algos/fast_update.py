@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import nn
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, make_observation_fn
-from rlher.algos.options import SPEED_OPTIONS, UpdateOptions
+from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
 
 Losses = dict[str, th.Tensor]
@@ -61,13 +60,16 @@ class FastUpdate(TrainingLoop):
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
-    Policies with images, or a learnt or shared features extractor are trained by Stable-Baselines3's own
-    ``train``; ``is_fast`` says which one is used.
+    Policies with images, or a learnt or shared features extractor are trained by Stable-Baselines3's own ``train``, see
+    ``slow_reason``. Then the options of speed and ``target_bounds`` have no effect, and others are refused.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
+    :raises ValueError: an option changes what is learnt, and there is no fast update of this policy.
     """
 
-    is_fast: bool
+    slow_reason = None
+    _made_from_networks: Sequence[str] = ()
+    """Attributes that the fast update makes from the networks, so a saved model does not hold them."""
 
     def __init__(self, *args: Any, options: UpdateOptions | None = None, **kwargs: Any) -> None:
         self.options = options or UpdateOptions()
@@ -109,31 +111,25 @@ class FastUpdate(TrainingLoop):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        self.is_fast = all(has_batchable_layers(network) for network in self.networks())
-        if self.is_fast:
-            policy_network = self.networks()[0]
-            self._features, self._read = make_feature_fn(policy_network), make_observation_fn(policy_network)
-            # No batchable layer depends on the training mode, so setting it in every step would only cost time.
-            self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
-            self.setup_update()
-        else:
-            self._require_no_update_options()
+        if not all(has_batchable_layers(network) for network in self.networks()):
+            self.slow_reason = "the fast update supports no images, and no learnt or shared features"
+            if changed := self.options.changing_what_is_learnt():
+                raise ValueError(f"{changed} cannot be used: {self.slow_reason}; leave it out")
+            return
+        before = set(vars(self))
+        policy_network = self.networks()[0]
+        self._features, self._read = make_feature_fn(policy_network), make_observation_fn(policy_network)
+        # No batchable layer depends on the training mode, so setting it in every step would only cost time.
+        self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
+        self.setup_update()
+        self._made_from_networks = [*vars(self).keys() - before, "_made_from_networks"]
 
-    def _require_no_update_options(self) -> None:
-        """Raise ValueError if an option changes what is learnt and only the fast update has it."""
-        ignored = (*SPEED_OPTIONS, "target_bounds", "q_filter")
-        defaults = {item.name: item.default for item in fields(UpdateOptions) if item.name not in ignored}
-        needed = [name for name, default in defaults.items() if getattr(self.options, name) != default]
-        if needed:
-            raise ValueError(
-                f"{', '.join(f'{name}={getattr(self.options, name)}' for name in needed)} needs the fast update, which "
-                "supports no images or learnt features; "
-                f"set {', '.join(f'{name}={defaults[name]}' for name in needed)}"
-            )
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "slow_reason", *self._made_from_networks]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
-        if not self.is_fast:
+        if self.slow_reason is not None:
             super().train(gradient_steps, batch_size)
             return
         buffer: Any = self.replay_buffer
@@ -211,7 +207,7 @@ class FastUpdate(TrainingLoop):
         deterministic: bool = False,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
         """Return the same actions as Stable-Baselines3, faster if observations are dictionaries of vectors."""
-        if not self.is_fast or self._read is None or not isinstance(observation, dict):
+        if self.slow_reason is not None or self._read is None or not isinstance(observation, dict):
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
             actions = self.act(self._read(observation), deterministic).cpu().numpy()
@@ -221,9 +217,6 @@ class FastUpdate(TrainingLoop):
         key, space = next(iter(self.observation_space.spaces.items()))  # type: ignore[attr-defined]
         is_batch = observation[key].ndim > len(space.shape)
         return actions.reshape((-1, *shape) if is_batch else shape), state
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "is_fast", "_features", "_read"]
 
 
 class FusedAdam:

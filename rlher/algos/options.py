@@ -1,6 +1,6 @@
 """Options of the fast update that Stable-Baselines3 does not have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class UpdateOptions:
     compile: bool = False
     precision: str = "float32"
 
+    def changing_what_is_learnt(self) -> str:
+        """Return the options that are not Stable-Baselines3's behaviour, except for speed and target bounds.
 
-SPEED_OPTIONS = ("overlap", "compile", "precision")
-"""Options that have no effect without the fast update; it ignores them where it cannot be used."""
+        :return: ``name=value``, joined by commas.
+        """
+        ignored = ("target_bounds", "q_filter", "overlap", "compile", "precision")
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ignored}
+        return ", ".join(f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name))

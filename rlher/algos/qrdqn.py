@@ -8,12 +8,12 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch import nn
 
-from rlher.algos.dqn import QLearning
+from rlher.algos.dqn import DQNUpdate
 from rlher.algos.fast_update import LossInputs
 from rlher.algos.tqc import quantile_huber_loss
 
 
-class QRDQN(QLearning, sb3_contrib.QRDQN):
+class QRDQN(DQNUpdate, sb3_contrib.QRDQN):
     """Quantile-regression DQN (Dabney et al. 2018, arXiv:1710.10044): ``sb3_contrib.QRDQN`` with the fast update."""
 
     def networks(self) -> list[BaseModel]:

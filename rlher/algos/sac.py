@@ -15,8 +15,11 @@ SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the s
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-class SoftActorCritic(ActorCritic):
-    """The fast update of SAC, which TQC shares except for the critics' loss."""
+class SACUpdate(ActorCritic):
+    """SAC's update of critics, actor and entropy coefficient.
+
+    It is a class of its own because TQC shares it: ``sb3_contrib.TQC`` does not extend ``stable_baselines3.SAC``.
+    """
 
     target_update_interval: int
     ent_coef_optimizer: th.optim.Adam | None
@@ -34,9 +37,6 @@ class SoftActorCritic(ActorCritic):
         super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
             self._ent_coef_step = FusedAdam(self.ent_coef_optimizer, [self.log_ent_coef])
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_ent_coef_step"]
 
     def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
@@ -112,7 +112,7 @@ class SoftActorCritic(ActorCritic):
         return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 
 
-class SAC(SoftActorCritic, stable_baselines3.SAC):
+class SAC(SACUpdate, stable_baselines3.SAC):
     """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): ``stable_baselines3.SAC`` with the fast update."""
 
 

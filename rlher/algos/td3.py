@@ -27,9 +27,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         kind = self.options.target_policy_noise_schedule
         self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise))
 
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_actor_target_params", "_target_policy_noise"]
-
     def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
         batch = self.with_noise(batch)

@@ -30,6 +30,8 @@ class TrainingLoop(OffPolicyAlgorithm):
     observation of the environments to the statistics, which all networks of the policy share.
     """
 
+    slow_reason: str | None
+    """Why ``train`` is Stable-Baselines3's; None: ``train`` is the fast update."""
     options: UpdateOptions = UpdateOptions()
     updates_due: int = 0
     """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""

@@ -5,10 +5,10 @@ from dataclasses import asdict, replace
 from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import choose_compilation
-from rlher.algos.factory import uses_fast_update, why_not_fast
+from rlher.algos.factory import has_fast_update
 from rlher.algos.precision import choose_precision
 from rlher.config.her import DemosConfig
-from rlher.config.training import EngineConfig, TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import flatten
 from rlher.envs.processes import eval_workers, uses_processes
@@ -60,23 +60,15 @@ def _learning_starts(config: TrainConfig) -> int:
 
 
 def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
-    """Choose compilation, precision, matrix product and overlap; return a line for each choice."""
+    """Choose compilation, precision and overlap; return a line for each choice."""
     algo, engine = config.algo, config.engine
-    if not uses_fast_update(algo):
-        config, note = use_slow_updates(config)
-        return config, [note]
+    if not has_fast_update(algo):
+        return replace(config, engine=replace(engine, overlap=False)), []
     updates = _count_updates(config)
     compiled, compile_note = choose_compilation(engine.compile, updates)
     engine = replace(engine, compile="on" if compiled else "off", overlap=engine.overlap is not False)
     engine, note = choose_precision(engine, get_device(config.device), algo.batch_size, algo.net_arch)
     return replace(config, engine=engine), [line for line in (compile_note if updates else "", note) if line]
-
-
-def use_slow_updates(config: TrainConfig, overlap: bool = False) -> tuple[TrainConfig, str]:
-    """Return the config of a model without the fast update, which Stable-Baselines3's own ``train`` updates."""
-    engine = EngineConfig(compile="off", precision="float32", overlap=overlap)
-    note = f"updates by Stable-Baselines3's train: the fast update {why_not_fast(config.algo)}"
-    return replace(config, engine=engine), note
 
 
 def _count_updates(config: TrainConfig) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos.actor_critic import ActorCritic
+from rlher.algos.factory import cloning_keys
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -30,32 +30,13 @@ CHUNK = 100
 def validate_demonstrations(config: TrainConfig) -> None:
     """Raise UserError for keys that need demonstrations without any, and for a run without anything to learn from."""
     path = config.demos.path
-    for name, value in _learning(config).items():
+    for name, value in cloning_keys(config).items():
         if value and path is None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
     if not (config.total_timesteps or config.demos.pretrain_steps or config.offline_updates):
         raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_steps or offline_updates.")
     if path is not None and config.her.copy_info_dict:
         raise UserError("her.copy_info_dict=true needs infos, which demonstrations lack; leave it or demos out.")
-
-
-def validate_cloning(config: TrainConfig, model: OffPolicyAlgorithm) -> None:
-    """Raise UserError if a model cannot clone, but its config asks for it."""
-    for name, value in _learning(config).items():
-        if value and not (isinstance(model, ActorCritic) and model.is_fast):
-            raise UserError(
-                f"{name}={value} needs the fast update of sac, td3, ddpg or tqc, which this configuration of "
-                f"algo={config.algo.name} does not use; leave it out. demos alone works with every algorithm."
-            )
-
-
-def _learning(config: TrainConfig) -> dict[str, float]:
-    """Return the keys by which an actor learns from demonstrations, other than as a share of its batches."""
-    return {
-        "demos.bc_weight": config.demos.bc_weight,
-        "demos.pretrain_steps": config.demos.pretrain_steps,
-        "offline_updates": config.offline_updates,
-    }
 
 
 def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_space: spaces.Dict) -> str:

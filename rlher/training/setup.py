@@ -9,11 +9,10 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from rlher.algos.factory import build_model, is_fast, uses_fast_update, validate_actions, validate_device
-from rlher.algos.target_bounds import target_bounds_of
+from rlher.algos.factory import build_model, validate_actions, validate_device
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import MissingFile, UserError
 from rlher.core.safe_read import read_yaml
 from rlher.core.user_code import user_classes
@@ -23,8 +22,8 @@ from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
 from rlher.run import lookup, model_file
 from rlher.run.trust import require_no_code
-from rlher.training.defaults import resolve_defaults, use_slow_updates
-from rlher.training.demonstration_learning import add_demonstrations, validate_cloning, validate_demonstrations
+from rlher.training.defaults import resolve_defaults
+from rlher.training.demonstration_learning import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
 from rlher.training.memory_check import require_memory
 
@@ -83,14 +82,13 @@ def _build(
     """
     validate_actions(config.algo.name, envs.action_space)
     memory_note = require_memory(config, envs)
-    model, notes = build_model(config, envs), []
-    if uses_fast_update(config.algo) and not is_fast(model):  # images, which the config does not show
-        config, note = use_slow_updates(config, bool(config.engine.overlap))
-        notes.append(note)
-    validate_cloning(config, model)
+    model = build_model(config, envs)
+    if model.slow_reason is not None:
+        engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
+        config = replace(config, engine=engine)
     if initial is not None:
         model_file.load_all(initial, model)
-    notes += _model_notes(config, str(model.device))
+    notes = _model_notes(config, model)
     return config, model, notes + [memory_note] * bool(config.total_timesteps)
 
 
@@ -118,7 +116,6 @@ def _make_envs(config: TrainConfig) -> RepeatableVecEnv:
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     validate_device(config.device)
-    target_bounds_of(config)
     dropped, quantiles = (getattr(config.algo, name, None) for name in ("top_quantiles_to_drop_per_net", "n_quantiles"))
     if dropped is not None and quantiles is not None and dropped >= quantiles:
         raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={quantiles}.")
@@ -163,12 +160,14 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
     return checked.cfg, [*warnings, *probed]
 
 
-def _model_notes(config: TrainConfig, device: str) -> list[str]:
-    """Return a line each on device, target bounds, normalisation and an ignored step timeout."""
-    notes = [f"device {device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
-    bounds = target_bounds_of(config)
-    if bounds:
-        notes.append(f"target Q {_range(*bounds)}")
+def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
+    """Return a line each on device, update, target bounds, normalisation and an ignored step timeout."""
+    notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
+    if model.slow_reason is not None:
+        without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
+        notes.append(f"updates by Stable-Baselines3's train: {model.slow_reason}; {without_effect}")
+    elif model.options.target_bounds:
+        notes.append(f"target Q {_range(*model.options.target_bounds)}")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
     if config.env.step_timeout and config.vec_env == "dummy":

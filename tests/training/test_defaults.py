@@ -114,15 +114,6 @@ def test_updates_are_counted_for_the_choice_of_compilation(monkeypatch, train_fr
     assert counted == [updates]
 
 
-def test_without_the_fast_update_the_engine_is_stable_baselines3s() -> None:
-    config = TrainConfig(
-        algo=CrossQConfig("crossq"), engine=EngineConfig(compile="on", precision="bf16", overlap=True), threads=1
-    )
-    resolved, notes = resolve_defaults(config)
-    assert resolved.engine == EngineConfig(compile="off", precision="float32", overlap=False)
-    assert any("Stable-Baselines3" in note for note in notes)
-
-
 def test_given_values_are_kept() -> None:
     config = TrainConfig(
         algo=SACConfig("sac", learning_starts=4000, gradient_steps=1),

@@ -351,12 +351,6 @@ def test_many_updates_per_step_train(rlher, tmp_path: Path, algo: str) -> None:
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
 
-def test_td_error_priority_is_refused_without_the_fast_update(rlher) -> None:
-    done = rlher("train", "algo=crossq", *BITS, "env.continuous=true", *TINY, "her.priority=td_error")
-    assert done.code == 2
-    assert "her.priority" in done.err
-
-
 def test_a_target_without_quantiles_is_refused(rlher) -> None:
     done = rlher("train", "algo=tqc", *BITS, "env.continuous=true", *TINY, "algo.top_quantiles_to_drop_per_net=50")
     assert done.code == 2
