@@ -50,7 +50,7 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     if cfg.action_repeat > 1:
         env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
     if cfg.relay.enabled:
-        env = RelayGoals(env, cfg.relay, _sparse_rewards(cfg), training)
+        env = _with_relay_goals(env, cfg, training)
     if training and cfg.reward_offset:
         env = RewardOffset(env, cfg.reward_offset)
     return env
@@ -76,17 +76,20 @@ class SeededResets(gym.Wrapper):
         return self.env.reset(seed=seed, options=options)
 
 
-def _sparse_rewards(cfg: EnvConfig) -> tuple[float, float]:
-    """Return the reward of a step that has not reached the goal, and of one that has; relay sub-goals need both.
+def _with_relay_goals(env: gym.Env, cfg: EnvConfig, training: bool) -> gym.Env:
+    """Return an environment with relay sub-goals.
 
-    :raises UserError: ``reward_range`` is open.
+    :raises UserError: ``reward_range`` is open, or ``relay`` does not fit the environment.
     """
     low, high = cfg.reward_range or (None, None)
     if low is None or high is None:
         raise UserError(
             f"env.relay.enabled=true needs both ends of env.reward_range, which {cfg.id} does not have; set them."
         )
-    return low, high
+    try:
+        return RelayGoals(env, cfg.relay, (low, high), training)
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:

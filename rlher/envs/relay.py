@@ -2,18 +2,19 @@
 
 In object tasks hindsight has nothing to learn from until the object moves, and random play hardly moves it. Relay HER
 (Luo et al. 2022, arXiv:2208.00843) lets the agent also learn to reach the object, with the same network.
+
+An exported agent plays with a copy of this module, so nothing of rlher is imported here.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.config.environment import RelayConfig
-from rlher.core.errors import UserError
-from rlher.envs.training_wrappers import sparse_reward
+if TYPE_CHECKING:
+    from rlher.config.environment import RelayConfig
 
 Observation = dict[str, NDArray]
 
@@ -33,10 +34,10 @@ class RelayGoals(gym.Wrapper):
     :param relay: where the hand and the object are in ``observation``, and how often to switch.
     :param rewards: reward of a step that has not reached the goal, and of one that has.
     :param training: whether to switch goals.
-    :raises UserError: hand, object or origin have another size than a goal, or lie outside of ``observation``.
+    :raises ValueError: hand, object or origin have another size than a goal, or lie outside of ``observation``.
     """
 
-    def __init__(self, env: gym.Env, relay: RelayConfig, rewards: tuple[float, float], training: bool) -> None:
+    def __init__(self, env: gym.Env, relay: "RelayConfig", rewards: tuple[float, float], training: bool) -> None:
         super().__init__(env)
         self._relay, self._rewards, self._training = relay, rewards, training
         inner = env.observation_space
@@ -79,18 +80,19 @@ class RelayGoals(gym.Wrapper):
         for name in ("hand", "object"):
             place: list[int] = getattr(self._relay, name)
             if len(place) != 2 or place[1] - place[0] != self._size or place[1] > observation_size:
-                raise UserError(
+                raise ValueError(
                     f"env.relay.{name}={place} is not valid; use indices [first, end) of {self._size} of the "
                     f"{observation_size} entries of `observation`."
                 )
         if len(self._origin) != self._size:
-            raise UserError(
+            raise ValueError(
                 f"env.relay.origin={list(self._relay.origin)} is not valid; use {self._size} numbers, as goals have."
             )
 
     def _reach_reward(self, achieved_goal: NDArray, desired_goal: NDArray) -> NDArray:
-        hand, target = achieved_goal[..., self._size :], desired_goal[..., self._size :]
-        return sparse_reward(hand, target, self._relay.reach_threshold, self._rewards)
+        miss, hit = self._rewards
+        gap = np.linalg.norm(achieved_goal[..., self._size :] - desired_goal[..., self._size :], axis=-1)
+        return np.where(gap > self._relay.reach_threshold, miss, hit)
 
     def _goes_to_object(self, observation: Observation) -> bool:
         if not self._training:
@@ -102,7 +104,7 @@ class RelayGoals(gym.Wrapper):
         return observation["observation"][place[0] : place[1]]
 
 
-def widen_goals(observation: Observation, relay: RelayConfig, to_object: bool = False) -> Observation:
+def widen_goals(observation: Observation, relay: "RelayConfig", to_object: bool = False) -> Observation:
     """Return observations of any leading shape with the goals of :class:`RelayGoals`.
 
     :param to_object: show the goal "reach the object" in place of the task's.
@@ -118,13 +120,13 @@ def widen_goals(observation: Observation, relay: RelayConfig, to_object: bool = 
     }
 
 
-def task_goals(observation: Observation, relay: RelayConfig) -> Observation:
+def task_goals(observation: Observation, relay: "RelayConfig") -> Observation:
     """Return an observation with the goals of the task alone, in the environment's coordinates."""
     size = len(relay.origin)
     return {**observation, **{key: observation[key][:size] + relay.origin for key in ("achieved_goal", "desired_goal")}}
 
 
-def task_space(space: spaces.Dict, relay: RelayConfig) -> spaces.Dict:
+def task_space(space: spaces.Dict, relay: "RelayConfig") -> spaces.Dict:
     """Return the observation space without the parts that :class:`RelayGoals` adds."""
     goal = spaces.Box(-np.inf, np.inf, (len(relay.origin),), np.float64)
     return spaces.Dict({**space.spaces, "achieved_goal": goal, "desired_goal": goal})

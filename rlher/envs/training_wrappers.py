@@ -1,10 +1,11 @@
-"""Wrappers that make a goal environment easier to learn: action repeat, and other training rewards."""
+"""Wrappers that make a goal environment easier to learn: action repeat, and an offset of the training rewards.
+
+An exported agent plays with a copy of this module, so nothing of rlher is imported here.
+"""
 
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-from numpy.typing import NDArray
 
 
 class ActionRepeat(gym.Wrapper):
@@ -50,11 +51,3 @@ class RewardOffset(gym.Wrapper):
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
         """Return the shifted rewards of goals of any leading shape."""
         return self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info) + self._offset
-
-
-def sparse_reward(
-    achieved_goal: NDArray, desired_goal: NDArray, distance: float, rewards: tuple[float, float]
-) -> NDArray:
-    """Return the second reward where goals of any leading shape are at most ``distance`` apart, else the first."""
-    miss, hit = rewards
-    return np.where(np.linalg.norm(achieved_goal - desired_goal, axis=-1) > distance, miss, hit)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from rlher.config.environment import RelayConfig
-from rlher.core.errors import UserError
 from rlher.envs.relay import RelayGoals, task_goals
 
 ORIGIN = np.array([1.0, -2.0])
@@ -101,7 +100,7 @@ def test_a_reward_that_does_not_depend_on_the_goal_stays():
     ids=str,
 )
 def test_places_that_do_not_fit_the_goal_are_refused(keys: dict):
-    with pytest.raises(UserError, match=f"env.relay.{next(iter(keys))}"):
+    with pytest.raises(ValueError, match=f"env.relay.{next(iter(keys))}"):
         RelayGoals(PushEnv(), replace(relay(), **keys), (-1.0, 0.0), True)
 
 

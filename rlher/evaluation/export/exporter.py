@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import closing
+from dataclasses import asdict
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,7 @@ from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json
 from rlher.core.user_code import load_object, user_classes
+from rlher.envs import relay, training_wrappers
 from rlher.envs.make import make_kwargs
 from rlher.envs.registration import entry_point
 from rlher.evaluation import metrics
@@ -42,11 +44,11 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy,
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RunFolder, safe_name
 
-STANDALONE = ("rlher.envs.bit_flipping", goal_normalizer.__name__)
-"""Modules that need nothing else of rlher; those that an agent needs are copied beside the script."""
+BIT_FLIPPING = "rlher.envs.bit_flipping"
+"""The module of rlher's only environment, which is copied into the folder."""
 
-SIMULATORS = {"gymnasium_robotics": ["mujoco"], "panda_gym": ["pybullet"]}
-"""Packages whose version decides what an environment does, by the package of the environment."""
+SIMULATORS = {"gymnasium_robotics": "mujoco", "panda_gym": "pybullet"}
+"""The package that simulates an environment, by the package of the environment."""
 
 
 def export(config: ExportConfig) -> int:
@@ -113,16 +115,23 @@ def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[st
             write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
             _require_same_actions(env, agent.policy, OnnxPolicy(folder / onnx))
         measured = _final_evaluation(run, which, env, agent.policy)
-        notes = [*caveats(config.algo), *_env_notes(config.env, env)]
-    normalizer = [goal_normalizer.__name__] if "features_extractor_class" in policy["policy_kwargs"] else []
-    for module in ("rlher.evaluation.export.play", *_copied_modules(config.env), *normalizer):
+        packages, env_notes = _env_needs(config.env, env)
+    uses = {
+        play.__name__: True,
+        goal_normalizer.__name__: "features_extractor_class" in policy["policy_kwargs"],
+        BIT_FLIPPING: described["entry_point"] is not None,
+        training_wrappers.__name__: config.env.action_repeat > 1,
+        relay.__name__: config.env.relay.enabled,
+    }
+    for module in [module for module, is_used in uses.items() if is_used]:
         shutil.copy(str(import_module(module).__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
     has_clip = clip.is_file() and not links_outside(clip, run.folder)
     if has_clip:
         shutil.copyfile(clip, folder / "replay.mp4")
-    packages = {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
-    (folder / "requirements.txt").write_text(_requirements(packages, config.env))
+    packages |= {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
+    (folder / "requirements.txt").write_text(_requirements(packages))
+    notes = [*caveats(config.algo), *env_notes]
     card = model_card(run, model, file, measured, notes, "replay.mp4" if has_clip else None, onnx)
     (folder / "README.md").write_text(card)
     return notes
@@ -225,47 +234,34 @@ def _final_evaluation(run: RunFolder, which: str, env: gym.Env, policy: Policy) 
 
 
 def _describe_env(env: EnvConfig) -> dict[str, Any]:
-    """Return what ``play.py`` makes the environment from, as JSON values."""
-    entry, copied = _entry_module(env), _copied_modules(env)
+    """Return what ``play.py`` makes the environment from, as JSON values.
 
-    def beside_script(module: str) -> str:
-        return module.rpartition(".")[2] if module in copied else module
-
+    :raises UserError: ``env.kwargs`` has a key that JSON would change, as it does 1 into "1".
+    """
+    kwargs = make_kwargs(env)
+    if json.loads(json.dumps(kwargs)) != kwargs:
+        raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
+    wrappers = [[f"{each.module}:{each.name}", each.kwargs] for each in user_classes("env.wrappers", env.wrappers)]
+    if env.action_repeat > 1:
+        wrappers.append(["training_wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
+    is_bit_flipping = _entry_module(env) == BIT_FLIPPING
     return {
-        "env": env.id.rpartition(":")[2] if entry in copied else env.id,  # a module of rlher may stand before the colon
-        "entry_point": f"{beside_script(entry)}:BitFlippingEnv" if entry in copied else None,
+        "env": env.id.rpartition(":")[2] if is_bit_flipping else env.id,  # rlher may stand before the colon
+        "entry_point": "bit_flipping:BitFlippingEnv" if is_bit_flipping else None,
         "modules": _registering_modules(env),
-        "kwargs": _json_values(make_kwargs(env)),
+        "kwargs": kwargs,
         "max_episode_steps": env.max_episode_steps,
-        "wrappers": [
-            [f"{beside_script(each.module)}:{each.name}", each.kwargs]
-            for each in user_classes("env.wrappers", env.wrappers)
-        ],
-        "action_repeat": env.action_repeat,
-        "relay": {"hand": env.relay.hand, "origin": env.relay.origin} if env.relay.enabled else None,
+        "wrappers": wrappers,
+        "relay": asdict(env.relay) if env.relay.enabled else None,
+        "reward_range": env.reward_range,
         "success_key": env.success_key,
         "success_reward": env.success_reward,
     }
 
 
-def _json_values(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return keyword arguments as they are; raise UserError if JSON would change them, as it does a key 1 into "1"."""
-    if json.loads(json.dumps(kwargs)) != kwargs:
-        raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
-    return kwargs
-
-
 def _entry_module(env: EnvConfig) -> str:
     entry = entry_point(env.id)
     return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
-
-
-def _wrapper_modules(env: EnvConfig) -> list[str]:
-    return [each.module for each in user_classes("env.wrappers", env.wrappers)]
-
-
-def _copied_modules(env: EnvConfig) -> list[str]:
-    return [module for module in STANDALONE if module in (_entry_module(env), *_wrapper_modules(env))]
 
 
 def _registering_modules(env: EnvConfig) -> list[str]:
@@ -274,26 +270,24 @@ def _registering_modules(env: EnvConfig) -> list[str]:
     return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
 
 
-def _env_notes(config: EnvConfig, env: gym.Env) -> list[str]:
-    """Return the requirements of the environment that are not in the folder, one sentence each."""
-    modules = {*_registering_modules(config), *_wrapper_modules(config)} - {*STANDALONE}
-    own = modules - {each for each in modules if each.partition(".")[0] in metadata.packages_distributions()}
-    needed = sorted(own | {*config.modules})
-    notes = [f"The environment needs `{module}`, which is not part of this folder." for module in needed]
+def _env_needs(config: EnvConfig, env: gym.Env) -> tuple[set[str], list[str]]:
+    """Return the packages that an environment needs, and a note on each requirement that no package provides."""
+    modules = {*_registering_modules(config), *(each.module for each in user_classes("env.wrappers", config.wrappers))}
+    packages = {module: module.partition(".")[0] for module in modules - {*config.modules}}
+    installed = metadata.packages_distributions()
+    missing = {module for module in modules if packages.get(module) not in installed}
+    notes = [f"The environment needs `{module}`, which is not part of this folder." for module in sorted(missing)]
     kind = type(env.unwrapped)
-    if kind.__module__.startswith("rlher.") and kind.__module__ not in STANDALONE:
+    if kind.__module__.startswith("rlher.") and kind.__module__ != BIT_FLIPPING:
         notes.append(f"The environment is a `{kind.__name__}` of rlher, so playing it needs rlher.")
-    return notes
+    needed = {*packages.values()} - {"rlher"} & installed.keys()
+    return needed | {SIMULATORS[package] for package in needed & SIMULATORS.keys()}, notes
 
 
-def _requirements(packages: set[str], env: EnvConfig) -> str:
-    """Return ``requirements.txt``: packages and those of the environment, in the installed versions."""
-    modules = [module for module in _registering_modules(env) if module not in env.modules]
-    simulators = [each for module in modules for each in SIMULATORS.get(module, [])]
-    wrappers = [module.partition(".")[0] for module in _wrapper_modules(env)]
+def _requirements(packages: set[str]) -> str:
+    """Return ``requirements.txt`` with the installed versions of packages, which are named as in an import."""
     distributions = metadata.packages_distributions()
-    needed = {*packages, *modules, *simulators, *wrappers} - {"rlher"} & distributions.keys()
-    names = sorted({distributions[module][0].replace("_", "-") for module in needed})
+    names = sorted({distributions[package][0].replace("_", "-") for package in packages})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)
 
 

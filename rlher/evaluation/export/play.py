@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -19,42 +20,6 @@ import numpy as np
 import torch as th
 
 Observation = dict[str, np.ndarray]
-
-
-class ActionRepeat(gym.Wrapper):
-    """Repeats each action, as in training."""
-
-    def __init__(self, env: gym.Env, times: int) -> None:
-        super().__init__(env)
-        self._times = times
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Return the sum of the rewards, and the rest of the last step."""
-        total = 0.0
-        for _ in range(self._times):
-            observation, reward, terminated, truncated, info = self.env.step(action)
-            total += float(reward)
-            if terminated or truncated:
-                break
-        return observation, total, terminated, truncated, info
-
-
-class RelayGoals(gym.ObservationWrapper):
-    """Shows goals as in training with relay sub-goals: relative to an origin, with an unused part for the hand."""
-
-    def __init__(self, env: gym.Env, hand: list[int], origin: list[float]) -> None:
-        super().__init__(env)
-        self._hand, self._origin = slice(*hand), np.array(origin)
-        goal = gym.spaces.Box(-np.inf, np.inf, (2 * len(origin),), np.float64)
-        inner: Any = env.observation_space
-        self.observation_space = gym.spaces.Dict({**inner.spaces, "achieved_goal": goal, "desired_goal": goal})
-
-    def observation(self, observation: Observation) -> Observation:
-        """Return the observation with the wider goals."""
-        hand = observation["observation"][self._hand] - self._origin
-        achieved, desired = (observation[key] - self._origin for key in ("achieved_goal", "desired_goal"))
-        goals = {"achieved_goal": np.append(achieved, hand), "desired_goal": np.append(desired, 0 * hand)}
-        return {**observation, **goals}
 
 
 def _import(path: str) -> Any:
@@ -76,9 +41,10 @@ def make_env(agent: dict[str, Any]) -> gym.Env:
     env = gym.make(agent["env"], max_episode_steps=limit, disable_env_checker=True, **agent["kwargs"])
     for path, kwargs in agent["wrappers"]:
         env = _import(path)(env, **kwargs)
-    if agent["action_repeat"] > 1:
-        env = ActionRepeat(env, agent["action_repeat"])
-    return RelayGoals(env, **agent["relay"]) if agent["relay"] else env
+    if agent["relay"]:
+        relay = SimpleNamespace(**agent["relay"])
+        env = _import("relay:RelayGoals")(env, relay, agent["reward_range"], training=False)
+    return env
 
 
 def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[Observation], np.ndarray]:
