@@ -28,13 +28,6 @@ CLASSES = ("env.wrappers", "callbacks")
 SPECIAL = re.compile(r"[,(\[{$']")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
 OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix)(\.|$)")
-SB3_VALUES = {
-    re.compile(r"algo\.train_freq=[\[(](\w+),\s*['\"]?step['\"]?[\])]"): r"algo.train_freq=\1",
-    re.compile(r"algo\.learning_rate=['\"]?lin_([\w.+-]+)['\"]?"): (
-        r"algo.learning_rate=\1 algo.learning_rate_schedule=linear"
-    ),
-}
-"""Values as Stable-Baselines3 and RL Zoo write them, each with the overrides that it stands for."""
 YAML_SUFFIXES = (".yaml", ".yml")
 NO_RECIPE = "none"
 ZOO_PAGE = "docs/guide/coming_from.md"
@@ -199,9 +192,6 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     if key == "recipe":
         names = [value] if value in ("", "null") or Path(value).is_file() else value.split(",")
         return ["recipe=" + ",".join(_recipe_option(name, config_dirs) for name in names)]
-    for pattern, overrides in SB3_VALUES.items():
-        if found := pattern.fullmatch(word):
-            return found.expand(overrides).split()
     if key == "algo" and re.fullmatch(r"[\w.]+:\w+", value):
         return [f"algo={base_of(value)}", f"algo.model={value}"]
     if key in GROUPS and value in ("", "null"):

@@ -117,12 +117,17 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
 
     :raises UserError: one has a value that rlher does not have.
     """
-    found = {}
+    found: dict[str, Any] = {}
     for name, value in flatten(values):
         if name == "noise_type" and value != "normal":
             raise UserError(f"noise_type={value} is not supported; use noise_type=normal.")
-        if name == "train_freq" and "episode" in str(value):
-            raise UserError(f"train_freq={value} counts episodes, which is not supported; give a number of steps.")
+        if name == "train_freq" and isinstance(value, list):  # [16, "step"]
+            if value[1:] != ["step"]:
+                raise UserError(f"train_freq={value} counts episodes, which is not supported; give a number of steps.")
+            value = value[0]
+        if name == "learning_rate" and str(value).startswith("lin_"):
+            found["algo.learning_rate_schedule"] = "linear"
+            value = read_python(value.removeprefix("lin_"))
         section, _, rest = name.partition(".")
         key = f"{SECTIONS[section]}.{rest}" if section in SECTIONS else f"algo.{name}"
         key_or_none = HYPERPARAMETERS.get(name, key)

@@ -36,14 +36,3 @@ def test_steps_may_be_written_as_powers_of_ten() -> None:
         "n_envs=2",
     ]
     assert flags.parse("train", ["algo.learning_rate=1e-5"]).overrides == ["algo.learning_rate=1e-5"]
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("algo.train_freq=(2, 'step')", ["algo.train_freq=2"]),
-        ("algo.learning_rate=lin_7.3e-4", ["algo.learning_rate=7.3e-4", "algo.learning_rate_schedule=linear"]),
-    ],
-)
-def test_values_may_be_written_as_in_sb3_and_rl_zoo(word: str, expected: list[str]) -> None:
-    assert flags.parse("train", [word, "seed=1"]).overrides == [*expected, "seed=1"]

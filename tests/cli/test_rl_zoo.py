@@ -16,7 +16,7 @@ FetchPush-v1: &her-defaults
   n_timesteps: !!float 1e6
   policy: 'MultiInputPolicy'
   buffer_size: 100000
-  learning_rate: !!float 1e-3
+  learning_rate: lin_1e-3
   train_freq: "(2, 'step')"
   noise_type: 'normal'
   noise_std: 0.1
@@ -94,6 +94,7 @@ def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:
     assert config["total_timesteps"] == 1_000_000
     assert config["algo"]["net_arch"] == [512, 512, 512]
     assert (config["algo"]["train_freq"], config["algo"]["action_noise"]) == (2, 0.1)
+    assert (config["algo"]["learning_rate"], config["algo"]["learning_rate_schedule"]) == (1e-3, "linear")
     assert config["algo"]["batch_size"] == 64
     assert config["her"]["n_sampled_goal"] == 8
     assert config["normalize"]["enabled"]
