@@ -6,7 +6,7 @@ made with the environment as its argument; if it has a method ``reset``, that is
 The controllers of rlher are in :mod:`rlher.demonstrations.scripted`.
 """
 
-import inspect
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +45,7 @@ class Controller:
         try:
             returned = self._act(observation)
         except Exception as error:
-            last = inspect.getinnerframes(error.__traceback__)[-1]  # type: ignore[arg-type]
+            last = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"{type(error).__name__}: {first_line(error)} ({last.filename}, line {last.lineno})"
             raise UserError(f"controller={self._name} raised {reason}.") from error
         try:
@@ -68,15 +68,13 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
     :param name: :data:`SCRIPTED`, or ``module:attribute`` of the user's own.
     :raises UserError: there is none of that name, or none for this environment.
     """
-    found = _scripted(env_id) if name == SCRIPTED else resolve("controller", name, {})
-    return Controller(name, instance_of(found, env), env.action_space)
-
-
-def _scripted(env_id: str) -> Any:
-    known = env_id.rpartition(":")[2].rpartition("-v")[0]
-    if known not in SCRIPTED_CONTROLLERS:
+    without_version = env_id.rpartition(":")[2].rpartition("-v")[0]
+    found: Any
+    if name != SCRIPTED:
+        found = resolve("controller", name, {})
+    elif (found := SCRIPTED_CONTROLLERS.get(without_version)) is None:
         raise UserError(
-            f"rlher has no controller for {env_id}{did_you_mean(known, SCRIPTED_CONTROLLERS)}; use one of "
+            f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
-    return SCRIPTED_CONTROLLERS[known]
+    return Controller(name, instance_of(found, env), env.action_space)

@@ -63,6 +63,8 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     :raises DamagedFile: it is damaged or incomplete.
     :raises UserError: it has no goals, no episodes, other spaces, or another format than HDF5.
     """
+    import minari  # takes a while, and few runs have demonstrations
+
     folder = find(dataset)
     metadata = read_json(folder / METADATA)
     if metadata.get("data_format", "hdf5") != "hdf5":
@@ -71,14 +73,21 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         )
     shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
     try:
-        found = _read(dataset, folder, metadata, shapes, action_space.shape or ())
+        if not {"observation_space", "action_space"} <= set(metadata):
+            raise ValueError("its metadata do not name its spaces")
+        _require_plain_numbers(folder / MAIN)
+        data, own = minari.MinariDataset(folder), metadata.get(OWN) or {}
+        action_shape = action_space.shape or ()
+        trajectories = [_trajectory(dataset, each, shapes, action_shape) for each in data.iterate_episodes()]
+        env_id = data.env_spec.id if data.env_spec else own.get("env")
+        action_repeat = int(own.get("action_repeat", 1))
     except UserError:
         raise
     except Exception as error:  # h5py and Minari raise exceptions of many kinds for damaged files
         raise DamagedFile(folder / MAIN, first_line(error)) from error
-    if not found.trajectories:
+    if not trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
-    return found
+    return Dataset(trajectories, metadata, env_id, action_repeat)
 
 
 def find(dataset: str) -> Path:
@@ -97,18 +106,6 @@ def find(dataset: str) -> Path:
         f"there is no dataset {dataset}, neither as a folder nor in {root}; `rlher collect` makes one, and "
         "`minari download` fetches public ones.",
     )
-
-
-def _read(name: str, folder: Path, metadata: dict[str, Any], shapes: dict[str, tuple], action_shape: tuple) -> Dataset:
-    import minari  # takes a while, and few runs have demonstrations
-
-    if not {"observation_space", "action_space"} <= set(metadata):
-        raise ValueError("its metadata do not name its spaces")
-    _require_plain_numbers(folder / MAIN)
-    dataset, own = minari.MinariDataset(folder), metadata.get(OWN) or {}
-    trajectories = [_trajectory(name, episode, shapes, action_shape) for episode in dataset.iterate_episodes()]
-    env_id = dataset.env_spec.id if dataset.env_spec else own.get("env")
-    return Dataset(trajectories, metadata, env_id, int(own.get("action_repeat", 1)))
 
 
 def _require_plain_numbers(path: Path) -> None:
@@ -144,11 +141,8 @@ def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape:
     :param shapes: of the environment's observations, by key.
     """
     observations = episode.observations if isinstance(episode.observations, dict) else {}
-    missing = [key for key in (ACHIEVED, GOAL) if key not in observations]
-    if missing:
-        raise UserError(
-            f"{name} has observations without {' and '.join(missing)}; use a dataset of a goal environment."
-        )
+    if not {ACHIEVED, GOAL} <= observations.keys():
+        raise UserError(f"{name} has observations without goals; use a dataset of a goal environment.")
     arrays = {key: observations[key] for key in shapes if key in observations} | {"actions": episode.actions}
     for key, shape in {**shapes, "actions": action_shape}.items():
         if key not in arrays or arrays[key].shape[1:] != shape:

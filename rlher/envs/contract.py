@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import gymnasium as gym
 import numpy as np
@@ -194,8 +194,9 @@ def _reward_agreement(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> 
         return
     if explanation := _explanation(cfg, recording, rows, differs):
         level, when = explanation
-        part = _span(difference[differs])
-        yield Finding(level, f"step returns the reward of compute_reward, and {part} more {when}")
+        low, high = difference[differs].min(), difference[differs].max()
+        more = f"{low:.3g}" if np.isclose(low, high, atol=1e-4) else f"{low:.3g} to {high:.3g}"
+        yield Finding(level, f"step returns the reward of compute_reward, and {more} more {when}")
         return
     first = np.argmax(differs)
     yield Finding(
@@ -224,7 +225,10 @@ def _explanation(
 
 def _reward_batches(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
     """Compare ``compute_reward`` of a batch with that of its rows."""
-    batch = _batch(recording)
+    rows = recording.rows(BATCH_SIZE)
+    achieved, desired = recording.achieved[rows], recording.desired[rows]
+    achieved[::2] = desired[::2]  # in every second pair the goal is achieved
+    batch = achieved, desired, [recording.infos[row] for row in rows]
     singles = single_rewards(env, *batch)
     try:
         together = np.asarray(env.compute_reward(*batch), dtype=np.float64)
@@ -275,21 +279,8 @@ def _seeding(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[
         yield Finding("ok", "reset(seed) is reproducible")
 
 
-def _batch(recording: Recording) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Return pairs of recorded goals; in every second one the achieved goal equals the desired one."""
-    rows = recording.rows(BATCH_SIZE)
-    achieved, desired = recording.achieved[rows], recording.desired[rows]
-    achieved[::2] = desired[::2]
-    return achieved, desired, [recording.infos[row] for row in rows]
-
-
 def _keys(info: dict) -> str:
     return ", ".join(map(repr, info)) or "nothing"
-
-
-def _span(values: np.ndarray) -> str:
-    low, high = float(values.min()), float(values.max())
-    return f"{low:.3g}" if np.isclose(low, high, atol=1e-4) else f"{low:.3g} to {high:.3g}"
 
 
 def _numbers(values: np.ndarray) -> str:

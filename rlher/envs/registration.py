@@ -9,7 +9,6 @@ import io
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from typing import Any
@@ -39,23 +38,6 @@ EXTRAS = {"panda_gym": "panda"}
 """The extra of pip that installs a package."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An environment with a YAML, a row of `rlher list envs`.
-
-    :param name: value of ``env=``.
-    :param actions: ``"continuous"`` or ``"discrete"``.
-    :param extra: extra of pip that installs it, or ``None``.
-    """
-
-    name: str
-    id: str
-    actions: str
-    description: str
-    extra: str | None
-    installed: bool
-
-
 def yaml_names() -> list[str]:
     """Return the names that ``env=`` accepts, sorted: the YAML files without ``any``."""
     folder = resources.files("rlher.conf") / "env"
@@ -68,16 +50,19 @@ def read_yaml(name: str) -> dict[str, Any]:
     return yaml.safe_load((resources.files("rlher.conf") / "env" / f"{name}.yaml").read_text("utf-8"))
 
 
-def entries() -> list[Entry]:
-    """Return every environment with a YAML, sorted by name; none is built."""
-    installed = {extra: find_spec(package) is not None for package, extra in EXTRAS.items()}
-    found = []
+def list_envs() -> list[dict[str, str]]:
+    """Return the rows of `rlher list envs`, sorted by name; no environment is built.
+
+    Each has ``env``, ``actions``, ``needs`` (the command that installs its package, empty if it is installed), and
+    ``description``.
+    """
+    missing = [extra for package, extra in EXTRAS.items() if find_spec(package) is None]
+    rows = []
     for name in yaml_names():
         keys = read_yaml(name)
-        extra = keys.get("extra")
-        is_installed = extra is None or installed[extra]
-        found.append(Entry(name, keys["id"], keys["actions"], keys["description"], extra, is_installed))
-    return found
+        needs = f"pip install 'rlher[{keys['extra']}]'" if keys.get("extra") in missing else ""
+        rows.append({"env": name, "actions": keys["actions"], "needs": needs, "description": keys["description"]})
+    return rows
 
 
 def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:

@@ -20,7 +20,7 @@ from rlher.run import trust
 NAME = "config.yaml"
 
 
-def write_config(folder: Path, config: TrainConfig, working_folder: Path | None = None) -> None:
+def write_config(folder: Path, config: TrainConfig, working_folder: Path) -> None:
     """Replace ``config.yaml`` in a run folder, and sign it as the user's own, see :func:`rlher.run.trust.sign`."""
     write_text(folder / NAME, trust.sign(yaml.safe_dump(asdict(config), sort_keys=False), folder, working_folder))
 

@@ -46,10 +46,6 @@ class RunFolder:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
         return self.folder / MODELS.get(which, f"models/{which}.zip")
 
-    def model_steps(self) -> list[int]:
-        """Return the steps of the models that ``eval.keep_models`` wrote, in rising order."""
-        return sorted(int(path.stem) for path in self.folder.glob("models/*.zip") if path.stem.isdecimal())
-
     def choose_model(self, checkpoint: str) -> str:
         """Return the model that ``checkpoint=`` names, for :meth:`model`.
 
@@ -59,14 +55,12 @@ class RunFolder:
         """
         if checkpoint == "auto":
             return next((name for name in MODELS if self.model(name).exists()), "best")
-        steps = self.model_steps()
-        if checkpoint in (*MODELS, *map(str, steps)):
+        kept = sorted((path.stem for path in self.folder.glob("models/*.zip") if path.stem.isdecimal()), key=int)
+        if checkpoint in (*MODELS, *kept):
             return checkpoint
-        kept = ["after a number of steps (train with eval.keep_models=true)"]
-        if steps and checkpoint.isdecimal():
-            kept = [str(each) for each in sorted(steps, key=lambda each: abs(each - int(checkpoint)))[:2]]
+        steps = f"one of {', '.join(kept)}" if kept else "train with eval.keep_models=true"
         near = did_you_mean(checkpoint, MODELS)
-        raise UserError(f"{self} has no model checkpoint={checkpoint}{near}; use best, last or {' or '.join(kept)}.")
+        raise UserError(f"{self} has no model checkpoint={checkpoint}{near}; use best or last, or {steps}.")
 
     def require_folder(self) -> None:
         """Raise RunFolderLost if the folder was moved, deleted or replaced; called before a training run writes."""
@@ -105,23 +99,22 @@ class RunFolderLost(UserError):
         self.folder = folder
 
 
-def create(config: TrainConfig, composed: TrainConfig | None = None, working_folder: Path | None = None) -> RunFolder:
+def create(config: TrainConfig, composed: TrainConfig, working_folder: Path) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
-    :param composed: the config before its open values were resolved, which identifies the experiment; None: the same.
-    :param working_folder: where the command was started, which an environment may have left; None: the current folder.
+    :param composed: the config before its open values were resolved, which identifies the experiment.
+    :param working_folder: where the command was started, which an environment may have left.
     :raises UserError: the folder cannot be written.
     """
-    working_folder = working_folder or Path.cwd()
     parent = working_folder / config.logs / config.algo.name
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, env_name(config))
         write_config(folder, config, working_folder)
         write_text(folder / "command.txt", typed_command() + "\n")
-        write_json(folder / "meta.json", describe_run(config, experiment_id(composed or config)))
+        write_json(folder / "meta.json", describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):
             sync(path)
     return RunFolder(folder, config)

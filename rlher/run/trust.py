@@ -104,11 +104,11 @@ def require_own_files(folder: Path) -> None:
 # ------------------------------------------------------------------------------------------------ signatures
 
 
-def sign(text: str, folder: Path, working_folder: Path | None = None) -> str:
+def sign(text: str, folder: Path, working_folder: Path) -> str:
     """Return the text of a file with the signature as its last line; without it if there is no key.
 
     :param folder: where the file will lie.
-    :param working_folder: where the command was started; None: the current folder.
+    :param working_folder: where the command was started.
     """
     try:
         key = _key_file()
@@ -117,7 +117,7 @@ def sign(text: str, folder: Path, working_folder: Path | None = None) -> str:
             with atomic_write(key) as temporary:
                 temporary.write_bytes(secrets.token_bytes(KEY_BYTES))
             key.chmod(0o600)
-        return f"{text}{PREFIX}{_digest(text, folder, working_folder or Path.cwd())}\n"
+        return f"{text}{PREFIX}{_digest(text, folder, working_folder)}\n"
     except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
         return text
 

@@ -85,7 +85,7 @@ def _write_files(
         return files
     best_yaml = folder / "best.yaml"
     comments = [*comments, _train_command(config, best_yaml)]
-    write_text(best_yaml, sign(recipe_text(apply_params(train_config(config), params), comments), folder))
+    write_text(best_yaml, sign(recipe_text(apply_params(train_config(config), params), comments), folder, Path.cwd()))
     return ["best.yaml", *files]
 
 

@@ -15,8 +15,8 @@ from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
 from rlher.envs.probe import PROBED, probe
 
-NAMES = [entry.name for entry in registration.entries()]
-INSTALLED = [entry.name for entry in registration.entries() if entry.installed]
+NAMES = registration.yaml_names()
+INSTALLED = [row["env"] for row in registration.list_envs() if not row["needs"]]
 
 
 @functools.cache

@@ -16,7 +16,7 @@ def test_all_environments_are_listed():
 
 def test_listing_imports_no_simulator():
     code = (
-        "import sys; from rlher.envs.registration import entries; entries();"
+        "import sys; from rlher.envs.registration import list_envs; list_envs();"
         "print([m for m in ('torch', 'stable_baselines3', 'mujoco', 'highway_env') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

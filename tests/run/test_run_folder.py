@@ -23,32 +23,37 @@ def config(logs: Path, env: EnvConfig | None = None) -> TrainConfig:
     return TrainConfig(algo=SACConfig(name="sac"), env=env or EnvConfig(id="FetchReach-v4"), logs=str(logs))
 
 
+def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.RunFolder:
+    given = config(logs, env)
+    return run_folder.create(given, given, Path.cwd())
+
+
 def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        folders = [run.folder for run in pool.map(lambda _: run_folder.create(config(tmp_path)), range(24))]
+        folders = [run.folder for run in pool.map(lambda _: new_run(tmp_path), range(24))]
     assert sorted(int(folder.name.rpartition("_")[2]) for folder in folders) == list(range(1, 25))
 
 
 def test_the_number_is_the_highest_plus_one(tmp_path: Path) -> None:
     (tmp_path / "sac/FetchReach-v4_7").mkdir(parents=True)
     (tmp_path / "sac/FetchReach-v4_old").mkdir()
-    assert run_folder.create(config(tmp_path)).folder.name == "FetchReach-v4_8"
+    assert new_run(tmp_path).folder.name == "FetchReach-v4_8"
 
 
 @pytest.mark.parametrize("name", ["../../etc/x", "pkg.module:Env-v0", "/abs", "..", "a b", "ALE/Pong-v5"])
 def test_environment_ids_stay_within_the_logs_folder(tmp_path: Path, name: str) -> None:
-    folder = run_folder.create(config(tmp_path, EnvConfig(id=name))).folder
+    folder = new_run(tmp_path, EnvConfig(id=name)).folder
     assert folder.parent == tmp_path / "sac"
     assert folder.is_dir()
 
 
 def test_the_config_is_read_back(tmp_path: Path) -> None:
     given = config(tmp_path, BitFlippingConfig(id="BitFlipping-v0", n_bits=7, reward_range=[-1.0, None]))
-    assert lookup.find(str(run_folder.create(given).folder), "logs").config == given
+    assert lookup.find(str(run_folder.create(given, given, tmp_path).folder), "logs").config == given
 
 
 def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
-    first, second, empty = (run_folder.create(config(tmp_path)).folder for _ in range(3))
+    first, second, empty = (new_run(tmp_path).folder for _ in range(3))
     for age, folder in ((200, second), (100, first)):
         (folder / "last_model.zip").touch()
         for entry in folder.iterdir():
@@ -59,7 +64,7 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("steps", [(), (40, 80, 120)])
 def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple[int, ...]) -> None:
-    run = run_folder.create(config(tmp_path))
+    run = new_run(tmp_path)
     (run.folder / "models").mkdir()
     for count in steps:
         (run.folder / f"models/{count}.zip").touch()
@@ -88,7 +93,7 @@ DAMAGE = [
 
 @pytest.mark.parametrize("text", DAMAGE)
 def test_a_damaged_config_is_reported(tmp_path: Path, text: str) -> None:
-    folder = run_folder.create(config(tmp_path)).folder
+    folder = new_run(tmp_path).folder
     (folder / "config.yaml").write_text(text)
     with pytest.raises(DamagedFile) as caught:
         lookup.find(str(folder), "logs")
@@ -96,7 +101,7 @@ def test_a_damaged_config_is_reported(tmp_path: Path, text: str) -> None:
 
 
 def test_a_config_cannot_run_code(tmp_path: Path) -> None:
-    folder = run_folder.create(config(tmp_path)).folder
+    folder = new_run(tmp_path).folder
     (folder / "config.yaml").write_text(f"!!python/object/apply:os.mkdir ['{tmp_path}/hacked']")
     with pytest.raises(DamagedFile) as caught:
         lookup.find(str(folder), "logs")
@@ -107,7 +112,7 @@ def test_a_config_cannot_run_code(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file where the folder should be")
     with pytest.raises(UserError, match=re.escape(str(tmp_path / "logs"))):
-        run_folder.create(config(tmp_path / "logs"))
+        new_run(tmp_path / "logs")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -122,7 +127,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_meta_records_machine_and_commit(tmp_path: Path) -> None:
-    meta = json.loads((run_folder.create(config(tmp_path)).folder / "meta.json").read_text())
+    meta = json.loads((new_run(tmp_path).folder / "meta.json").read_text())
     assert meta["machine"]["cores"] >= 1
     assert meta["machine"]["gpu"] is None or meta["machine"]["gpu"]
     if (Path(__file__).parents[2] / ".git").exists():

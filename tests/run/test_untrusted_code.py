@@ -164,7 +164,7 @@ def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None
     run.mkdir()
     (run / "config.yaml").write_text(text)
     assert not trust.is_signed(run / "config.yaml"), "it is another folder"
-    config_file.write_config(run, config_file.read_config(run))
+    config_file.write_config(run, config_file.read_config(run), Path.cwd())
     text = (run / "config.yaml").read_text()
     assert trust.is_signed(run / "config.yaml")
     for changed in (text.replace("modules: []", "modules: [evil]"), f"{text}seed: 3\n", f"x: 1\n{text}", text[:-10]):
@@ -180,7 +180,7 @@ def test_no_run_is_ones_own_without_a_key(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / "state/rlher/key").write_bytes(key)
     (tmp_path / "config.yaml").write_text(f"a: 1\n{trust.PREFIX}{'0' * 64}\n")
     assert not trust.is_signed(tmp_path / "config.yaml")
-    text = trust.sign("a: 1\n", tmp_path)
+    text = trust.sign("a: 1\n", tmp_path, Path.cwd())
     assert (trust.PREFIX in text) == (key is None)
     if key is None:
         assert (tmp_path / "state/rlher/key").stat().st_mode & 0o077 == 0
@@ -188,7 +188,7 @@ def test_no_run_is_ones_own_without_a_key(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_home_that_cannot_be_written_leaves_runs_unsigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
-    assert trust.sign("a: 1\n", tmp_path) == "a: 1\n"
+    assert trust.sign("a: 1\n", tmp_path, Path.cwd()) == "a: 1\n"
 
 
 def test_the_current_folder_is_not_searched(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     assert "--trust-code" in refused.err
     assert not (tmp_path / "ran").exists()
     assert not Path("logs").exists()
-    (tmp_path / "mine.yaml").write_text(trust.sign(recipe, tmp_path))
+    (tmp_path / "mine.yaml").write_text(trust.sign(recipe, tmp_path, Path.cwd()))
     assert rlher(*train).code == 0, "it was written here"
     (tmp_path / "mine.yaml").write_text("env: {id: '${oc.env:HOME}'}\n")
     assert rlher(*train).code == 2

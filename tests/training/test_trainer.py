@@ -50,7 +50,7 @@ def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: 
     assert 0 <= result["success_rate_low"] <= result["success_rate"] <= result["success_rate_high"] <= 1
 
 
-@pytest.mark.parametrize("env", [entry.name for entry in registration.entries() if entry.installed])
+@pytest.mark.parametrize("env", [row["env"] for row in registration.list_envs() if not row["needs"]])
 def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
     algo = "dqn" if registration.read_yaml(env)["actions"] == "discrete" else "ddpg"
     limit = ("env.max_episode_steps=20",)  # a full AntMaze evaluation would take a minute

@@ -1,7 +1,7 @@
 """List the algorithms, environments, goal selection strategies or trained agents."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rlher.config.key import output_key
@@ -21,14 +21,9 @@ def algos() -> list[Row]:
 
 def envs() -> list[Row]:
     """Return one row per environment of conf/env."""
-    from rlher.envs import registration
+    from rlher.envs.registration import list_envs
 
-    rows = []
-    for entry in registration.entries():
-        row = asdict(entry)
-        needs = "" if row["installed"] else f"pip install 'rlher[{row['extra']}]'"
-        rows.append({"env": row["name"], "actions": row["actions"], "needs": needs, "description": row["description"]})
-    return rows
+    return list_envs()
 
 
 def strategies() -> list[Row]:
