@@ -1,10 +1,12 @@
 """``torch.compile`` for the losses, with a fallback to uncompiled code; no import of the compiler without it."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch as th
+
+from rlher.core.console import warn
+from rlher.core.errors import first_line
 
 MIN_UPDATES = 15_000
 """Updates from which on ``auto`` compiles: compiling takes 8 to 30 s and saves about a millisecond per update."""
@@ -42,12 +44,11 @@ def compile_with_fallback(function: Callable) -> Callable:
             compiled = compiled or _compile(function)
             return compiled(*args)
         except Exception as error:  # of compiler, linker or torch; the call below raises one of `function`
-            reason = _first_line(error)
+            reason = f"{type(error).__name__}: {first_line(error)}"
         # Outside of `except`, so that the failed call's tensors are freed.
         result = function(*args)
         compiled = function
-        advice = f"; if a file there is damaged, delete {_cache_folder()}" if "ImportError" in reason else ""
-        print(f"rlher: losses are not compiled ({reason}){advice}", file=sys.stderr)
+        warn(f"losses are not compiled ({reason}).")
         return result
 
     return call
@@ -58,18 +59,6 @@ def _compile(function: Callable) -> Callable:
     if hasattr(config, "trace_autograd_ops"):  # newer torch: loss and gradients in one graph
         config.trace_autograd_ops = True
     return th.compile(function, dynamic=False)
-
-
-def _cache_folder() -> str:
-    """Return the folder in which torch keeps compiled code, where a crash of the machine leaves files cut short."""
-    from torch._inductor.runtime.cache_dir_utils import cache_dir
-
-    return cache_dir()
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
 def find_compiler() -> str | None:

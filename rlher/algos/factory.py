@@ -1,8 +1,7 @@
 """Models built from configs: Stable-Baselines3's algorithms with the fast update and rlher's replay buffer."""
 
+import inspect
 import io
-import math
-import re
 from dataclasses import fields
 from typing import Any
 
@@ -19,13 +18,12 @@ from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
-from rlher.algos.target_bounds import target_bounds_of
+from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
-from rlher.config.her import DemosConfig
-from rlher.config.training import EngineConfig, TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
-from rlher.core.user_code import resolve
+from rlher.core.user_code import load_object, resolve
 from rlher.her import HerReplayBuffer
 
 CONFIG_ERRORS = (
@@ -40,25 +38,8 @@ CONFIG_ERRORS = (
 )
 """What Stable-Baselines3 and torch raise for invalid arguments."""
 
-# Config keys are arguments of the algorithm's constructor, except for these.
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
-"""Keys that are arguments of the policy."""
-
-OPTION_KEYS = tuple(item.name for item in fields(UpdateOptions))
-"""Keys that are options of the fast update."""
-
-CONVERTED_KEYS = (
-    "name",
-    "model",
-    "activation",
-    "policy_kwargs",
-    "learning_rate_schedule",
-    "action_noise",
-    "target_q_bounds",
-    "layer_norm_critics",
-    "kwargs",
-)
-"""Keys that this module turns into arguments of another form."""
+"""Config keys that are arguments of the policy."""
 
 
 def validate_actions(name: str, action_space: spaces.Space) -> None:
@@ -105,7 +86,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
         seed=config.seed,
     )
     if has_fast_update(algo):
-        arguments["options"] = _options(algo, config.engine, config.demos, target_bounds_of(config))
+        arguments["options"] = _options(config)
     model = _construct(config, venv, config.device, **arguments)
     _require_fast_update(config, model)
     return model
@@ -156,16 +137,18 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
     )
 
 
-def _options(algo: OffPolicyConfig, engine: EngineConfig, demos: DemosConfig, bounds: Any) -> UpdateOptions:
-    from_algo = {name: getattr(algo, name) for name in OPTION_KEYS if hasattr(algo, name)}
+def _options(config: TrainConfig) -> UpdateOptions:
+    algo, engine, demos = config.algo, config.engine, config.demos
+    same_name = {item.name: getattr(algo, item.name) for item in fields(UpdateOptions) if hasattr(algo, item.name)}
+    bounds = getattr(algo, "target_q_bounds", None)
     return UpdateOptions(
-        target_bounds=bounds,
+        target_bounds=resolve_target_bounds(bounds, config.env.training_reward_range, algo.gamma),
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
         overlap=bool(engine.overlap),
         compile=engine.compile == "on",
         precision="bf16" if engine.precision == "bf16" else "float32",
-        **from_algo,
+        **same_name,
     )
 
 
@@ -184,22 +167,23 @@ def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any)
 def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
     """Return the keyword arguments of the Stable-Baselines3 constructor that a config stands for.
 
+    A key with the name of an argument is that argument. The policy, noise and schedule are made from several keys.
+
     :param venv: for the spaces.
     :param arguments: further ones, which ``algo.kwargs`` may override.
     :raises UserError: a value is invalid.
     """
     algo = config.algo
     values = {item.name: getattr(algo, item.name) for item in fields(algo)}
+    parameters = inspect.signature(load_object(ALGORITHMS[algo.name].sb3)).parameters
+    own = {name: value for name, value in values.items() if name in parameters}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
     policy["activation_fn"] = resolve("algo.activation", algo.activation, ACTIVATIONS, nn.Module)
-    own = {name: value for name, value in values.items() if name not in (*POLICY_KEYS, *OPTION_KEYS, *CONVERTED_KEYS)}
-    for name in ("ent_coef", "target_entropy"):
-        if name in own:
-            own[name] = _auto_or_number(name, own[name])
     own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
-    if isinstance(algo, ActorCriticConfig) and algo.action_noise > 0:
-        shape = venv.action_space.shape or ()
-        own["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, algo.action_noise))
+    if isinstance(algo, ActorCriticConfig):
+        mean = np.zeros(venv.action_space.shape or ())
+        noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
+        own["action_noise"] = noise if algo.action_noise else None
     extra = dict(algo.kwargs)
     if "n_steps" in extra:
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
@@ -222,17 +206,3 @@ def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[s
         "features_extractor_class": NormalizedExtractor,
         "features_extractor_kwargs": {"clip": config.normalize.clip, "goal_parts": parts, **own},
     }
-
-
-def _auto_or_number(name: str, value: str) -> str | float:
-    if value == "auto" or (name == "ent_coef" and re.fullmatch(r"auto_\d*\.?\d+(e-?\d+)?", value)):
-        return value
-    try:
-        number = float(value)
-    except ValueError:
-        raise UserError(f"algo.{name}={value!r} is not valid; use auto or a number.") from None
-    if not math.isfinite(number) or (name == "ent_coef" and number < 0):
-        raise UserError(
-            f"algo.{name}={value} is not valid; use a finite number{' of at least 0' if name == 'ent_coef' else ''}."
-        )
-    return number

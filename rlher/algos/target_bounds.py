@@ -7,19 +7,9 @@ and finds it important for learning sparse goal tasks fast.
 import math
 from typing import Any
 
-from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 
 Bounds = tuple[float | None, float | None]
-
-
-def target_bounds_of(config: TrainConfig) -> Bounds | None:
-    """Return the bounds of target values in a run; None for an algorithm without the key.
-
-    :raises UserError: the key ``algo.target_q_bounds`` is invalid.
-    """
-    value = getattr(config.algo, "target_q_bounds", None)
-    return resolve_target_bounds(value, config.env.training_reward_range, config.algo.gamma)
 
 
 def resolve_target_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:

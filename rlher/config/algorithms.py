@@ -176,6 +176,13 @@ class TQCConfig(SACConfig):
     n_quantiles: int = key(25, "quantiles per critic", low=1)
     top_quantiles_to_drop_per_net: int = key(2, "largest quantiles per critic that the target leaves out", low=0)
 
+    def check(self) -> None:
+        """Raise UserError if the target leaves out all quantiles."""
+        super().check()
+        dropped, all_ = self.top_quantiles_to_drop_per_net, self.n_quantiles
+        if dropped >= all_:
+            raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={all_}.")
+
 
 @dataclass
 class CrossQConfig(EntropyConfig, ActorCriticConfig):

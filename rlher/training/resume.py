@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +41,6 @@ def resume(run: RunFolder, config: TrainConfig) -> tuple[RunFolder, RunResult]:
     :raises ChangedConfig: ``config.yaml`` was changed where it may not be; nothing was written.
     :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
     """
-    started, working_folder = time.monotonic(), Path.cwd()
     with run_folder.locked(run.folder):
         require_own_files(run.folder)
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
@@ -63,10 +61,10 @@ def resume(run: RunFolder, config: TrainConfig) -> tuple[RunFolder, RunResult]:
                     config, threads=setup.config.threads, eval=setup.config.eval, checkpoint=setup.config.checkpoint
                 ),
             )
-            trainer = Trainer(run, setup, started)
+            trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
-            _record_resume(run, done, working_folder)
+            _record_resume(run, done, setup.working_folder)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.train(is_new=checkpoint is None)
 

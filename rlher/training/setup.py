@@ -1,5 +1,6 @@
 """Everything a training run needs, checked and built from its config: environments and model."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -13,7 +14,7 @@ from rlher.algos.factory import build_model, validate_actions, validate_device
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.core.errors import MissingFile, UserError
+from rlher.core.errors import MissingFile
 from rlher.core.safe_read import read_yaml
 from rlher.core.user_code import user_classes
 from rlher.envs.contract import validate_goal_env
@@ -39,6 +40,8 @@ class TrainingSetup:
     :param envs: the training environments.
     :param notes: one line for each value that was resolved or probed.
     :param callbacks: the user's, from the key ``callbacks``.
+    :param working_folder: where the command was started; an environment may leave it.
+    :param started: monotonic time at which it was started.
     """
 
     config: TrainConfig
@@ -46,6 +49,8 @@ class TrainingSetup:
     envs: RepeatableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
+    working_folder: Path
+    started: float
 
 
 @contextmanager
@@ -58,6 +63,7 @@ def prepare(
     :param env_is_checked: the environment is from the config of an earlier setup, so it is not probed again.
     :raises UserError: the config cannot be trained.
     """
+    started, working_folder = time.monotonic(), Path.cwd()
     if not env_is_checked:
         _require_trusted_recipe(config)
     _validate(config)
@@ -70,7 +76,7 @@ def prepare(
         notes = [*env_notes, *notes, *model_notes]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
-        yield TrainingSetup(config, model, envs, notes, callbacks)
+        yield TrainingSetup(config, model, envs, notes, callbacks, working_folder, started)
 
 
 def _build(
@@ -116,9 +122,6 @@ def _make_envs(config: TrainConfig) -> RepeatableVecEnv:
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     validate_device(config.device)
-    dropped, quantiles = (getattr(config.algo, name, None) for name in ("top_quantiles_to_drop_per_net", "n_quantiles"))
-    if dropped is not None and quantiles is not None and dropped >= quantiles:
-        raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={quantiles}.")
     if config.record:
         configure_offscreen()
     require_installed(config.logger)

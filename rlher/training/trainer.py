@@ -42,12 +42,11 @@ def train(
     :param env_is_checked: the environment is from the config of an earlier :class:`TrainingSetup`.
     :raises UserError: the config cannot be trained; nothing was written.
     """
-    started, working_folder = time.monotonic(), Path.cwd()
     with prepare(config, env_is_checked=env_is_checked) as setup:
-        run = run_folder.create(setup.config, config, working_folder)
+        run = run_folder.create(setup.config, config, setup.working_folder)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
-            return run, Trainer(run, setup, started, on_evaluation, final).train()
+            return run, Trainer(run, setup, on_evaluation, final).train()
 
 
 class Trainer:
@@ -55,14 +54,12 @@ class Trainer:
 
     :param run: its folder is locked by the caller.
     :param setup: from :func:`prepare`; closed by the caller.
-    :param started: monotonic time from which ``wall_seconds`` counts.
     """
 
     def __init__(
         self,
         run: RunFolder,
         setup: TrainingSetup,
-        started: float,
         on_evaluation: Callable[[Rows], None] | None = None,
         final: bool = True,
     ) -> None:
@@ -72,7 +69,7 @@ class Trainer:
         self.evaluations = EvaluationCallback(run, self.workers, on_evaluation)
         self.checkpoints = CheckpointCallback(run, setup.envs, self.evaluations, self.stop)
         self.user_callbacks = setup.callbacks
-        self._started, self._final = started, final
+        self._started, self._final = setup.started, final
 
     def train(self, is_new: bool = True) -> RunResult:
         """Train to the end of the run and return the result.

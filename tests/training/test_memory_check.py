@@ -10,7 +10,6 @@ from rlher.training import memory_check, setup
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
-GB = 10**9
 BITS = ("algo=dqn", "env=BitFlipping-v0", "recipe=null", *TINY)
 
 
@@ -23,7 +22,7 @@ def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, opt
     monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     done = rlher("train", *BITS, option, "env.n_bits=25", "vec_env=dummy", "total_timesteps=1000", "eval.freq=1000")
     assert done.code == 0, done.err
-    printed = float(re.search(r"1,000 transitions, at most (\d+) kB", done.err)[1]) * 1000
+    printed = float(re.search(r"1,000 transitions, at most ([\d.]+) MB", done.err)[1]) * memory_check.MB
     buffer: HerReplayBuffer = models[0].replay_buffer
     actual = buffer.nbytes + (1000 * memory_check.PRIORITY_BYTES if "energy" in option else 0)
     assert actual <= 1.02 * printed, "a little more when random play ends episodes early"
