@@ -4,12 +4,12 @@ Every function does what the command of the same name does, with the same config
 :class:`~rlher.core.errors.UserError` where the command would print its message.
 """
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from hydra.core.utils import env_override
 
@@ -23,7 +23,7 @@ from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, warn
 from rlher.core.current_folder import ignore_current_folder
-from rlher.core.errors import MissingFile, UserError, exit_as_fault
+from rlher.core.errors import MissingFile, UserError, did_you_mean, exit_as_fault
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
@@ -39,6 +39,22 @@ if TYPE_CHECKING:
     from rlher.training.result import RunResult
 
 ignore_current_folder()  # before a library starts a process
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _short_traceback(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Raise a UserError of the function without the traceback of Hydra and rlher, which says nothing to a user."""
+
+    @functools.wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except UserError as error:
+            raise error.with_traceback(None) from None
+
+    return call
 
 
 class Run:
@@ -71,12 +87,13 @@ class Run:
         """The Stable-Baselines3 model, with an empty replay buffer."""
         return self._agent.model
 
-    @cached_property
+    @functools.cached_property
     def _agent(self) -> "Agent":
         from rlher.evaluation.agent import find_source
 
         return find_source(self._source).load()
 
+    @_short_traceback
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them.
 
@@ -84,15 +101,20 @@ class Run:
         """
         return self.model.predict(observation, deterministic=deterministic)[0]
 
+    @_short_traceback
     def evaluate(self, episodes: int = 100, seed: int = PlayConfig.seed, deterministic: bool = True) -> dict[str, Any]:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
         :param seed: of the first episode; the next ones count up.
         """
+        from rlher.cli.commands.evaluate import EvaluateConfig
         from rlher.evaluation.agent import find_source
 
-        return find_source(replace(self._source, deterministic=deterministic)).evaluate(episodes, seed)
+        source = replace(self._source, deterministic=deterministic)
+        validate(EvaluateConfig(**vars(source) | {"episodes": episodes, "seed": seed}))
+        return find_source(source).evaluate(episodes, seed)
 
+    @_short_traceback
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
 
@@ -106,8 +128,9 @@ class Run:
         validate(config)
         enjoy.run(config)
 
+    @_short_traceback
     def curves(self) -> "pd.DataFrame":
-        """Return the evaluations during training, a row each, with the columns ``algo``, ``env`` and ``seed``.
+        """Return the evaluations during training, a row each, with ``run``, ``algo``, ``env``, ``her`` and ``seed``.
 
         :raises UserError: there is no evaluation yet, or ``evaluations.csv`` is damaged.
         """
@@ -117,15 +140,17 @@ class Run:
             run = read_run(self.folder)
         except ValueError as error:
             raise UserError(f"{self._run} has no curves: {error}.") from error
-        keys: dict[str, Any] = {"algo": self.config.algo.name, "env": run.env, "seed": self.config.seed}
+        keys: dict[str, Any] = {"run": str(self._run)} | {key: run.value(key) for key in ("algo", "env", "her", "seed")}
         return run.evaluations.assign(**keys)[[*keys, *run.evaluations]]
 
+    @_short_traceback
     def env(self, render_mode: str | None = None) -> "gym.Env":
         """Return a new environment of the run; ``info["is_success"]`` is always there."""
         from rlher.envs.make import make_env
 
         return make_env(self.config.env, render_mode)
 
+    @_short_traceback
     def resume(self, **keys: Any) -> "Run":
         """Continue an interrupted run, or a finished one with ``total_timesteps="+5000"``, in its folder.
 
@@ -143,15 +168,19 @@ class Run:
         return f"<rlher.Run {self._source.agent or self._run}: {title}{success}>"
 
 
-Runs = str | Path | Run | Sequence[str | Path | Run]
+Folders = str | Path | Run | Sequence[str | Path | Run]
 """One run or folder of runs, or several of them."""
 
+Runs = Folders | Mapping[str, Folders]
+"""Runs, or runs by the name of their agent."""
 
+
+@_short_traceback
 def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any = None, **keys: Any) -> Run:
     """Train an agent into a new run folder, as ``rlher train`` does. Progress is printed on stderr.
 
-    After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written, and the run is returned with
-    ``result["status"] == "interrupted"``; :meth:`Run.resume` continues it.
+    After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written first, so that
+    ``rlher.load(folder).resume()`` continues the run.
 
     :param algo: algorithm, such as ``"sac"``, or a class that extends the one of an algorithm.
     :param env: environment, such as ``"FetchReach-v4"``.
@@ -159,6 +188,7 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
     :param keys: any config key: ``total_timesteps=5_000``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``. Where
         a key takes ``"module:name"``, the function or class may be given.
     :raises UserError: the config cannot be trained; nothing was written.
+    :raises KeyboardInterrupt: it was interrupted; the message names the run folder.
     """
     from rlher.cli.commands.train import train as train_run
 
@@ -168,6 +198,7 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
         return _ended(*train_run(_compose("train", words)))
 
 
+@_short_traceback
 def load(name: str | Path, *, checkpoint: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
     """Return a run by its folder, or an agent that comes with rlher by its name.
 
@@ -178,9 +209,11 @@ def load(name: str | Path, *, checkpoint: str = "auto", device: str = "cpu", tru
     name = str(name)
     agent = None if os.sep in name or Path(name).exists() else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
+    found.choose_model(checkpoint)
     return _wrap(found, agent=agent, checkpoint=checkpoint, device=device, trust_code=trust_code)
 
 
+@_short_traceback
 def runs(folder: str | Path = "logs") -> list[Run]:
     """Return all runs in and below a folder; warn about runs that cannot be read or whose code is not trusted.
 
@@ -199,11 +232,13 @@ def runs(folder: str | Path = "logs") -> list[Run]:
     return found
 
 
+@_short_traceback
 def compare(runs: Runs = "logs", by: str | Sequence[str] = ()) -> "pd.DataFrame":
     """Return a row per agent: seeds, final success rate with its interval, and steps to success rates.
 
     Runs that differ only in their seed are one agent. The columns are those of ``rlher compare --format csv``.
 
+    :param runs: a mapping of names to runs names the agents: ``{"HER": runs[:3], "no HER": runs[3:]}``.
     :param by: config keys to group by, such as ``"her"`` or ``["algo", "her.n_sampled_goal"]``; all other differences
         are pooled.
     :raises UserError: there is no run with an evaluation, or no run has a key of ``by``.
@@ -217,23 +252,28 @@ def compare(runs: Runs = "logs", by: str | Sequence[str] = ()) -> "pd.DataFrame"
     return summary(groups)
 
 
-def plot(runs: Runs = "logs", by: str | Sequence[str] = (), x: str = "steps", y: str = "success_rate") -> "Figure":
+@_short_traceback
+def plot(runs: Runs = "logs", by: str | Sequence[str] = (), **keys: Any) -> "Figure":
     """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them; a notebook shows it.
 
-    :param by: as in :func:`compare`.
-    :param x: horizontal axis: ``"steps"``, ``"wall"`` or ``"updates"``.
-    :param y: column of ``evaluations.csv`` or ``progress.csv``, such as ``"mean_reward"``.
-    :raises UserError: there is no run with an evaluation, or no such column.
+    :param runs, by: as in :func:`compare`.
+    :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``xlabel``, ``ylabel``, ``smooth=5``,
+        ``figsize=[3.4, 2.6]``, ``style="paper"``.
+    :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
     from rlher.analysis.plotting import NotebookFigure, draw_runs
 
-    config = PlotConfig(runs=_paths(runs), by=_list(by), x=x, y=y)
+    known = [item.name for item in fields(PlotConfig)]
+    if unknown := [key for key in keys if key not in known]:
+        raise UserError(f"plot has no key {unknown[0]!r}{did_you_mean(unknown[0], known)}.")
+    config = PlotConfig(runs=_paths(runs), by=_list(by), **keys)
     validate(config)
     figure = NotebookFigure()
     draw_runs(config, figure)
     return figure
 
 
+@_short_traceback
 def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
     """Return a goal environment as runs are evaluated in it; ``info["is_success"]`` is always there.
 
@@ -260,6 +300,8 @@ def _words(keys: Mapping[str, Any]) -> list[str]:
     """Return keys as words of the command line: ``algo.gamma=0.95``."""
     words = []
     for key, value in flatten(keys):
+        if not (callable(value) or isinstance(value, str | int | float | list | tuple | dict | Path | None)):
+            raise UserError(f"{key} is {type(value).__name__}, which a config cannot hold; give a name or a number.")
         is_whole = isinstance(value, float) and value.is_integer() and "kwargs" not in key  # total_timesteps=1e5
         words.append(f"{key}={literal(_path(value) if callable(value) else int(value) if is_whole else value)}")
     return words
@@ -285,15 +327,22 @@ def _wrap(run: run_folder.RunFolder, **source: Any) -> Run:
 
 
 def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
-    """Return a run that has just ended; print why, if it is not finished."""
+    """Return a run that has just ended; print why, if it is not finished.
+
+    :raises KeyboardInterrupt: it was interrupted.
+    """
     from rlher.training.result import Status, print_reason
 
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
     if result.status is not Status.FINISHED:
         print_reason(run, result)
     return _wrap(run, trust_code=True)
 
 
 def _paths(runs: Runs) -> list[str]:
+    if isinstance(runs, Mapping):
+        return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
     several = [runs] if isinstance(runs, str | Path | Run) else runs
     return [str(each.folder if isinstance(each, Run) else each) for each in several]
 

@@ -39,8 +39,9 @@ class Group:
 def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[list[Group], list[str]]:
     """Read and group the runs to compare.
 
-    Several folders of runs are one group each and named after the folder, or ``NAME`` in ``NAME=folder``. A single
-    folder, none (``logs``), run folders and ``by`` are grouped by :func:`group_runs`.
+    Several folders of runs are one group each and named after the folder. Folders or runs that are given as
+    ``NAME=folder`` are one group for each name. A single folder, none (``logs``), run folders and ``by`` are grouped by
+    :func:`group_runs`.
 
     :return: the groups, and a message for each run that was skipped, left out or pooled.
     :raises MissingFile: a folder does not exist.
@@ -60,12 +61,15 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
         runs = {run.folder.resolve(): run for each in found.values() for run in each}
         groups, more = group_runs(list(runs.values()), by)
         return groups, notes + more
+    pools: dict[tuple[str, str], list[LoadedRun]] = defaultdict(list)
+    for path, folder, runs_of_path in zip(found, folder_labels(list(found)), found.values(), strict=True):
+        for run in runs_of_path:
+            pools[run.env, names[path] or folder].append(run)
     groups = []
-    for path, folder, all_runs in zip(found, folder_labels(list(found)), found.values(), strict=True):
-        kept, repeated = drop_repeated_runs(all_runs)
+    for (env, label), pool in pools.items():
+        kept, repeated = drop_repeated_runs(pool)
         notes += repeated
-        for env in dict.fromkeys(run.env for run in kept):
-            groups.append(Group(env, names[path] or folder, [run for run in kept if run.env == env]))
+        groups.append(Group(env, label, kept))
     return groups, notes + _pooling_notes(groups)
 
 

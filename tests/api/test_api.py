@@ -3,9 +3,11 @@
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import hydra
 import matplotlib.figure
 import nbformat
@@ -54,7 +56,8 @@ def test_a_run_has_config_result_curves_and_model(run: rlher.Run) -> None:
     assert isinstance(run.model, DQN)
     curves = run.curves()
     assert curves["timesteps"].tolist() == [30, 60]
-    assert curves[["algo", "env", "seed"]].drop_duplicates().to_numpy().tolist() == [["dqn", "BitFlipping-v0", 0]]
+    columns = ["algo", "env", "her", "seed"]
+    assert curves[columns].drop_duplicates().to_numpy().tolist() == [["dqn", "BitFlipping-v0", "final", 0]]
     command = Path(run.folder, "command.txt").read_text()
     assert command.startswith("rlher train algo=dqn env=BitFlipping-v0 her=final env.n_bits=4 ")
 
@@ -98,6 +101,9 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     assert isinstance(figure, matplotlib.figure.Figure)
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["final (1 seed)", "off (1 seed)"]
     assert figure._repr_png_().startswith(b"\x89PNG")
+    named = rlher.plot({"HER": runs}, title="a title", xlabel="x", style="paper", figsize=[3, 2])
+    assert named.axes[0].get_xlabel() == "x"
+    assert [text.get_text() for text in named.axes[0].get_legend().get_texts()] == ["HER (2 seeds)"]
 
 
 def test_make_env_composes_the_environment_as_training_does() -> None:
@@ -121,6 +127,7 @@ def test_importing_the_environments_registers_them() -> None:
         (("dqn", "BitFlipping-v0"), {"algo": {"gama": 0.9}}),
         (("dqn", "BitFlipping-v0"), {"algo.gamma": "'"}),
         (("dqn", "BitFlipping-v0"), {"seed": [0, 1]}),
+        (("dqn", gymnasium.make("CartPole-v1")), {}),
         (("dqn", "BitFlipping-v0"), {"env": {"n_bits": "many"}}),
         (("sac", "BitFlipping-v0"), {}),
     ],
@@ -129,16 +136,19 @@ def test_mistakes_are_user_errors_and_write_nothing(
     words: tuple, keys: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError):
+    with pytest.raises(UserError) as raised:
         rlher.train(*words, **{"recipe": None} | keys)
     assert not Path("logs").exists()
+    assert len(traceback.extract_tb(raised.tb)) <= 2, "a notebook prints all of it"
+    assert raised.value.__suppress_context__
 
 
 def test_what_is_not_there_is_a_user_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownAgent):
         rlher.load("td3-FetchSlid-v4")
-    for call in (rlher.runs, rlher.compare, rlher.plot, lambda: rlher.load("logs/x"), lambda: rlher.plot(x="hours")):
+    mistakes = (lambda: rlher.load("logs/x"), lambda: rlher.plot(x="hours"), lambda: rlher.plot(titel=""))
+    for call in (rlher.runs, rlher.compare, rlher.plot, *mistakes):
         with pytest.raises(UserError):
             call()
 
@@ -218,8 +228,9 @@ def test_interrupting_a_cell_saves_the_run(tmp_path: Path) -> None:
         while not list(tmp_path.glob("logs/*/*/evaluations.csv")) and time.monotonic() < deadline:
             time.sleep(0.5)
         manager.interrupt_kernel()
-        assert client.get_shell_msg(timeout=60)["content"]["status"] == "ok"
-        client.execute_interactive("assert run.result['status'] == 'interrupted', run.result", timeout=60)
+        assert client.get_shell_msg(timeout=60)["content"]["ename"] == "KeyboardInterrupt"
+        load = "(run,) = rlher.runs(); assert run.result['status'] == 'interrupted', run.result"
+        client.execute_interactive(load, timeout=60)
         done = client.execute_interactive("assert len(run.curves())", timeout=60)
         assert done["content"]["status"] == "ok"
     finally:
