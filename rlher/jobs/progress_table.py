@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from rich.console import Console
@@ -20,16 +20,18 @@ ENDED = ("done", "pruned", "finished", "failed", "stopped")
 class Row(NamedTuple):
     """A run or a trial.
 
-    :param cells: of the table, after name and state.
-    :param line: what is printed where there is no table, each time that it changes; empty: nothing.
-    :param shown: whether the row is in the table.
+    :param cells: of the columns after name and state.
+    :param in_table: whether the table has the row.
+    :param is_printed: whether it is printed where there is no table, each time that it changes.
+    :param reason: why it failed.
     """
 
     name: str
     state: str
-    cells: Sequence[str]
-    line: str
-    shown: bool
+    cells: tuple[str, ...]
+    in_table: bool
+    is_printed: bool
+    reason: str = ""
 
 
 class Rows(Protocol):
@@ -60,7 +62,7 @@ class ProgressTable:
         self._source, self._enabled = source, enabled
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if enabled and can_redraw(sys.stderr) else None
-        self._printed = {"", *(row.line for row in source.rows())}
+        self._printed = set(self._lines(source.rows()))
         self._start_time, self._done_at_start = time.monotonic(), source.work()[0]
 
     def __enter__(self) -> "ProgressTable":
@@ -82,11 +84,16 @@ class ProgressTable:
     def _print_lines(self) -> None:
         rows = self._source.rows()
         done = sum(row.state in ENDED for row in rows)
+        for line in self._lines(rows):
+            if line not in self._printed:
+                self._printed.add(line)
+                print(escape_control(f"{done:>4}/{self._source.total}  {line}{self._time_left()}"), file=sys.stderr)
+
+    def _lines(self, rows: list[Row]) -> Iterator[str]:
         for row in rows:
-            if row.line not in self._printed:
-                self._printed.add(row.line)
-                line = f"{done:>4}/{self._source.total}  {row.line}{self._time_left()}"
-                print(escape_control(line), file=sys.stderr)
+            values = (f"{heading} {cell}" for heading, cell in zip(self._source.columns[2:], row.cells, strict=True))
+            if row.is_printed:
+                yield f"{row.name} {row.state}" + (f": {row.reason}" if row.reason else f"  {'  '.join(values)}")
 
     def _table(self) -> Table:
         rows = self._source.rows()
@@ -94,7 +101,7 @@ class ProgressTable:
         title = f"{self._source.title}: {counts} of {self._source.total}{self._time_left()}"
         table = Table(*self._source.columns, title=escape(escape_control(title)), title_justify="left")
         for row in rows:
-            if row.shown:
+            if row.in_table:
                 table.add_row(*(escape(escape_control(cell)) for cell in (row.name, row.state, *row.cells)))
         return table
 

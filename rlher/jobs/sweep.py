@@ -82,12 +82,8 @@ class SweepRun:
         last, cells = self.last_evaluation(), ("0", "–", "–")
         if last.keys() >= {"success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
-        line = "{} {}  {} steps  success {}  return {}".format(self.name, self.state, *cells)
-        if self.reason:
-            line = f"{self.name} failed: {self.reason}"
-        elif self.state == WAITING or (self.state == RUNNING and not last):
-            line = ""
-        return Row(self.name, self.state, cells, line, shown=self.state != WAITING)
+        is_started = self.state != WAITING
+        return Row(self.name, self.state, cells, in_table=is_started, is_printed=is_started, reason=self.reason)
 
 
 class Sweep(Jobs):

@@ -1,8 +1,7 @@
 """Objectives of the trials: train as `rlher train` does, report to the pruner and store the score."""
 
-import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,27 +52,26 @@ class SearchObjective:
     space: Space
     folder: Path
 
-    def __call__(self, trial: Trial) -> float:
-        """Train a trial's seeds and return its value.
+    def __call__(self, trial: Trial) -> tuple[float, Score]:
+        """Train a trial's seeds and return its value and its score.
 
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunFailed: a run failed.
         :raises UserError: its parameters exclude each other.
         """
+        config, n_seeds = self.config, self.config.n_seeds
         params = {name: trial.params[name] for name in self.space}
-        reporter = TrialReporter(trial, self.config.objective, self.config.time_limit)
+        reporter = TrialReporter(trial, config.objective, config.time_limit)
         scores: list[Score] = []
-        started = time.perf_counter()
-        first = _count_repeats(trial) * self.config.n_seeds
-        for seed in range(first, first + self.config.n_seeds):
-            run, _ = _train(self.config, params, seed, self.folder / str(trial.number), reporter, final=False)
+        first = _count_repeats(trial) * n_seeds
+        for seed in range(first, first + n_seeds):
+            run, _ = _train(config, params, seed, self.folder / str(trial.number), reporter, final=False)
             for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
                 run.model(name).unlink(missing_ok=True)
-            scores.append(score_run(reporter.rows, self.config.time_limit))
-        seconds = time.perf_counter() - started - reporter.seconds
-        _store_score(trial, mean_score(scores), seconds)
-        episodes = len(scores) * n_last_evaluations(len(reporter.rows)) * self.config.eval.episodes
-        return objective_value(self.config.objective, mean_score(scores), self.config.total_timesteps, episodes)
+            scores.append(score_run(reporter.rows, config.time_limit))
+        score = mean_score(scores)
+        episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes
+        return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,8 @@ class RerunObjective:
     candidates: Mapping[int, Mapping[str, Any]]
     folder: Path
 
-    def __call__(self, trial: Trial) -> float:
-        """Train a candidate and return its last model's success rate in the final evaluation.
+    def __call__(self, trial: Trial) -> tuple[float, Score]:
+        """Train a candidate and return its last model's success rate in the final evaluation, and its score.
 
         :raises RunFailed: the run failed.
         :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
@@ -98,57 +96,43 @@ class RerunObjective:
         candidate, seed = trial.params["candidate"], trial.params["seed"]
         if candidate not in self.candidates:
             raise optuna.TrialPruned
-        reporter = TrialReporter(trial, None)
-        started = time.perf_counter()
-        folder = self.folder / str(trial.number)
+        reporter, folder = TrialReporter(trial, None), self.folder / str(trial.number)
         _, result = _train(self.config, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
-        _store_score(trial, score_run(reporter.rows, self.config.time_limit), time.perf_counter() - started)
-        return float(result.final["success_rate"])
+        return float(result.final["success_rate"]), score_run(reporter.rows, self.config.time_limit)
 
 
 class TrialReporter:
     """Evaluation callback of a trial's runs: records the rows, reports to the pruner, stops a pruned run.
 
-    :param objective: what is reported; None: nothing.
+    :param objective: of the search; None for a re-run, which is neither reported nor stopped.
     """
 
     def __init__(self, trial: Trial, objective: str | None, time_limit: float = 0.0) -> None:
         self.rows: list[Row] = []
         """Evaluations of the current run."""
-        self.seconds = 0.0
-        """Time spent on reports, which is not training time."""
         self.is_done = False
         """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
-        self._trial, self._objective, self._time_limit, self._step = trial, objective, time_limit, 0
-        # The baseline is never pruned, because candidates are compared with it.
-        self._can_prune = objective in ("success", "auc") and BASELINE not in trial.user_attrs
+        self._trial, self._objective, self._time_limit, self._step = trial, objective, time_limit, -1
 
     def __call__(self, rows: list[Row]) -> None:
         """Record a run's rows, the newest last.
 
         :raises StopTraining: the pruner ended the trial, or the run is done.
         """
-        self.rows = list(rows)
-        if self._objective == "seconds":
-            limit = self._time_limit
-            self.is_done = rows[-1]["wall_seconds"] >= limit or seconds_to_target(rows, limit) < limit
-            if self.is_done:
-                raise StopTraining
-        if self._objective not in ("success", "auc"):
-            return
-        started = time.perf_counter()
-        value = rows[-1]["success_rate"] if self._objective == "success" else score_run(rows).auc
-        should_stop = self._report(value)
+        self.rows, limit = list(rows), self._time_limit
         self._step += 1
-        self.seconds += time.perf_counter() - started
-        if should_stop:
+        if self._objective == "seconds":
+            self.is_done = rows[-1]["wall_seconds"] >= limit or seconds_to_target(rows, limit) < limit
+        if self.is_done or (self._objective in ("success", "auc") and self._is_pruned()):
             raise StopTraining
 
     @wait_for_database
-    def _report(self, value: float) -> bool:
-        """Report a value to the pruner, and return whether it ends the trial."""
+    def _is_pruned(self) -> bool:
+        """Report the last evaluation to the pruner, and return whether it ends the trial."""
+        value = score_run(self.rows).auc if self._objective == "auc" else self.rows[-1]["success_rate"]
         self._trial.report(value, self._step)
-        return self._can_prune and self._trial.should_prune()
+        # The baseline is never pruned, because candidates are compared with it.
+        return BASELINE not in self._trial.user_attrs and self._trial.should_prune()
 
 
 @wait_for_database
@@ -182,9 +166,3 @@ def _train(
             "a callback ended the run before its first evaluation; lower eval.freq or leave the callback out"
         )
     return run, result
-
-
-@wait_for_database
-def _store_score(trial: Trial, score: Score, seconds: float) -> None:
-    for name, value in (asdict(score) | {"seconds": round(seconds, 3)}).items():
-        trial.set_user_attr(name, value)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from optuna.study import Study
@@ -31,43 +32,40 @@ from rlher.tuning.scoring import format_steps
 from rlher.tuning.search_space import apply_params, decode
 from rlher.tuning.significance import Candidate, rank_trials
 from rlher.tuning.trial_jobs import OWNER
-from rlher.tuning.trials import STATES, counted_trials
+from rlher.tuning.trials import STATES, counted_trials, format_value
 
 NOT_RECIPE = keys_ignored_by("recipe")
 """Keys that a recipe leaves to the user: seeds, machine, files and output."""
 
-Params = Mapping[int, Mapping[str, Any]]
-
 
 def write_search(study: Study, config: OptimizeConfig, folder: Path) -> None:
     """Write the files of a search whose best trials are not trained again yet."""
-    best = rank_trials(study, config.objective)[0]
-    comment = f"Values of trial {best.number}, the best of the search; not compared with the baseline on fresh seeds."
-    _write_files(study, best.params, [comment], config, folder)
+    params, comment = None, ""
+    if ranked := rank_trials(study):
+        params, best = ranked[0].params, f"trial {ranked[0].number}, the best of the search"
+        comment = f"Values of {best}; not compared with the baseline on fresh seeds."
+    _write_files(study, params, [comment], config, folder)
 
 
-def write_results(
-    study: Study, compared: list[Candidate], candidates: Params, config: OptimizeConfig, folder: Path
-) -> None:
+def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> None:
     """Write the files into the study's folder and print the comparison on stdout.
 
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
     """
+    conclusion, summary = _conclusion(compared, config), _summary(study, compared)
     params, comments = None, []
     if compared:
-        number = compared[0].number
-        params = candidates[number]
-        origin = "the baseline, which no trial beat" if number == BASELINE_NUMBER else f"trial {number}"
-        comments = [f"Values of {origin}.", _conclusion(compared, config)]
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "verdict.json", _summary(study, compared, candidates))
+        best = compared[0]
+        origin = "the baseline, which no trial beat" if best.number == BASELINE_NUMBER else f"trial {best.number}"
+        params, comments = best.params, [f"Values of {origin}.", conclusion]
+        write_json(folder / "verdict.json", summary)
     files = _write_files(study, params, comments, config, folder)
     files += ["verdict.json"] if compared else []
     if config.json:
-        print(json.dumps({"folder": str(folder), **_summary(study, compared, candidates)}))
+        print(json.dumps({"folder": str(folder), **summary}))
     else:
-        table = _table(compared, candidates).splitlines() if compared else []
-        lines = [_count_states(study), *table, _conclusion(compared, config)]
+        table = _table(compared).splitlines() if compared else []
+        lines = [_count_states(study), *table, conclusion]
         print("\n".join(map(escape_control, [*lines, f"written to {folder}: {', '.join(files)}"])))
     if compared and compared[0].is_better:
         print(f"use it: {_train_command(config, folder / 'best.yaml')}", file=sys.stderr)
@@ -77,15 +75,15 @@ def _write_files(
     study: Study, params: Mapping[str, Any] | None, comments: list[str], config: OptimizeConfig, folder: Path
 ) -> list[str]:
     """Write the command, the trials, the plots, and a recipe with the given parameters; return the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / "command.txt", typed_command() + "\n")
     write_trials(study, folder / "trials.csv")
     files = ["command.txt", "trials.csv", *(plot.name for plot in write_plots(study, folder))]
     if params is None:
         return files
-    best_yaml = folder / "best.yaml"
-    comments = [*comments, _train_command(config, best_yaml)]
-    write_text(best_yaml, sign(recipe_text(apply_params(train_config(config), params), comments), folder, Path.cwd()))
+    recipe = apply_params(train_config(config), params)
+    text = recipe_text(recipe, [*comments, _train_command(config, folder / "best.yaml")])
+    write_text(folder / "best.yaml", sign(text, folder, Path.cwd()))
     return ["best.yaml", *files]
 
 
@@ -93,7 +91,7 @@ def write_trials(study: Study, path: Path) -> None:
     """Write one row a trial, as ``trials_dataframe`` of Optuna: values, state, seconds, parameters and score."""
     table = study.trials_dataframe(("number", "value", "state", "duration", "params", "user_attrs"))
     table.columns = table.columns.str.replace(r"^(params|user_attrs)_", "", regex=True)
-    table["duration"] = table["duration"].dt.total_seconds()
+    table["duration"] = pd.to_timedelta(table["duration"]).dt.total_seconds()
     table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
     write_text(path, table.drop(columns=OWNER, errors="ignore").to_csv(index=False))
 
@@ -103,12 +101,12 @@ def _count_states(study: Study) -> str:
     return f"{sum(states.values())} trials: " + ", ".join(f"{number} {state}" for state, number in states.items())
 
 
-def _table(compared: list[Candidate], candidates: Params) -> str:
+def _table(compared: list[Candidate]) -> str:
     rows = []
     for each in compared:
         is_baseline = each.number == BASELINE_NUMBER
         name, difference = ("baseline", "") if is_baseline else (f"trial {each.number}", _difference(each))
-        parameters = " ".join(f"{key}={_format(value)}" for key, value in candidates[each.number].items())
+        parameters = " ".join(f"{key}={format_value(value)}" for key, value in each.params.items())
         steps = format_steps(each.steps, each.reached)
         rows.append([name, f"{np.mean(each.success):.1%}", f"{np.mean(each.auc):.3f}", steps, difference, parameters])
     header = ["", "success", "area", f"{TARGET_SUCCESS}% at", "difference", "parameters"]
@@ -136,10 +134,6 @@ def _difference(candidate: Candidate) -> str:
     return f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _format(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")
-
-
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.name or config.env.id
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
@@ -147,7 +141,7 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     return shlex.join([*words, *(f"{key}={quote(path)}" for key, path in given.items() if path is not None)])
 
 
-def _summary(study: Study, compared: list[Candidate], candidates: Params) -> dict[str, Any]:
+def _summary(study: Study, compared: list[Candidate]) -> dict[str, Any]:
     return {
         "study": study.study_name,
         "trials": Counter(STATES[trial.state] for trial in counted_trials(study)),
@@ -155,7 +149,7 @@ def _summary(study: Study, compared: list[Candidate], candidates: Params) -> dic
             {
                 **asdict(each),
                 "is_better": each.is_better,
-                "params": {key: decode(value) for key, value in candidates[each.number].items()},
+                "params": {key: decode(value) for key, value in each.params.items()},
             }
             for each in compared
         ],

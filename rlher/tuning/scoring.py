@@ -12,8 +12,6 @@ from rlher.evaluation.metrics import TARGET_SUCCESS
 
 LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""
-SCORE_KEYS = ("success", "auc", "steps", "mean_reward", "seconds")
-"""User attributes that every scored trial has."""
 
 Row = dict[str, Any]
 
@@ -26,7 +24,7 @@ class Score:
     :param auc: mean success rate of all evaluations, the area under the success curve, in [0, 1].
     :param steps: steps of the first evaluation at or above 90 %; the whole run if there is none.
     :param mean_reward: mean return of the last fifth.
-    :param reached: share of the runs that reached 90 %; 1 in studies that did not record it.
+    :param reached: share of the runs that reached 90 %.
     :param target_seconds: see :func:`seconds_to_target`.
     """
 
@@ -34,13 +32,12 @@ class Score:
     auc: float
     steps: float
     mean_reward: float
-    reached: float = 1.0
-    target_seconds: float = 0.0
+    reached: float
+    target_seconds: float
 
-    @property
-    def rank(self) -> tuple[float, float, float]:
-        """Sort key, greater is better: success, then fewer steps to 90 %, then return."""
-        return self.success, -self.steps, self.mean_reward
+
+SCORE_KEYS = tuple(field.name for field in fields(Score))
+"""User attributes of a completed trial."""
 
 
 def score_run(rows: list[Row], time_limit: float = 0.0) -> Score:
@@ -93,18 +90,13 @@ def objective_value(objective: str, score: Score, total_timesteps: int, episodes
 
 
 def has_score(trial: FrozenTrial) -> bool:
-    """Return whether all of a trial's score is stored, as finite numbers.
-
-    A running trial may have stored a part of it, and a trial of another program anything.
-    """
-    stored = [trial.user_attrs.get(name) for name in SCORE_KEYS] + [trial.user_attrs.get("reached", 1.0)]
-    return all(finite_float(value) is not None for value in stored)
+    """Return whether a trial's user attributes hold a score; another program may have stored anything."""
+    return all(finite_float(trial.user_attrs.get(name)) is not None for name in SCORE_KEYS)
 
 
 def score_of(trial: FrozenTrial) -> Score:
     """Return the score stored in a trial for which :func:`has_score` holds."""
-    names = [field.name for field in fields(Score)]
-    return Score(**{name: trial.user_attrs[name] for name in names if name in trial.user_attrs})
+    return Score(**{name: trial.user_attrs[name] for name in SCORE_KEYS})
 
 
 def format_steps(steps: float, reached: float) -> str:

@@ -60,21 +60,21 @@ def optimize(config: OptimizeConfig) -> int:
 
 
 def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, pool: Pool) -> int:
-    """Run the trials and the re-runs, and write the results."""
+    """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
     storage = open_storage(config.storage, folder, config.heartbeat)
     study = _open_search(storage, folder.name, config, space)
-    objective = SearchObjective(config, space, folder / "trials")
-    spec = TrialSpec(config, study.study_name, objective, space, folder, config.n_trials)
-    n_reruns = (config.rerun_best + 1) * config.rerun_seeds
+    spec = TrialSpec(
+        config, study.study_name, SearchObjective(config, space, folder / "trials"), space, folder, config.n_trials
+    )
+    n_candidates = config.rerun_best + 1
     if config.progress:
-        reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
+        reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
         print(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}", file=sys.stderr)
     try:
-        title = f"{folder.name}, search"
-        run_jobs(TrialJobs(study, spec, title, config.n_seeds, n_reruns), pool, config.progress)
-        require_own_trials(study, space)
+        trials_after = n_candidates * config.rerun_seeds / config.n_seeds
+        run_jobs(TrialJobs(study, spec, f"{folder.name}, search", trials_after), pool, config.progress)
+        _write_search(study, config, space, folder)
         _require_completed_trial(study)
-        write_search(study, config, folder)
         candidates = select_candidates(study, config)
         reruns = _open_reruns(storage, folder.name, candidates, config)
         spec = TrialSpec(
@@ -88,11 +88,17 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
         run_jobs(TrialJobs(reruns, spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
         require_own_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
+        _write_search(study, config, space, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(study))
         warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
         return INTERRUPTED
-    write_results(study, compare_candidates(reruns, candidates, config), candidates, config, folder)
+    write_results(study, compare_candidates(reruns, candidates, config), config, folder)
     return 0
+
+
+def _write_search(study: Study, config: OptimizeConfig, space: search_space.Space, folder: Path) -> None:
+    require_own_trials(study, space)  # before their parameters are written into a recipe of the user
+    write_search(study, config, folder)
 
 
 def _validate(config: OptimizeConfig) -> None:

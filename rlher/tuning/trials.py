@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.core.errors import UserError
 from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.jobs.progress_table import Row
-from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS
+from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS, RERUN_SPACE
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import Space, contains
 from rlher.tuning.study_storage import wait_for_database
@@ -23,8 +23,8 @@ STATES = {
     TrialState.RUNNING: "running",
     TrialState.WAITING: "queued",
 }
-COLUMNS = ("success", f"{TARGET_SUCCESS}% at", "return")
-"""Headings of :func:`_cells`."""
+COLUMNS = ("trial", "state", "success", f"{TARGET_SUCCESS}% at", "return", "parameters")
+"""Headings of :func:`trial_row`."""
 
 
 @wait_for_database
@@ -67,24 +67,17 @@ def require_own_trials(study: Study, space: Space) -> None:
 # ----------------------------------------------------------------------------------------- text
 
 
-def trial_row(trial: FrozenTrial, shown: bool) -> Row:
-    """Return the row of the table of progress."""
-    cells, parameters = _cells(trial), format_parameters(trial)
-    line = ""
-    if trial.state is TrialState.FAIL:
-        line = f"{trial_name(trial)} failed: {failure_reason(trial)}"
-    elif trial.state.is_finished():
-        values = "  ".join(f"{name} {value}" for name, value in zip(COLUMNS, cells, strict=True))
-        line = f"{trial_name(trial)} {STATES[trial.state]}  {values}  {parameters}"
-    return Row(trial_name(trial), STATES[trial.state], (*cells, parameters), line, shown)
-
-
-def trial_name(trial: FrozenTrial) -> str:
-    """Return ``"trial 4"``; for a re-run the candidate that is trained again."""
-    candidate = _parameters(trial).get("candidate")
-    if candidate is None:
-        return f"trial {trial.number}"
-    return "re-run of the baseline" if candidate == BASELINE_NUMBER else f"re-run of trial {candidate}"
+def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
+    """Return the row of the table of progress. Its score is "–" until the trial is complete."""
+    cells = ("–", "–", "–")
+    if has_score(trial):
+        score = score_of(trial)
+        cells = (f"{score.success:.1%}", format_steps(score.steps, score.reached), f"{score.mean_reward:.2f}")
+    elif reported := list(trial.intermediate_values.values()):
+        cells = (f"{reported[-1]:.0%} now", "–", "–")
+    reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
+    name, parameters = _name_and_parameters(trial)
+    return Row(name, STATES[trial.state], (*cells, parameters), in_table, trial.state.is_finished(), reason)
 
 
 def failure_reason(trial: FrozenTrial) -> str:
@@ -92,27 +85,17 @@ def failure_reason(trial: FrozenTrial) -> str:
     return str(trial.user_attrs.get(REASON, "its worker died"))  # another program may have stored anything
 
 
-def format_parameters(trial: FrozenTrial) -> str:
-    """Return a trial's parameters, each under the last part of its key; for a re-run its seed."""
-    parameters = _parameters(trial)
-    if "candidate" in parameters:
-        return f"seed={RERUN_SEEDS + parameters['seed']}"
-    parts = []
-    for key, value in parameters.items():
-        text = f"{value:.4g}" if isinstance(value, float) else str(value)
-        parts.append(f"{key.rpartition('.')[2]}={text}")
-    return " ".join(parts)
+def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
+    """Return ``"trial 4"`` and its parameters, or the candidate that a re-run trains again and the seed."""
+    params = trial.params
+    if params.keys() >= RERUN_SPACE.keys():
+        candidate = params["candidate"]
+        name = "baseline" if candidate == BASELINE_NUMBER else f"trial {candidate}"
+        return f"re-run of {name}", f"seed={RERUN_SEEDS + params['seed']}"
+    shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in params.items())
+    return f"trial {trial.number}", " ".join(shown)
 
 
-def _parameters(trial: FrozenTrial) -> dict[str, Any]:
-    """Return a trial's parameters, which are queued at first, and stored one by one when the trial starts."""
-    return {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-
-
-def _cells(trial: FrozenTrial) -> list[str]:
-    """Return the values of :data:`COLUMNS`; "–" until the worker has stored the whole score."""
-    if not has_score(trial):
-        reported = list(trial.intermediate_values.values())
-        return [f"{reported[-1]:.0%} now" if reported else "–", "–", "–"]
-    score = score_of(trial)
-    return [f"{score.success:.1%}", format_steps(score.steps, score.reached), f"{score.mean_reward:.2f}"]
+def format_value(value: Any) -> str:
+    """Return a parameter for a table; a list without blanks."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import optuna
@@ -56,6 +57,9 @@ def run_here(study: optuna.Study, objective: Objective, space: search_space.Spac
     for _ in range(n_trials):
         trial = study.ask(space)
         try:
-            study.tell(trial, objective(trial))
+            value, score = objective(trial)
+            for name, entry in asdict(score).items():
+                trial.set_user_attr(name, entry)
+            study.tell(trial, value)
         except optuna.TrialPruned:
             study.tell(trial, state=TrialState.PRUNED)

@@ -12,7 +12,7 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.parallel import Pool, run_jobs
-from rlher.tuning.scoring import SCORE_KEYS
+from rlher.tuning.scoring import Score
 from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
 from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
 from rlher.tuning.trials import counted_trials
@@ -35,7 +35,7 @@ class Quadratic:
     fails: int = -1
     together: int = 1
 
-    def __call__(self, trial: Trial) -> float:
+    def __call__(self, trial: Trial) -> tuple[float, Score]:
         (self.folder / f"{os.getpid()}.pid").touch()
         while len(list(self.folder.glob("*.pid"))) < self.together:
             time.sleep(0.05)
@@ -46,16 +46,14 @@ class Quadratic:
         if trial.number == self.fails:
             raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
-        store(trial, x)
-        return -x * x
+        report(trial, x)
+        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, reached=0, target_seconds=0)
 
 
 @wait_for_database
-def store(trial: Trial, x: float) -> None:
-    """Report a step and a score, as trials of `rlher optimize` do, which wait for their database."""
+def report(trial: Trial, x: float) -> None:
+    """Report a step, as trials of `rlher optimize` do, which wait for their database."""
     trial.report(x, 0)
-    for name in SCORE_KEYS:
-        trial.set_user_attr(name, -x * x)
 
 
 def new_study(

@@ -17,10 +17,10 @@ from rlher.tuning.significance import Candidate
 from tests.support.small_search import STUDY, run_optimize, small_objective
 
 
-def candidates(gain: tuple[float, float, float]) -> list[Candidate]:
+def candidates(gain: tuple[float, float, float], **params: int) -> list[Candidate]:
     """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
-    trial = Candidate(3, [1.0, 0.9], [0.5, 0.5], [9.0, 9.0], 80, 1.0, gain)
-    baseline = Candidate(BASELINE_NUMBER, [0.5, 0.5], [0.2, 0.2], [9.0, 9.0], 120, 0.0)
+    trial = Candidate(3, params, [1.0, 0.9], [0.5, 0.5], [9.0, 9.0], 80, 1.0, gain)
+    baseline = Candidate(BASELINE_NUMBER, {}, [0.5, 0.5], [0.2, 0.2], [9.0, 9.0], 120, 0.0)
     return sorted([trial, baseline], key=lambda each: each.gain[0], reverse=True)
 
 
@@ -37,8 +37,7 @@ def test_recipe_is_recommended_only_if_it_is_better(
     capsys: pytest.CaptureFixture, tmp_path: Path, gain: tuple[float, float, float], is_better: bool
 ) -> None:
     config: OptimizeConfig = small_objective(tmp_path, n_seeds=1)[0].config
-    params = {BASELINE_NUMBER: {}, 3: {"her.n_sampled_goal": 7}}
-    write_results(small_study(), candidates(gain), params, config, tmp_path)
+    write_results(small_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
     printed = capsys.readouterr()
     assert (f"--recipe {tmp_path / 'best.yaml'}" in printed.err) == is_better
     best = yaml.safe_load((tmp_path / "best.yaml").read_text())
@@ -49,14 +48,14 @@ def test_recipe_is_recommended_only_if_it_is_better(
 def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
     config = small_objective(tmp_path, n_seeds=1)[0].config
     config = replace(config, init_from="logs/a, b", demos=replace(config.demos, path="demos/x-v0"))
-    write_results(small_study(), candidates((0.4, 0.1, 0.7)), {BASELINE_NUMBER: {}, 3: {}}, config, tmp_path)
+    write_results(small_study(), candidates((0.4, 0.1, 0.7)), config, tmp_path)
     (command,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("use it: ")]
     assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from='logs/a, b'"]
 
 
 def test_failed_reruns_leave_no_recipe(tmp_path: Path) -> None:
     config = small_objective(tmp_path, n_seeds=1)[0].config
-    write_results(small_study(), [], {BASELINE_NUMBER: {}}, config, tmp_path)
+    write_results(small_study(), [], config, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"command.txt", "trials.csv"}
 
 

@@ -30,12 +30,11 @@ def completed_study() -> Study:
     trial.suggest_float("algo.gamma", 0.9, 0.95)
     for name in SCORE_KEYS:
         trial.set_user_attr(name, 1.0)
-    trial.set_user_attr("reached", 1.0)
     study.tell(trial, 1.0)
     return study
 
 
-def progress_of(study: Study, total: int, **options: int) -> ProgressTable:
+def progress_of(study: Study, total: int, **options: float) -> ProgressTable:
     spec = TrialSpec(OptimizeConfig(), study.study_name, len, {}, Path(), total)
     return ProgressTable(TrialJobs(study, spec, "search", **options), enabled=True)
 
@@ -54,11 +53,11 @@ def test_table_shows_a_trial_whose_score_is_partly_stored(monkeypatch: pytest.Mo
 
 def test_time_left_includes_the_reruns(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     study = optuna.create_study(direction="maximize")
-    progress = progress_of(study, 1, runs_per_trial=2, runs_after=20)
+    progress = progress_of(study, 1, trials_after=10)
     monkeypatch.setattr("time.monotonic", lambda: progress._start_time + 4)
     study.add_trials(completed_study().trials)
     progress.update()
-    assert "~40 s left" in capsys.readouterr().err, "20 runs of 2 s"
+    assert "~40 s left" in capsys.readouterr().err, "10 trials of 4 s"
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
 
 
 SPACE = {"n": optuna.distributions.IntDistribution(1, 8)}
-SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "seconds": 1.0}
+SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "reached": 1.0, "target_seconds": 9.0}
 WAITING = {"state": TrialState.WAITING, "value": None, "user_attrs": {}}
 
 
@@ -56,7 +56,6 @@ def test_own_trials_are_accepted() -> None:
     study = optuna.create_study()
     for changes in (
         {},
-        {"user_attrs": SCORED | {"reached": 0.5}},
         {**WAITING, "params": {}, "system_attrs": {"fixed_params": {"n": 4}}},
         {**WAITING, "system_attrs": {"retry_history": [2], "failed_trial": 2}},
         {"state": TrialState.FAIL, "value": None, "user_attrs": {"reason": "it fell over"}},
@@ -92,11 +91,14 @@ def test_a_study_with_a_trial_of_another_program_is_refused(rlher, monkeypatch: 
     studies = []
 
     def stop(jobs: TrialJobs, *_: object) -> None:
+        jobs._study.add_trial(stored(params={"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}))
         studies.append(jobs._study)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(search, "run_jobs", stop)
     assert rlher("optimize", *SMALL).code == 130
+    assert list(pd.read_csv(Path(STUDY, "trials.csv")).state) == ["WAITING", "COMPLETE"], "written after Ctrl-C, too"
+    assert "n_sampled_goal: 2" in Path(STUDY, "best.yaml").read_text()
     studies[0].add_trial(stored(params={"env.id": "evil:Env-v0"}))
     assert rlher("optimize", *SMALL).code == 2
     assert len(studies) == 1

@@ -98,7 +98,7 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    number = study.ask(spec.space).number
+    trial = study.ask(spec.space)
     create, failures = RDBStorage.__init__, [None] * 3
 
     def fail_three_times(*args: object, **options: object) -> None:
@@ -110,7 +110,7 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
     monkeypatch.setattr(RDBStorage, "__init__", fail_three_times)
     with pytest.raises(UserError):  # a command that starts ends at once
         open_storage(spec.config.storage, tmp_path, 60)
-    assert run_trial(spec, number).state is TrialState.COMPLETE
+    assert run_trial(spec, trial._trial_id).state is TrialState.COMPLETE
     assert capsys.readouterr().err.count("server closed") == 1
 
 

@@ -67,11 +67,10 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
 
 def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
     study, _ = new_study(tmp_path)
-    numbers = []
     for _ in range(3):
-        numbers.append(study.ask().number)
-        fail_and_repeat(study, numbers[-1])
-    assert [trial.number for trial in counted_trials(study)] == [numbers[-1]]
+        last = study.ask()
+        fail_and_repeat(study, last)
+    assert [trial.number for trial in counted_trials(study)] == [last.number]
     assert count_unstarted(study, 1) == 0
 
 
