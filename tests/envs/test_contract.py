@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from hostile_envs import hostile
 
 from rlher.cli.commands.check import CheckConfig
 from rlher.cli.commands.check import run as check
@@ -10,10 +11,6 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract import CHECKS, check_goal_env, validate_goal_env
 from rlher.envs.probe import probe
-
-
-def hostile(name: str, **keys) -> EnvConfig:
-    return EnvConfig(id=f"{name}-v0", modules=["hostile_envs"], **keys)
 
 
 def messages(name: str, level: str, **keys) -> dict[str, str]:

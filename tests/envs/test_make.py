@@ -5,15 +5,12 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.make import SeededResets, make_env
 from rlher.envs.registration import ensure_registered
-
-
-def hostile(name: str, **keys) -> EnvConfig:
-    return EnvConfig(id=f"{name}-v0", modules=["hostile_envs"], **keys)
 
 
 @pytest.mark.parametrize(

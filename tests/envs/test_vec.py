@@ -9,15 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile_envs import LineEnv  # noqa: F401  (registers)
+from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.vec import make_goal_envs
-
-
-def hostile(name: str, **keys) -> EnvConfig:
-    return EnvConfig(id=f"{name}-v0", modules=["hostile_envs"], **keys)
 
 
 def rollout(envs, steps: int = 30) -> list[dict]:

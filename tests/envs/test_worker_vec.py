@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_envs import LineEnv  # noqa: F401  (registers)
+from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
@@ -20,9 +20,7 @@ from tests.conftest import TINY
 
 
 def failing_worker(how: str, marks: Path, keys: dict | None = None, **kwargs) -> EnvConfig:
-    return EnvConfig(
-        id="FailingWorker-v0", modules=["hostile_envs"], kwargs=dict(how=how, marks=str(marks), **kwargs), **keys or {}
-    )
+    return hostile("FailingWorker", kwargs=dict(how=how, marks=str(marks), **kwargs), **keys or {})
 
 
 @pytest.fixture
@@ -110,7 +108,7 @@ def test_more_than_max_restarts_in_a_row_is_a_fault(group, tmp_path):
 
 
 def test_a_finished_episode_resets_the_count_of_restarts(group):
-    envs = group(EnvConfig(id="LineEnv-v0", modules=["hostile_envs"], max_restarts=1), 1)
+    envs = group(hostile("LineEnv", max_restarts=1), 1)
     for _ in range(4):
         os.kill(envs.workers[0].process.pid, signal.SIGKILL)
         assert "lost_step" in envs.step(NO_ACTIONS[:1])[3][0]
@@ -121,7 +119,7 @@ def test_a_finished_episode_resets_the_count_of_restarts(group):
 
 def test_a_worker_lost_between_two_steps_ends_the_episode(group):
     """compute_reward is called in the first worker, whose next action then belongs to the lost episode."""
-    envs = group(EnvConfig(id="LineEnv-v0", modules=["hostile_envs"]))
+    envs = group(hostile("LineEnv"))
     before, *_ = envs.step(NO_ACTIONS)
     os.kill(envs.workers[0].process.pid, signal.SIGKILL)
     assert envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])[0].tolist() == [0] * 4

@@ -145,31 +145,13 @@ def test_registered_environments_are_made_with_the_same_options(rlher, algo: str
     assert "rlher" not in requirements
 
 
-USER_MODULE = """
-import gymnasium as gym
-import numpy as np
-from rlher.envs.goal_wrapper import GoalEnvWrapper
-
-def make(render_mode=None):
-    return GoalEnvWrapper(
-        gym.make("MountainCarContinuous-v0", render_mode=render_mode),
-        goal_of=lambda observation: observation[..., :1],
-        reward=lambda achieved, desired: -(np.abs(achieved - desired)[..., 0] > 0.05).astype(np.float32),
-        goal_space=gym.spaces.Box(-1.1, 0.4, (1,), np.float32),
-    )
-
-gym.register(id="ExportedCar-v0", entry_point=make, max_episode_steps=9)
-"""
-
-
-def test_a_users_environment_is_reported_as_not_exported(rlher, tmp_path: Path) -> None:
-    (tmp_path / "exported_car.py").write_text(USER_MODULE)
-    words = ("algo=sac", "env=ExportedCar-v0", "env.modules=[exported_car]", *TINY, "total_timesteps=60")
-    _, folder = exported(rlher, *words)
+def test_a_users_environment_is_reported_as_not_exported(rlher) -> None:
+    words = ("algo=sac", "env=CarToGoal-v0", "env.modules=[goal_mountain_car]", "env.max_episode_steps=9")
+    _, folder = exported(rlher, *words, *TINY, "total_timesteps=60")
     card = (folder / "README.md").read_text()
-    assert "`exported_car`" in card
+    assert "`goal_mountain_car`" in card
     assert "`GoalEnvWrapper`" in card
-    assert json.loads((folder / "agent.json").read_text())["modules"] == ["exported_car"]
+    assert json.loads((folder / "agent.json").read_text())["modules"] == ["goal_mountain_car"]
 
 
 @pytest.mark.slow

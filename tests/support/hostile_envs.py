@@ -14,9 +14,13 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from rlher.config.environment import EnvConfig
+
 
 class LineEnv(gym.Env):
     """Walk along a line to a point: reward -1 per step, 0 at the goal, which ends the episode. The valid base class."""
+
+    ends_on_success = True
 
     def __init__(self) -> None:
         box = spaces.Box(-10.0, 10.0, (1,), dtype=np.float32)
@@ -27,16 +31,15 @@ class LineEnv(gym.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.steps = 0
-        self.position = self.np_random.uniform(-2, 2, 1).astype(np.float32)
-        self.goal = self.np_random.uniform(-2, 2, 1).astype(np.float32)
+        self.position, self.goal = (self.np_random.uniform(-2, 2, 1).astype(np.float32) for _ in range(2))
         return self.observe(), {}
 
     def step(self, action):
         self.steps += 1
         self.position = np.clip(self.position + np.asarray(action, np.float32), -10, 10)
-        reward = self.compute_reward(self.position, self.goal, {})
+        reward = self.paid(action, self.compute_reward(self.position, self.goal, {}))
         success = bool(np.abs(self.position - self.goal) < 0.3)
-        return self.observe(), reward, success, False, {"is_success": success}
+        return self.observe(), reward, success and self.ends_on_success, False, self.info(success)
 
     def compute_reward(self, achieved_goal, desired_goal, info) -> Any:
         return -(np.linalg.norm(achieved_goal - desired_goal, axis=-1) >= 0.3).astype(np.float32)
@@ -47,6 +50,13 @@ class LineEnv(gym.Env):
             "achieved_goal": self.position.copy(),
             "desired_goal": self.goal.copy(),
         }
+
+    def paid(self, action, reward) -> Any:
+        """Return the reward of a step, given that of ``compute_reward``."""
+        return reward
+
+    def info(self, success: bool) -> dict[str, Any]:
+        return {"is_success": success}
 
 
 class RaisesInStep(LineEnv):
@@ -158,20 +168,6 @@ def _process_kind() -> str:
     return "main" if multiprocessing.parent_process() is None else "worker"
 
 
-class NaNReward(LineEnv):
-    def step(self, action):
-        observation, _, *rest = super().step(action)
-        return observation, float("nan"), *rest
-
-
-class NaNObservation(LineEnv):
-    def observe(self):
-        observation = super().observe()
-        if self.steps == 2:
-            observation["achieved_goal"] = np.array([np.nan], dtype=np.float32)
-        return observation
-
-
 class LacksKey(LineEnv):
     def __init__(self) -> None:
         super().__init__()
@@ -191,55 +187,6 @@ class GoalsOfTwoShapes(LineEnv):
     def __init__(self) -> None:
         super().__init__()
         self.observation_space["achieved_goal"] = spaces.Box(-10.0, 10.0, (2,), dtype=np.float32)
-
-
-class ForgetsKey(LineEnv):
-    def observe(self):
-        observation = super().observe()
-        if self.steps:
-            del observation["desired_goal"]
-        return observation
-
-
-class WrongShape(LineEnv):
-    def observe(self):
-        return super().observe() | {"observation": np.zeros(3, dtype=np.float32)}
-
-
-class OutOfSpace(LineEnv):
-    def observe(self):
-        return super().observe() | {"observation": np.full(1, 11.0, dtype=np.float32)}
-
-
-class PlainReward(LineEnv):
-    """compute_reward takes single goals only, as in many published environments."""
-
-    def compute_reward(self, achieved_goal, desired_goal, info):
-        return 0.0 if np.linalg.norm(achieved_goal - desired_goal) < 0.3 else -1.0
-
-
-class FixedGoals(LineEnv):
-    """compute_reward raises on a batch."""
-
-    def compute_reward(self, achieved_goal, desired_goal, info):
-        return 0.0 if abs(float(achieved_goal[0].item()) - float(desired_goal[0])) < 0.3 and info is not None else -1.0
-
-
-class TwoConventions(LineEnv):
-    """Rewards are -1 and 0 in step, 0 and 1 in compute_reward: a mistake seen in a published HER example."""
-
-    def step(self, action):
-        observation, reward, *rest = super().step(action)
-        return observation, reward - 1.0, *rest
-
-    def compute_reward(self, achieved_goal, desired_goal, info):
-        return (np.linalg.norm(achieved_goal - desired_goal, axis=-1) < 0.3).astype(np.float32)
-
-
-class ActionCost(LineEnv):
-    def step(self, action):
-        observation, reward, *rest = super().step(action)
-        return observation, reward - 0.1 * float(np.square(action).sum()), *rest
 
 
 class Crashes(LineEnv):
@@ -277,25 +224,6 @@ class GlobalGenerator(LineEnv):
         return observation | {"desired_goal": self.goal.copy()}, info
 
 
-class Silent(LineEnv):
-    """`info` has no success key."""
-
-    def step(self, action):
-        observation, reward, terminated, truncated, _ = super().step(action)
-        return observation, reward, terminated, truncated, {}
-
-
-class Dense(Silent):
-    """`info` has no success key, and the reward is dense."""
-
-    def step(self, action):
-        observation, _, _, truncated, info = super().step(action)
-        return observation, self.compute_reward(self.position, self.goal, {}), False, truncated, info
-
-    def compute_reward(self, achieved_goal, desired_goal, info):
-        return -np.linalg.norm(achieved_goal - desired_goal, axis=-1)
-
-
 class PanicsInStep(LineEnv):
     """Raises what is no Exception, as extensions written in Rust do."""
 
@@ -306,34 +234,6 @@ class PanicsInStep(LineEnv):
         raise self.Panic("unwrap on None")
 
 
-class TextObservation(LineEnv):
-    def observe(self):
-        return super().observe() | {"observation": np.array(["0.5"])}
-
-
-class NaNSuccess(LineEnv):
-    def step(self, action):
-        *result, info = super().step(action)
-        return *result, info | {"is_success": float("nan")}
-
-
-class TextSuccess(LineEnv):
-    def step(self, action):
-        *result, info = super().step(action)
-        return *result, info | {"is_success": "False"}
-
-
-class PairReward(LineEnv):
-    """compute_reward returns two numbers for a pair of goals, and a matrix for a batch."""
-
-    def step(self, action):
-        observation, _, *rest = super().step(action)
-        return observation, -1.0, *rest
-
-    def compute_reward(self, achieved_goal, desired_goal, info):
-        return np.stack([super().compute_reward(achieved_goal, desired_goal, info)] * 2, axis=-1)
-
-
 class ChangesFolder(LineEnv):
     """Works in another folder, as wrappers of simulators do."""
 
@@ -342,7 +242,72 @@ class ChangesFolder(LineEnv):
         os.chdir("/")
 
 
+def observing(**values: Any) -> dict[str, Any]:
+    """Return a method ``observe`` that returns these values."""
+    return {"observe": lambda self: LineEnv.observe(self) | values}
+
+
+def distance(achieved: Any, desired: Any) -> Any:
+    return np.linalg.norm(achieved - desired, axis=-1)
+
+
+NAN = float("nan")
+VARIANTS: dict[str, dict[str, Any]] = {
+    "NaNReward": {"paid": lambda self, action, reward: NAN},
+    "ActionCost": {"paid": lambda self, action, reward: reward - 0.1 * float(np.square(action).sum())},
+    "NaNSuccess": {"info": lambda self, success: {"is_success": NAN}},
+    "TextSuccess": {"info": lambda self, success: {"is_success": "False"}},
+    "Silent": {"info": lambda self, success: {}},
+    "Dense": {
+        "info": lambda self, success: {},
+        "ends_on_success": False,
+        "compute_reward": lambda self, achieved, desired, info: -distance(achieved, desired),
+    },
+    "WrongShape": observing(observation=np.zeros(3, dtype=np.float32)),
+    "OutOfSpace": observing(observation=np.full(1, 11.0, dtype=np.float32)),
+    "TextObservation": observing(observation=np.array(["0.5"])),
+    "NaNObservation": {
+        "observe": lambda self: (
+            LineEnv.observe(self) | ({"achieved_goal": np.full(1, NAN, np.float32)} if self.steps == 2 else {})
+        )
+    },
+    "ForgetsKey": {
+        "observe": lambda self: {
+            key: value for key, value in LineEnv.observe(self).items() if key != "desired_goal" or self.steps == 0
+        }
+    },
+    # Rewards are -1 and 0 in step, 0 and 1 in compute_reward: a mistake seen in a published HER example.
+    "TwoConventions": {
+        "paid": lambda self, action, reward: reward - 1.0,
+        "compute_reward": lambda self, achieved, desired, info: (distance(achieved, desired) < 0.3).astype(np.float32),
+    },
+    # Single goals only, as in many published environments.
+    "PlainReward": {
+        "compute_reward": lambda self, achieved, desired, info: (
+            0.0 if np.linalg.norm(achieved - desired) < 0.3 else -1.0
+        )
+    },
+    # Raises on a batch.
+    "FixedGoals": {
+        "compute_reward": lambda self, achieved, desired, info: (
+            0.0 if abs(float(achieved[0].item()) - float(desired[0])) < 0.3 and info is not None else -1.0
+        )
+    },
+    # Two numbers for a pair of goals, and a matrix for a batch.
+    "PairReward": {
+        "paid": lambda self, action, reward: -1.0,
+        "compute_reward": lambda self, *goals: np.stack([LineEnv.compute_reward(self, *goals)] * 2, axis=-1),
+    },
+}
+"""Environments that differ from LineEnv in a method or two."""
+
 HOSTILE = [env for env in list(globals().values()) if isinstance(env, type) and issubclass(env, LineEnv)]
+HOSTILE += [type(name, (LineEnv,), methods) for name, methods in VARIANTS.items()]
 for env in HOSTILE:
     gym.register(id=f"{env.__name__}-v0", entry_point=env, max_episode_steps=20)
-gym.register(id="Endless-v0", entry_point=Dense)
+    if env.__name__ == "Dense":
+        gym.register(id="Endless-v0", entry_point=env)
+
+
+def hostile(name: str, **keys: Any) -> EnvConfig:
+    return EnvConfig(id=f"{name}-v0", modules=["hostile_envs"], **keys)
