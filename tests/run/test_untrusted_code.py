@@ -10,35 +10,19 @@ from typing import Any
 import pytest
 import yaml
 
-from rlher.cli.main import main
 from rlher.run import config_file, lookup, trust
 from rlher.run.trust import UntrustedCode
 from tests.conftest import TINY
 from tests.support.fuzzing.checks import working_directory
+from tests.support.fuzzing.workspace import TRAIN
 
 VERBS = ("evaluate", "enjoy", "export", "train --resume")
-TRAIN = ("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=60")
 EVIL = "import pathlib; pathlib.Path({!r}).touch()\n"
 ENV = """
 import gymnasium
 from rlher.envs.bit_flipping import BitFlippingEnv
 gymnasium.register("Mine-v0", BitFlippingEnv, kwargs={"n_bits": 4}, max_episode_steps=4)
 """
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained")
-    with working_directory(folder):
-        assert main([*TRAIN]) == 0
-    return folder / "logs/dqn/BitFlipping-v0_1"
-
-
-@pytest.fixture
-def strange(rlher, trained: Path, tmp_path: Path) -> Path:
-    """A run that was trained elsewhere."""
-    shutil.copytree(trained, "run")
-    return Path("run")
 
 
 def change(run: Path, **values: Any) -> None:
@@ -73,10 +57,10 @@ WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_may_name_code_is_refused(strange: Path, way: str) -> None:
+def test_what_may_name_code_is_refused(untrusted: Path, way: str) -> None:
     path, key, values = WAYS[way]
     write_evil(path)
-    change(strange, **values)
+    change(untrusted, **values)
     with pytest.raises(UntrustedCode) as caught:
         lookup.find("run", "logs")
     assert caught.value.key == key
@@ -84,15 +68,15 @@ def test_what_may_name_code_is_refused(strange: Path, way: str) -> None:
     assert lookup.find("run", "logs", trust_code=True)
 
 
-def test_numbers_as_arguments_need_no_trust(strange: Path) -> None:
-    change(strange, env={"kwargs": {"config": {"walls": True, "sizes": [3, 0.5, None]}}})
+def test_numbers_as_arguments_need_no_trust(untrusted: Path) -> None:
+    change(untrusted, env={"kwargs": {"config": {"walls": True, "sizes": [3, 0.5, None]}}})
     assert lookup.find("run", "logs")
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_code_that_is_not_trusted_is_not_run(rlher, strange: Path, verb: str) -> None:
+def test_code_that_is_not_trusted_is_not_run(rlher, untrusted: Path, verb: str) -> None:
     write_evil("evil.py")
-    change(strange, env={"modules": ["evil"]}, total_timesteps=120)
+    change(untrusted, env={"modules": ["evil"]}, total_timesteps=120)
     done = rlher(*verb.split(), "run")
     assert done.code == 2
     assert "--trust-code" in done.err
@@ -101,9 +85,9 @@ def test_code_that_is_not_trusted_is_not_run(rlher, strange: Path, verb: str) ->
 
 
 @pytest.mark.parametrize("name", ["PandaReach-v9", "Unknown-v9"])
-def test_families_are_not_searched_in_the_current_folder(strange: Path, name: str) -> None:
+def test_families_are_not_searched_in_the_current_folder(untrusted: Path, name: str) -> None:
     write_evil("panda_gym.py")
-    change(strange, env={"id": name})
+    change(untrusted, env={"id": name})
     done = subprocess.run([sys.executable, "-m", "rlher", "evaluate", "run"], capture_output=True)
     assert done.returncode == 2
     assert not Path("pwned").exists()
@@ -191,20 +175,9 @@ def test_a_home_that_cannot_be_written_leaves_runs_unsigned(tmp_path: Path, monk
     assert trust.sign("a: 1\n", tmp_path, Path.cwd()) == "a: 1\n"
 
 
-def test_the_current_folder_is_not_searched(tmp_path: Path) -> None:
-    """Hydra and Gymnasium import plugins that they find in ``sys.path``."""
-    for name in ("hydra_plugins/evil.py", "yaml.py", "gymnasium.py"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(EVIL.format(str(tmp_path / "pwned")))
-    done = subprocess.run([sys.executable, "-m", "rlher", "list", "envs"], cwd=tmp_path, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "pwned").exists()
-
-
-def test_the_weights_of_a_run_from_elsewhere_start_another(rlher, strange: Path) -> None:
+def test_the_weights_of_a_run_from_elsewhere_start_another(rlher, untrusted: Path) -> None:
     """Its config is read, but its environment is not built."""
-    change(strange, env={"modules": ["evil"]})
+    change(untrusted, env={"modules": ["evil"]})
     write_evil("evil.py")
     assert rlher(*TRAIN, "init_from=run").code == 0
     assert not Path("pwned").exists()
