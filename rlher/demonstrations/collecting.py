@@ -165,14 +165,14 @@ def _controller(config: CollectConfig) -> Demonstrator:
 
 
 def _agent(config: CollectConfig) -> Demonstrator:
+    """Return the demonstrator of a run, or of an agent that comes with rlher."""
     source = find_source(config)
-    agent = source.load()
+    run, agent = source.run.config, source.load()
     agent.env.close()
-    env = _recording_env(agent.config)
-    policy, relay = agent.policy, agent.config.relay
-    if relay.enabled:
-        policy = lambda observation: agent.policy(widen_goals(observation, relay))  # noqa: E731
-    return Demonstrator(source.name, source.run.config.algo.name, agent.config, env, policy)
+    policy = agent.policy
+    if run.env.relay.enabled:
+        policy = lambda observation: agent.policy(widen_goals(observation, run.env.relay))  # noqa: E731
+    return Demonstrator(source.name, run.algo.name, run.env, _recording_env(run.env), policy)
 
 
 def _recording_env(config: EnvConfig) -> gym.Env:

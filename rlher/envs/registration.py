@@ -84,7 +84,9 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
             _import_quietly(family)
         except ImportError:
             if re.match(pattern, name):
-                raise UserError(_how_to_install(name, family)) from None
+                extra = EXTRAS.get(family)
+                pip = pip_install(extra) if extra else f"pip install {family.replace('_', '-')}"
+                raise UserError(f"{name} needs {family}, which is not installed: {pip}") from None
     if name not in gym.registry:
         near = did_you_mean(name, yaml_names()) or did_you_mean(name, gym.registry)
         raise UserError(
@@ -121,9 +123,3 @@ def _import_quietly(family: str) -> None:
         from rlher.envs.fast_parking import patch_highway_env
 
         patch_highway_env()
-
-
-def _how_to_install(name: str, family: str) -> str:
-    extra = EXTRAS.get(family)
-    pip = pip_install(extra) if extra else f"pip install {family.replace('_', '-')}"
-    return f"{name} needs {family}, which is not installed: {pip}"

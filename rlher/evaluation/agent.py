@@ -13,7 +13,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.factory import build_inference_model, validate_actions, validate_device
 from rlher.config.commands import PlayConfig
-from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
@@ -28,13 +27,11 @@ class Agent:
     """A policy with the environment it acts in.
 
     :param policy: maps one observation of ``env`` to one action.
-    :param config: config that ``env`` was built from.
     :param model: what ``policy`` belongs to.
     """
 
     policy: Policy
     env: gym.Env
-    config: EnvConfig
     model: OffPolicyAlgorithm
 
 
@@ -117,7 +114,7 @@ def load_agent(run: RunFolder, which: str, device: str, deterministic: bool, ren
     model_file.require_spaces(run.model(which), env)
     validate_actions(run.config.algo.name, env.action_space)
     model = load_model(run.config, run.model(which), env, device)
-    return Agent(make_policy(model, deterministic), env, run.config.env, model)
+    return Agent(make_policy(model, deterministic), env, model)
 
 
 def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:

@@ -58,7 +58,7 @@ def run(config: EnjoyConfig) -> int:
     outcomes = []
     with ExitStack() as stack:
         stack.enter_context(closing(agent.env))
-        recording = record_video(path, agent.env, agent.config, episodes, grid, config.width, config.captions)
+        recording = record_video(path, agent.env, env, episodes, grid, config.width, config.captions)
         film = stack.enter_context(recording) if not window else None
         played = play_episodes(agent.env, agent.policy, episodes, config.seed, film)
         for episode in with_bar(played, episodes, enabled=not window):

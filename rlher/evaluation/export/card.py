@@ -43,15 +43,13 @@ def model_card(
     template = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
     template.filters |= {"plain": without_markup, "fenced": fenced}
     return template.from_string(resources.files(__package__).joinpath("card.md.jinja").read_text()).render(
-        front_matter=yaml.safe_dump(_front_matter(run, model, measured), sort_keys=False),
         algorithm=type(model).__name__,
         library=LIBRARIES[type(model).__module__.partition(".")[0]],
         env=config.env.name or config.env.id,
         timesteps=model.num_timesteps,
         her=strategy if her.n_sampled_goal else "plain replay, without hindsight",
         table={**format_cells(measured), "episodes": measured["episodes"], "training runs": 1},
-        episodes=measured["episodes"],
-        seed=measured["seed"],
+        measured=measured,
         run_seed=config.seed,
         model=file,
         normalized=config.normalize.enabled,
@@ -84,28 +82,3 @@ def _versions(run: RunFolder) -> str:
         return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedFile(run.folder / "meta.json", first_line(error)) from error
-
-
-def _front_matter(run: RunFolder, model: OffPolicyAlgorithm, measured: dict[str, Any]) -> dict[str, Any]:
-    env = without_markup(run.config.env.name or run.config.env.id)
-    names = {"success_rate": "success rate", "mean_reward": "mean return"}
-    result = {
-        "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
-        "dataset": {"name": env, "type": env},
-        "metrics": [
-            {"type": key, "name": name, "value": measured[key], "verified": False} for key, name in names.items()
-        ],
-    }
-    return {
-        "library_name": "stable-baselines3",
-        "pipeline_tag": "reinforcement-learning",
-        "tags": [
-            env,
-            "deep-reinforcement-learning",
-            "reinforcement-learning",
-            "stable-baselines3",
-            "hindsight-experience-replay",
-            "goal-conditioned",
-        ],
-        "model-index": [{"name": type(model).__name__, "results": [result]}],
-    }
