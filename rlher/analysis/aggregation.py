@@ -1,7 +1,8 @@
 """The learning curve of a group of runs: interquartile mean over seeds and its bootstrap interval."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,9 @@ MIN_SEEDS = 3
 
 EVALUATION_RATES = {metric.name for metric in METRICS if metric.is_rate}
 """Columns that are shares of evaluation episodes."""
+
+NARROWEST = (np.inf, -np.inf)
+"""An interval that every other one contains."""
 
 MAX_POINTS = 500
 """Maximum number of points of a curve; more would not be visible."""
@@ -85,24 +89,36 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     grid, values = common_grid(seeds)
     if not len(grid):
         return GroupCurve(group, seeds, grid, grid, grid, grid)
-    iqm = stats.iqm(values)
-    interval = stats.bootstrap_interval([values]) if len(seeds) >= MIN_SEEDS else None
-    low, high = interval or (iqm * np.nan, iqm * np.nan)
     is_wilson = len(seeds) >= MIN_SEEDS and y in EVALUATION_RATES
-    if is_wilson:
-        low, high = _widen_to_wilson(low, high, values, sum(run.episodes for run, _ in found))
-    return GroupCurve(group, seeds, grid, iqm, low, high, is_wilson)
+    at_least = _wilson(values, sum(run.episodes for run, _ in found)) if is_wilson else NARROWEST
+    low, high = interval([values], stats.iqm, at_least)
+    return GroupCurve(group, seeds, grid, stats.iqm(values), low, high, is_wilson)
 
 
-def _widen_to_wilson(low: NDArray, high: NDArray, rates: NDArray, episodes: int) -> tuple[NDArray, NDArray]:
-    """Return an interval of a rate that is at least Wilson's: three seeds at 100 % do not prove 100 %.
+def interval(
+    samples: Sequence[NDArray], statistic: Callable[..., NDArray], at_least: tuple[Any, Any]
+) -> tuple[NDArray, NDArray]:
+    """Return the 95 % bootstrap interval of a statistic over runs; NaN where a sample has too few of them.
+
+    :param samples: arrays whose first axis is runs.
+    :param at_least: an interval that it contains: three seeds at 100 % do not prove 100 %.
+    """
+    if min(map(len, samples)) < MIN_SEEDS:
+        missing = np.full(samples[0].shape[1:], np.nan)
+        return missing, missing
+    low, high = stats.bootstrap_interval(samples, statistic) or at_least
+    return np.minimum(low, at_least[0]), np.maximum(high, at_least[1])
+
+
+def _wilson(rates: NDArray, episodes: int) -> tuple[NDArray, NDArray]:
+    """Return Wilson's interval of a rate at each point.
 
     :param rates: (runs, points).
     :param episodes: episodes behind a point, all runs together.
     """
     successes = (rates.mean(axis=0) * episodes).round().astype(int).tolist()
-    wilson_low, wilson_high = np.transpose([stats.wilson(count, episodes) for count in successes])
-    return np.minimum(low, wilson_low), np.maximum(high, wilson_high)
+    low, high = np.transpose([stats.wilson(count, episodes) for count in successes])
+    return low, high
 
 
 def common_grid(seeds: Sequence[tuple[NDArray, NDArray]]) -> tuple[NDArray, NDArray]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from rlher.analysis.aggregation import MIN_SEEDS
+from rlher.analysis.aggregation import MIN_SEEDS, interval
 from rlher.analysis.grouping import Group
 from rlher.core import stats
 from rlher.evaluation.metrics import STEPS_TO
@@ -41,7 +41,7 @@ def summary(groups: Iterable[Group]) -> pd.DataFrame:
 
 def _summary_row(group: Group) -> dict[str, object]:
     finals = final_success_rates(group)
-    low, high = _success_interval([group])
+    low, high = interval([finals], stats.iqm, _wilson([group]))
     crashes = np.array([run.final("crash_rate") for run in group.runs])
     steps = {level: np.array([run.steps_to(level / 100) for run in group.runs]) for level in STEPS_TO}
     return {
@@ -49,23 +49,14 @@ def _summary_row(group: Group) -> dict[str, object]:
         "agent": group.label,
         "seeds": len(finals),
         "success_rate": float(stats.iqm(finals)),
-        "low": low,
-        "high": high,
+        "low": float(low),
+        "high": float(high),
         "each": finals.tolist(),
         "crash_rate": float(np.nanmean(crashes)) if np.isfinite(crashes).any() else np.nan,
         **{f"steps_to_{level}": float(np.median(each)) for level, each in steps.items()},
         **{f"never_{level}": int(np.isinf(each).sum()) for level, each in steps.items()},
         "timesteps": max(run.timesteps for run in group.runs),
     }
-
-
-def _success_interval(groups: Sequence[Group]) -> tuple[float, float]:
-    """Return the interval of the interquartile mean of the final success rates of groups, NaN with too few seeds."""
-    if min(len(group.runs) for group in groups) < MIN_SEEDS:
-        return np.nan, np.nan
-    low, high = stats.bootstrap_interval([final_success_rates(group) for group in groups]) or (0, 1)
-    wilson_low, wilson_high = _wilson(groups)
-    return min(wilson_low, float(low)), max(wilson_high, float(high))
 
 
 def _wilson(groups: Sequence[Group]) -> tuple[float, float]:
@@ -92,22 +83,19 @@ def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
 
 def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, object]:
     finals = [final_success_rates(group) for group in tasks]
-    low, high = _success_interval(tasks)
-    gap_low = gap_high = np.nan
-    if np.isfinite(low):
-        gap_low, gap_high = map(float, stats.bootstrap_interval(finals, stats.optimality_gap) or (0, 1))
-        wilson_low, wilson_high = _wilson(tasks)
-        gap_low, gap_high = min(gap_low, 1 - wilson_high), max(gap_high, 1 - wilson_low)
+    wilson_low, wilson_high = _wilson(tasks)
+    low, high = interval(finals, stats.iqm, (wilson_low, wilson_high))
+    gap_low, gap_high = interval(finals, stats.optimality_gap, (1 - wilson_high, 1 - wilson_low))
     return {
         "agent": agent,
         "environments": ", ".join(group.env for group in tasks),
         "runs": sum(map(len, finals)),
         "iqm": float(stats.iqm(*finals)),
-        "low": low,
-        "high": high,
+        "low": float(low),
+        "high": float(high),
         "gap": float(stats.optimality_gap(*finals)),
-        "gap_low": gap_low,
-        "gap_high": gap_high,
+        "gap_low": float(gap_low),
+        "gap_high": float(gap_high),
     }
 
 
@@ -123,9 +111,9 @@ def improvements(groups: Sequence[Group]) -> pd.DataFrame:
             continue
         pair = [final_success_rates(a), final_success_rates(b)]
         probability = float(stats.probability_of_improvement(*pair))
-        low, high = map(float, stats.bootstrap_interval(pair, stats.probability_of_improvement) or (0, 1))
-        score_low, score_high = improvement_interval(probability, len(a.runs), len(b.runs))
-        rows.append((a.env, a.label, b.label, probability, min(low, score_low), max(high, score_high)))
+        at_least = improvement_interval(probability, len(a.runs), len(b.runs))
+        low, high = interval(pair, stats.probability_of_improvement, at_least)
+        rows.append((a.env, a.label, b.label, probability, float(low), float(high)))
     return pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from rlher.analysis.loading import KEY_ALIASES, LoadedRun, read_runs
@@ -47,24 +48,23 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     :raises MissingFile: a folder does not exist.
     :raises UserError: no folder has a run with an evaluation, or no run has a key of ``by``.
     """
-    found: dict[str, list[LoadedRun]] = {}
-    notes = []
-    names = dict(map(_split_name, paths))
-    paths = list(names)
-    for path in {Path(path).resolve(): path for path in paths or [logs]}.values():
-        found[path], skipped = read_runs(path)
-        notes += skipped or ([] if found[path] else [f"skipped {path}: it contains no run"])
-    if not any(found.values()):
+    sources = {Path(folder).resolve(): (folder, name) for folder, name in map(_split_name, paths or [logs])}
+    found, notes = [], []
+    for folder, _ in sources.values():
+        runs, skipped = read_runs(folder)
+        found.append(runs)
+        notes += skipped or ([] if runs else [f"skipped {folder}: it contains no run"])
+    if not any(found):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])} ({'; '.join(notes)}).")
-    is_run = all((Path(path) / "config.yaml").exists() for path in paths)
-    if by or (not any(names.values()) and (len(paths) < 2 or is_run)):
-        runs = {run.folder.resolve(): run for each in found.values() for run in each}
-        groups, more = group_runs(list(runs.values()), by)
+    folders, names = zip(*sources.values(), strict=True)
+    are_runs = all((path / "config.yaml").exists() for path in sources)
+    if by or (not any(names) and (len(folders) == 1 or are_runs)):
+        groups, more = group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by)
         return groups, notes + more
     pools: dict[tuple[str, str], list[LoadedRun]] = defaultdict(list)
-    for path, folder, runs_of_path in zip(found, folder_labels(list(found)), found.values(), strict=True):
-        for run in runs_of_path:
-            pools[run.env, names[path] or folder].append(run)
+    for name, label, runs in zip(names, folder_labels(folders), found, strict=True):
+        for run in runs:
+            pools[run.env, name or label].append(run)
     groups = []
     for (env, label), pool in pools.items():
         kept, repeated = drop_repeated_runs(pool)

@@ -24,6 +24,7 @@ from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.errors import MissingFile, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
+from rlher.evaluation.metrics import COLUMNS
 
 KEY_ALIASES = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
 """Short names of the keys that runs are grouped by most often."""
@@ -193,19 +194,18 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
 
     The final evaluation in ``result`` is the only one of a run that was shorter than ``eval.freq``.
     """
-    name = "evaluations.csv"
-    rows = pd.DataFrame([result] if result.get("status") == "finished" else {"timesteps": [], "success_rate": []})
+    path = folder / "evaluations.csv"
+    final = pd.DataFrame([result] if result.get("status") == "finished" else [], columns=[*COLUMNS])
     try:
-        rows = _numbers(read_table(folder / name) if (folder / name).is_file() else rows)
+        rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])
+    except KeyError as error:
+        raise ValueError(f"{path.name} lacks the columns timesteps and success_rate") from error
     except (ValueError, OverflowError, TypeError) as error:
-        raise ValueError(f"{name} is empty or damaged ({first_line(error)})") from error
-    if not {"timesteps", "success_rate"} <= set(rows):
-        raise ValueError(f"{name} lacks the columns timesteps and success_rate")
-    rows = rows.dropna(subset="timesteps")
-    if rows["success_rate"].isna().all():
-        raise ValueError(f"{name} has no evaluation yet")
-    if not rows["success_rate"].dropna().between(0, 1).all():
-        raise ValueError(f"{name} has success rates outside [0, 1]")
+        raise ValueError(f"{path.name} is empty or damaged ({first_line(error)})") from error
+    if rows.empty:
+        raise ValueError(f"{path.name} has no evaluation yet")
+    if not rows["success_rate"].between(0, 1).all():
+        raise ValueError(f"{path.name} has success rates outside [0, 1]")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
     return rows.assign(**{STEPS_PER_SECOND: _steps_per_second(rows)}) if "wall_seconds" in rows else rows
 

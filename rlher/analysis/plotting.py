@@ -23,6 +23,7 @@ from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.envs.rendering import has_display
+from rlher.run.run_folder import safe_name
 
 SUFFIXES = (".png", ".pdf", ".svg")
 X_COLUMNS = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
@@ -64,8 +65,8 @@ def plot(config: PlotConfig) -> int:
         from matplotlib import pyplot  # starts a GUI toolkit
     figure = pyplot.figure() if config.show else Figure()
     curves = draw_runs(config, figure)
-    names = [str(Path(config.logs) / f"{short_name(config.y)}{suffix}") for suffix in SUFFIXES[:2]]
-    for name in config.output or names:
+    stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
+    for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
         figure.savefig(picture, dpi=150, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:

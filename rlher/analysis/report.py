@@ -36,22 +36,6 @@ MAX_TOTAL_BYTES = 40_000_000
 CLIP_PATTERNS = ("enjoy.mp4", "enjoy.gif", "clips/*.mp4", "clips/*.gif")
 """Clips of a run folder."""
 
-COPY_SCRIPT = """
-for (const button of document.querySelectorAll("button.copy")) {
-  button.addEventListener("click", async () => {
-    const text = button.parentElement.querySelector("code");
-    try {
-      await navigator.clipboard.writeText(text.textContent);
-      button.textContent = "copied";
-    } catch { // no clipboard access: select the text instead
-      getSelection().selectAllChildren(text);
-      button.textContent = "press Ctrl+C";
-    }
-  });
-}
-"""
-"""The only script of the page: the buttons beside commands."""
-
 
 class EmbeddedFile(NamedTuple):
     """A file inside the page.
@@ -71,6 +55,7 @@ def render(
     :param groups: runs to compare; may be empty.
     :param notes: messages about skipped files, shown on the page.
     """
+    script = _read("report.js")  # the only one of the page: the buttons beside commands
     runs = [run for group in groups for run in group.runs]
     clips, left_out = embed_all(path for run in runs for path in clips_of(run.folder))
     pictures, more = zip(*(embed_all(study.pictures) for study in studies), strict=True) if studies else ([], [])
@@ -85,8 +70,8 @@ def render(
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         report_command=os.environ.get(COMMAND, ""),
         style=Markup(_read("report.css")),
-        script=Markup(COPY_SCRIPT),
-        policy=_policy(COPY_SCRIPT),
+        script=Markup(script),
+        policy=_policy(script),
         runs=runs,
         groups=groups,
         names=[group.name if len(envs) > 1 else group.label for group in groups],

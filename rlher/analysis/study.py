@@ -91,7 +91,8 @@ def _trials(path: Path, notes: list[str]) -> pd.DataFrame:
     except (OSError, ValueError) as error:  # pandas' exceptions are ValueErrors
         notes.append(f"skipped {path}: {first_line(error)}")
         table = pd.DataFrame()
-    table = table.dropna(axis="columns", how="all").drop(columns="worker", errors="ignore")
-    return table.map(
-        lambda value: f"{value:.6g}" if isinstance(value, float) else str(value), na_action="ignore"
-    ).fillna("")
+    return (
+        table.dropna(axis="columns", how="all")
+        .map(lambda value: f"{value:.6g}" if isinstance(value, float) else str(value), na_action="ignore")
+        .fillna("")
+    )

@@ -44,39 +44,32 @@ class Table:
         table = pd.DataFrame([{name: cell(row) for name, cell in self.columns.items()} for row in rows])
         return table.loc[:, (table != MISSING).any()]
 
-    def to_csv(self) -> str:
-        """Return the numbers as CSV."""
-        return self.numbers.to_csv(index=False).rstrip()
+    def format(self, name: str, width: int) -> str:
+        """Return the table as ``text``, ``markdown``, ``latex``, or its numbers as ``csv``.
 
-    def to_latex(self) -> str:
-        """Return the text as a LaTeX ``tabular``, in a ``table`` with a caption if there is a title."""
-        return self.cells.to_latex(index=False, escape=True, caption=self.title or None).rstrip()
-
-    def to_markdown(self) -> str:
-        """Return the text as a Markdown table below its title."""
-        cells = self.cells
-        rows = [[_escape_markdown(cell) for cell in row] for row in cells.to_numpy().tolist()]
-        header, *lines = ["| " + " | ".join(row) + " |" for row in [cells.columns.tolist(), *rows]]
-        title = [f"{self.title}:", ""] if self.title else []
-        return "\n".join([*title, header, "|" + "--|" * len(cells.columns), *lines])
-
-    def to_text(self, width: int) -> str:
-        """Return the text with aligned columns below its title.
-
-        :param width: characters per line; wider tables wrap their cells.
+        :param width: characters per line of a text; a wider table wraps its cells.
         """
+        if name == "csv":
+            return self.numbers.to_csv(index=False).rstrip()
         cells = self.cells
-        table = text_table(cells.columns.tolist(), cells.to_numpy().tolist(), width)
-        return "\n".join([*([f"{self.title}:", ""] if self.title else []), table])
+        if name == "latex":  # a ``tabular``, in a ``table`` with a caption if there is a title
+            return cells.to_latex(index=False, escape=True, caption=self.title or None).rstrip()
+        header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
+        lines = [f"{self.title}:", ""] if self.title else []
+        if name == "text":
+            return "\n".join([*lines, text_table(header, rows, width)])
+        header_line, *others = [f"| {' | '.join(row)} |" for row in [header, *map(_escape_markdown, rows)]]
+        return "\n".join([*lines, header_line, "|" + "--|" * len(header), *others])
 
 
-def _escape_markdown(text: str) -> str:
-    """Return text without Markdown and HTML: the name of an environment may come from anybody.
+def _escape_markdown(row: list[str]) -> list[str]:
+    """Return cells without Markdown and HTML: the name of an environment may come from anybody.
 
     Markdown never takes a character reference as markup. Underscores within a word and brackets around an interval are
     no markup either, and stay readable.
     """
-    return re.sub(r"[|`*~<>&\\]|(?<!\w)_|_(?!\w)|(?<=\])\(", lambda found: f"&#{ord(found[0])};", text)
+    markup = re.compile(r"[|`*~<>&\\]|(?<!\w)_|_(?!\w)|(?<=\])\(")
+    return [markup.sub(lambda found: f"&#{ord(found[0])};", cell) for cell in row]
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
@@ -178,7 +171,7 @@ def configuration(groups: Sequence[Group]) -> list[Key]:
 
     Differing keys that distinguish experiments come first, then other differing keys (seed, versions), then the rest.
     """
-    runs = [[{key: _text(value) for key, value in _values(run)} for run in group.runs] for group in groups]
+    runs = [[dict(_values(run)) for run in group.runs] for group in groups]
     names = dict.fromkeys(name for values in runs for each in values for name in each)
     sections = {name.rpartition(".")[0] for name in names}  # an empty section is a key of its run
     keys = []
@@ -189,12 +182,8 @@ def configuration(groups: Sequence[Group]) -> list[Key]:
     return sorted(keys, key=lambda key: (not key.differs, not is_experiment_key(key.name)))
 
 
-def _values(run: LoadedRun) -> Iterator[tuple[str, Any]]:
-    """Yield the keys of a run's config and its ``meta.json``, except keys that always differ."""
+def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
     for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / "meta.json")})):
         if key not in ("logs", "meta", "meta.started", "meta.seed"):
-            yield key, value
-
-
-def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str | dict) else literal(value)
+            yield key, str(value) if isinstance(value, str | dict) else literal(value)

@@ -77,7 +77,7 @@ class PlotConfig(CurvesConfig):
     y: str = output_key(
         "success_rate", "column of evaluations.csv or progress.csv to draw, such as mean_reward or object_moved"
     )
-    output: list[str] = output_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>.png and .pdf")
+    output: list[str] = output_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>-<runs>.png and .pdf")
     csv: str | None = output_key(None, "CSV file to write the drawn numbers to")
     show: bool = output_key(False, "open a window as well")
     smooth: int = output_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)

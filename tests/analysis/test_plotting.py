@@ -77,6 +77,7 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert np.all(pixels[[0, -1]] == 1), "labels are not cut"
     assert np.all(pixels[:, [0, -1]] == 1)
     assert Path("logs/success_rate.pdf").read_bytes().startswith(b"%PDF")
+    assert rlher("plot", "logs/sac").out.split() == ["logs/success_rate-sac.png", "logs/success_rate-sac.pdf"]
 
 
 def test_a_matplotlibrc_of_the_current_folder_is_ignored(make_run: Make, tmp_path: Path) -> None:

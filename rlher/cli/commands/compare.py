@@ -1,14 +1,10 @@
 """Tabulate final success, probability of improvement and performance profiles of runs."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rlher.config.commands import CurvesConfig
 from rlher.config.key import output_key
 from rlher.core.console import output_width, warn
-
-if TYPE_CHECKING:
-    from rlher.analysis.tables import Table
 
 
 @dataclass
@@ -32,11 +28,5 @@ def run(config: CompareConfig) -> int:
     groups, notes = load_groups(config.runs, config.logs, config.by)
     for note in [*notes, *few_seeds_notes(groups)]:
         warn(note)
-    print("\n\n".join(_format(table, config.format) for table in tables(groups)))
+    print("\n\n".join(table.format(config.format, output_width()) for table in tables(groups)))
     return 0
-
-
-def _format(table: "Table", name: str) -> str:
-    if name == "text":
-        return table.to_text(output_width())
-    return {"markdown": table.to_markdown, "latex": table.to_latex, "csv": table.to_csv}[name]()
