@@ -8,8 +8,7 @@ from pathlib import Path
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile, UserError, did_you_mean
 from rlher.core.safe_read import read_json
-from rlher.run import config_file
-from rlher.run.run_folder import MODELS, RunFolder, env_name
+from rlher.run.run_folder import CONFIG, MODELS, RunFolder, env_name, read_config
 from rlher.run.trust import require_no_code
 
 
@@ -24,26 +23,22 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     folder = Path(run) if run else _newest(Path(logs))
     if folder is None:
         raise MissingFile(Path(logs), f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
-    if not folder.is_dir():
-        hint = f"; the newest run is {newest}" if (newest := _newest(Path(logs))) else ""
-        raise MissingFile(folder, f"there is no run folder {folder}{hint}.")
     try:
-        config = config_file.read_config(folder)
+        config = read_config(folder)
     except FileNotFoundError:
-        runs = sorted(folder.glob(f"*/{config_file.NAME}"), key=_modified)
-        hint = f"; {runs[-1].parent} is one" if runs else ""
-        raise MissingFile(
-            folder / config_file.NAME, f"{folder} has no {config_file.NAME}, so it is not a run folder{hint}."
-        ) from None
+        runs = sorted(folder.glob(f"*/{CONFIG}"), key=_modified)
+        near = runs[-1].parent if runs else _newest(Path(logs))
+        hint = f"; {near} is one" if near else ""
+        raise MissingFile(folder, f"there is no run folder {folder}, because it has no {CONFIG}{hint}.") from None
     if not trust_code:
-        require_no_code(folder / config_file.NAME, asdict(config))
+        require_no_code(folder / CONFIG, asdict(config))
     return RunFolder(folder, config)
 
 
 def folder_of_model(model: Path) -> Path | None:
     """Return the run folder of a model file, None for a file outside of run folders."""
     folder = model.parent.parent if model.parent.name == "models" else model.parent
-    return folder if model.is_file() and (folder / config_file.NAME).exists() else None
+    return folder if model.is_file() and (folder / CONFIG).exists() else None
 
 
 def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
@@ -52,7 +47,7 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     :param trust_code: as for :func:`find`.
     :raises MissingFile: there is no run at all.
     """
-    started = sorted(Path(logs).glob(f"*/*/{config_file.NAME}"), key=_modified, reverse=True)
+    started = sorted(Path(logs).glob(f"*/*/{CONFIG}"), key=_modified, reverse=True)
     for path in started:
         if not is_finished(path.parent):
             return find(str(path.parent), logs, trust_code)
@@ -83,9 +78,9 @@ def steps_of(run: RunFolder) -> int:
 
 def _newest(logs: Path) -> Path | None:
     """Return the run whose model was written last, or the newest run if none has a model."""
-    folders = [path.parent for path in logs.glob(f"*/*/{config_file.NAME}")]
+    folders = [path.parent for path in logs.glob(f"*/*/{CONFIG}")]
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
-    newest = max(models or [folder / config_file.NAME for folder in folders], key=_modified, default=None)
+    newest = max(models or [folder / CONFIG for folder in folders], key=_modified, default=None)
     return newest and newest.parent
 
 

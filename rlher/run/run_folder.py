@@ -12,15 +12,26 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import DamagedFile, UserError, did_you_mean, first_line
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
-from rlher.run.config_file import write_config
+from rlher.core.safe_read import read_yaml
 from rlher.run.metadata import describe_run, typed_command
+from rlher.run.trust import interpolations, sign
+
+CONFIG = "config.yaml"
+"""File with the config of a run: written in full and signed, read back and validated against the schema."""
 
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
@@ -72,6 +83,14 @@ class RunFolder:
         """Return the folder of the checkpoints, which may not exist."""
         return self.folder / "checkpoints"
 
+    def write_config(self, working_folder: Path) -> None:
+        """Replace ``config.yaml``, and sign it as the user's own, see :func:`rlher.run.trust.sign`.
+
+        :param working_folder: where the command was started, which an environment may have left.
+        """
+        text = yaml.safe_dump(asdict(self.config), sort_keys=False)
+        write_text(self.folder / CONFIG, sign(text, self.folder, working_folder))
+
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows, and delete it if there are none."""
         if not rows:
@@ -82,6 +101,33 @@ class RunFolder:
         writer.writeheader()
         writer.writerows(rows)
         write_text(self.folder / "evaluations.csv", text.getvalue())
+
+
+def read_config(folder: Path) -> TrainConfig:
+    """Return the config in a run folder; it may name code that is not trusted.
+
+    :raises FileNotFoundError: there is none.
+    :raises DamagedFile: it cannot be read or does not fit the schema.
+    """
+    path = folder / CONFIG
+    try:
+        values = read_yaml(path)
+        if found := interpolations(values):  # a run's config is written with all of them resolved
+            raise ValueError(f"it contains the interpolation {found[0]!r}")
+        if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
+            raise ValueError("it has no sections algo and env")
+        schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), _env_schema(values["env"]))
+        return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
+        raise DamagedFile(path, first_line(error)) from error
+
+
+def _env_schema(values: dict[str, Any]) -> EnvConfig:
+    """Return the first environment schema that has all of these keys."""
+    fitting = (schema for schema in ENV_SCHEMAS.values() if set(values) <= {item.name for item in fields(schema)})
+    return next(fitting, EnvConfig)()
 
 
 def _inode(folder: Path) -> int | None:
@@ -112,12 +158,13 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path) -> 
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, env_name(config))
-        write_config(folder, config, working_folder)
+        run = RunFolder(folder, config)
+        run.write_config(working_folder)
         write_text(folder / "command.txt", typed_command() + "\n")
         write_json(folder / "meta.json", describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):
             sync(path)
-    return RunFolder(folder, config)
+    return run
 
 
 class RunIsLocked(UserError):

@@ -12,7 +12,7 @@ from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
-from rlher.run import checkpoints, config_file, lookup, run_folder
+from rlher.run import checkpoints, lookup, run_folder
 from rlher.run.metadata import typed_command
 from rlher.run.run_folder import RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
@@ -27,7 +27,7 @@ class ChangedConfig(UserError):
 
     def __init__(self, run: RunFolder, keys: list[str]) -> None:
         super().__init__(
-            f"{run.folder / config_file.NAME} was changed since its checkpoint was written: {', '.join(keys)}; "
+            f"{run.folder / run_folder.CONFIG} was changed since its checkpoint was written: {', '.join(keys)}; "
             f"restore the file, or start a new run with init_from={run}."
         )
         self.keys = keys
@@ -124,7 +124,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 def _record_resume(run: RunFolder, done: int, working_folder: Path) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / "result.json").unlink(missing_ok=True)
-    config_file.write_config(run.folder, run.config, working_folder)
+    run.write_config(working_folder)
     commands = run.folder / "command.txt"
     write_text(commands, read_text(commands) + typed_command() + "\n")
     meta = read_json(run.folder / "meta.json")

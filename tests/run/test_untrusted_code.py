@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rlher.run import config_file, lookup, trust
+from rlher.run import lookup, trust
+from rlher.run.run_folder import RunFolder, read_config
 from rlher.run.trust import UntrustedCode
 from tests.conftest import TINY
 from tests.support.fuzzing.checks import working_directory
@@ -148,7 +149,7 @@ def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None
     run.mkdir()
     (run / "config.yaml").write_text(text)
     assert not trust.is_signed(run / "config.yaml"), "it is another folder"
-    config_file.write_config(run, config_file.read_config(run), Path.cwd())
+    RunFolder(run, read_config(run)).write_config(Path.cwd())
     text = (run / "config.yaml").read_text()
     assert trust.is_signed(run / "config.yaml")
     for changed in (text.replace("modules: []", "modules: [evil]"), f"{text}seed: 3\n", f"x: 1\n{text}", text[:-10]):

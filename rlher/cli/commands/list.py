@@ -39,11 +39,11 @@ def strategies() -> list[Row]:
 def agents() -> list[Row]:
     """Return one row per agent that comes with rlher: its final success rate and the steps it was trained for."""
     from rlher.core.safe_read import read_json
-    from rlher.run import config_file, lookup
+    from rlher.run import lookup, run_folder
 
     rows = []
     for name in lookup.agent_names():
-        config = config_file.read_config(lookup.agent_folder(name))
+        config = run_folder.read_config(lookup.agent_folder(name))
         best = read_json(lookup.agent_folder(name) / "result.json").get("best", {})
         success = "–" if "success_rate" not in best else "{success_rate:.0%} of {episodes} episodes".format(**best)
         rows.append({"agent": name, "env": config.env.id, "success": success, "steps": best.get("timesteps", "–")})
