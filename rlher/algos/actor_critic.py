@@ -29,10 +29,6 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
-    def with_noise(self, batch: LossInputs) -> LossInputs:
-        """Return a batch with the random numbers of one update."""
-        raise NotImplementedError
-
     def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the critics' loss, a scalar, and their TD errors (critics, batch, any)."""
         raise NotImplementedError

@@ -72,30 +72,18 @@ def prepare(
     env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     with _torch_settings(config.threads or 1), closing(_make_envs(config)) as envs:
-        config, model, model_notes = _build(config, envs, initial)
-        notes = [*env_notes, *notes, *model_notes]
+        validate_actions(config.algo.name, envs.action_space)
+        memory_note = require_memory(config, envs)
+        model = build_model(config, envs)
+        if model.slow_reason is not None:
+            engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
+            config = replace(config, engine=engine)
+        if initial is not None:
+            model_file.load_all(initial, model)
+        notes = [*env_notes, *notes, *_model_notes(config, model), *[memory_note] * bool(config.total_timesteps)]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
         yield TrainingSetup(config, model, envs, notes, callbacks, working_folder, started)
-
-
-def _build(
-    config: TrainConfig, envs: RepeatableVecEnv, initial: Path | None
-) -> tuple[TrainConfig, TrainingLoop, list[str]]:
-    """Build the model; return the config that it is trained with, the model, and a line for each thing to know.
-
-    :param initial: model file whose weights it starts from.
-    """
-    validate_actions(config.algo.name, envs.action_space)
-    memory_note = require_memory(config, envs)
-    model = build_model(config, envs)
-    if model.slow_reason is not None:
-        engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
-        config = replace(config, engine=engine)
-    if initial is not None:
-        model_file.load_all(initial, model)
-    notes = _model_notes(config, model)
-    return config, model, notes + [memory_note] * bool(config.total_timesteps)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import json
 import random
 from collections import deque
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +83,11 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     state: dict[str, Any] = json.loads((folder / "state.json").read_text())
     for name in _counters(model):
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
-    if model.num_timesteps != timesteps_of(folder) or model._n_updates < 0 or model._episode_num < 0:
+    if model.num_timesteps != timesteps_of(folder):
         raise ValueError("the counters do not match the name of the checkpoint")
     model.updates_due = int(state["updates_due"])
     for name in STATISTICS:
-        entries = state["recent"][name]
-        _require_numbers(entries)
-        setattr(model, name, deque(entries, maxlen=model._stats_window_size))
+        setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
     state["generators"]["torch"] = tensors["generators"]
     return state
 
@@ -145,14 +142,6 @@ def load_episodes(folder: Path, model: TrainingLoop) -> tuple[np.ndarray, dict[s
     if len(actions) and (actions.shape[1:] != shape or actions.dtype.kind not in "iuf"):
         raise ValueError("the actions belong to another environment")
     return actions, observations
-
-
-def _require_numbers(entries: list) -> None:
-    """Raise TypeError unless each entry is a number, or has numbers ``"r"`` (return) and ``"l"`` (length)."""
-    for entry in entries:
-        numbers = [entry["r"], entry["l"]] if isinstance(entry, dict) else [entry]
-        if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
-            raise TypeError("the statistics of the last episodes are not numbers")
 
 
 def _counters(model: TrainingLoop) -> list[str]:

@@ -7,36 +7,21 @@ import pytest
 from gymnasium import spaces
 
 from rlher.algos.exploration import RandomActions
-from rlher.algos.factory import build_model
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
-from rlher.config.algorithms import ALGORITHMS
-from rlher.config.environment import BitFlippingConfig
-from rlher.config.her import HerConfig
-from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
-from rlher.envs.vec import make_goal_envs
-from tests.support.models import ours
+from tests.support.models import from_config, ours
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)
 
 
-def built(name, n_envs=1, her=None, **keys):
-    env = BitFlippingConfig(id="BitFlipping-v0", n_bits=4, continuous=True, max_episode_steps=4)
-    algo = ALGORITHMS[name].config(
-        name=name, **{"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]} | keys
-    )
-    config = TrainConfig(algo=algo, her=her or HerConfig(), env=env, device="cpu", engine=EngineConfig(overlap=False))
-    return build_model(config, make_goal_envs(env, n_envs=n_envs))
-
-
 def test_each_environment_has_its_noise():
-    model = built("ddpg", n_envs=2, action_noise=0.2, learning_starts=0)
+    model = from_config("ddpg", n_envs=2, action_noise=0.2, learning_starts=0)
     model.learn(20)
     noise = np.array([model.action_noise() for _ in range(1000)])
     assert noise.std(axis=0) == pytest.approx(np.full((2, 4), 0.2), rel=0.1)
     assert (noise[:, 0] != noise[:, 1]).all()
-    assert built("ddpg", action_noise=0.0).action_noise is None
+    assert from_config("ddpg", action_noise=0.0).action_noise is None
 
 
 @pytest.mark.parametrize("n_envs", [1, 2])
@@ -89,7 +74,7 @@ def test_no_action_is_held_beyond_the_end_of_its_episode():
 
 @pytest.mark.parametrize(("kind", "expected"), [("constant", [2, 2, 2, 2]), ("linear", [2, 1.5, 1, 0])])
 def test_schedules_of_the_learning_rate(kind, expected):
-    model = built("sac", learning_rate=2.0, learning_rate_schedule=kind)
+    model = from_config("sac", learning_rate=2.0, learning_rate_schedule=kind)
     assert [model.lr_schedule(left) for left in (1, 0.75, 0.5, 0)] == pytest.approx(expected)
     assert make_schedule("constant", 2.0) == 2.0
 
@@ -97,4 +82,4 @@ def test_schedules_of_the_learning_rate(kind, expected):
 @pytest.mark.parametrize("name", ["sac", "crossq"])
 def test_gsde_is_refused(name):
     with pytest.raises(UserError):
-        built(name, kwargs={"use_sde": True})
+        from_config(name, kwargs={"use_sde": True})

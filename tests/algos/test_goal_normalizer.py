@@ -12,11 +12,11 @@ from stable_baselines3.common.torch_layers import CombinedExtractor
 from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_model
 from rlher.algos.goal_normalizer import MIN_STD, GoalNormalizer, NormalizedExtractor
-from rlher.config.environment import BitFlippingConfig, EnvConfig
-from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
+from rlher.config.environment import EnvConfig
+from rlher.config.training import NormalizeConfig, TrainConfig
 from rlher.envs.vec import make_goal_envs
 from tests.algos.test_faithful import require_same
-from tests.support.models import ours, theirs, train
+from tests.support.models import from_config, ours, theirs, train
 
 GOAL = spaces.Box(-np.inf, np.inf, (3,), np.float64)
 SPACE = spaces.Dict(
@@ -91,20 +91,9 @@ def test_parts_of_goals_share_a_scale_and_unused_ones_stay_zero() -> None:
     assert ((normalizer(goals) == 0) == (goals == 0)).all()
 
 
-def built(name: str, features: dict | None = None, **keys) -> tuple:
-    """Return an untrained model that normalises, and its environments."""
-    continuous = ALGORITHMS[name].actions == "continuous"
-    env = BitFlippingConfig(id="BitFlipping-v0", n_bits=4, continuous=continuous, max_episode_steps=4)
-    small = {"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]}
-    algo = ALGORITHMS[name].config(name=name, **small | keys)
-    config = TrainConfig(algo=algo, env=env, device="cpu", engine=EngineConfig(overlap=False))
-    envs = make_goal_envs(env, n_envs=2)
-    return build_model(config, envs), envs
-
-
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_training_updates_one_normaliser_of_all_networks(name: str) -> None:
-    model, _ = built(name)
+    model = from_config(name, n_envs=2)
     model.learn(20)
     assert model._n_updates > 0
     state = model.policy.state_dict()
@@ -117,7 +106,7 @@ def test_training_updates_one_normaliser_of_all_networks(name: str) -> None:
 
 
 def test_layer_norm_critics_normalise() -> None:
-    model, _ = built("sac", layer_norm_critics=True)
+    model = from_config("sac", n_envs=2, layer_norm_critics=True)
     model.learn(20)
     assert model.slow_reason is None
     assert model.normalizer.count > 20
@@ -133,9 +122,9 @@ class Doubled(CombinedExtractor):
 
 
 def test_a_users_features_extractor_sees_normalised_observations() -> None:
-    model, envs = built("sac", kwargs={"policy_kwargs": {"features_extractor_class": Doubled}})
+    model = from_config("sac", n_envs=2, kwargs={"policy_kwargs": {"features_extractor_class": Doubled}})
     model.learn(10)
-    obs = envs.reset()
+    obs = model.env.reset()
     model.predict(obs)
     seen = model.actor.features_extractor.extractor.seen
     assert sum(tensor.numel() for tensor in seen.values()) == 24

@@ -3,9 +3,13 @@
 import torch as th
 
 from rlher.algos import ALGORITHMS
+from rlher.algos.factory import build_model
 from rlher.algos.fast_update import FastUpdate
+from rlher.config.environment import BitFlippingConfig
+from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.user_code import load_object
 from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.envs.vec import make_goal_envs
 from rlher.her import HerReplayBuffer
 
 THEIRS = {name: load_object(each.sb3) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
@@ -34,6 +38,17 @@ def ours(name, **kwargs):
 
 def theirs(name, **kwargs):
     return build(THEIRS[name], ALGORITHMS[name].actions, **kwargs)
+
+
+def from_config(name, n_envs=1, **keys):
+    """Return an untrained model as `rlher train` builds it, on four bits."""
+    env = BitFlippingConfig(
+        id="BitFlipping-v0", n_bits=4, continuous=ALGORITHMS[name].actions == "continuous", max_episode_steps=4
+    )
+    small = {"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]}
+    algo = ALGORITHMS[name].config(name=name, **small | keys)
+    config = TrainConfig(algo=algo, env=env, device="cpu", engine=EngineConfig(overlap=False))
+    return build_model(config, make_goal_envs(env, n_envs=n_envs))
 
 
 def train(model, gradient_steps, rounds=1, batch_size=33):

@@ -30,15 +30,9 @@ def train_until_fault(rlher, tmp_path, monkeypatch):
 
     def train(how: str, vec_env: str, where: str):
         kwargs = f"env.kwargs={{how:{how},once:{run / 'best_model.zip'},where:{where}}}"
-        words = (
-            "algo=sac",
-            "env=FaultOnceFileExists-v0",
-            "env.modules=[hostile_envs]",
-            *TINY,
-            kwargs,
-            f"vec_env={vec_env}",
-        )
-        return rlher("train", *words, "n_envs=2", "total_timesteps=400", "eval.freq=100", "eval.workers=1"), run
+        words = ("env=FaultOnceFileExists-v0", "env.modules=[hostile_envs]", kwargs, f"vec_env={vec_env}", "n_envs=2")
+        run_words = ("total_timesteps=400", "eval.freq=100", "eval.workers=1")
+        return rlher("train", "algo=sac", *words, *TINY, *run_words), run
 
     return train
 

@@ -189,21 +189,6 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
     assert ended[0] < ended[1] < ended[2] == yaml.safe_load((folder / "config.yaml").read_text())["total_timesteps"]
 
 
-def in_env(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    step = BitFlippingEnv.step
-    monkeypatch.setattr(BitFlippingEnv, "step", lambda *arguments: do() or step(*arguments))
-
-
-def in_checkpoint(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    save = training_state.save
-    monkeypatch.setattr(training_state, "save", lambda *arguments: do() or save(*arguments))
-
-
-def in_table(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    write = run_folder.RunFolder.write_evaluations
-    monkeypatch.setattr(run_folder.RunFolder, "write_evaluations", lambda *arguments: write(*arguments) or do())
-
-
 def test_signals_of_a_closed_terminal_are_one_request_to_stop(rlher, at_step, uninterrupted: Path) -> None:
     """Its SIGHUP reaches the runs of a sweep and their command, whose end sends them SIGTERM."""
 
@@ -219,20 +204,22 @@ def test_signals_of_a_closed_terminal_are_one_request_to_stop(rlher, at_step, un
     assert differences(uninterrupted, folder_of("dqn")) == []
 
 
-@pytest.mark.parametrize("where", [in_env, in_checkpoint, in_table])
-def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, where: Callable) -> None:
+@pytest.mark.parametrize(("owner", "name"), [(BitFlippingEnv, "step"), (training_state, "save")])
+def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, owner, name: str) -> None:
     """It interrupts a step, so no checkpoint is written then."""
     due: list[bool] = []
+    before = getattr(owner, name)
 
-    def twice() -> None:
+    def twice(*arguments: Any) -> Any:
         if due:
             due.clear()
             for number in (signal.SIGTERM, signal.SIGINT):
                 os.kill(os.getpid(), number)
+        return before(*arguments)
 
     at_step(105, lambda: due.append(True))
     with pytest.MonkeyPatch.context() as patched:
-        where(twice, patched)
+        patched.setattr(owner, name, twice)
         stopped = rlher("train", *words("dqn"))
     assert stopped.code == 130, stopped.err
     assert [path.name for path in checkpoints.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
@@ -287,15 +274,6 @@ def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:
     (stopped / "progress.csv").write_bytes(bytes(100))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-
-
-def test_rows_after_the_checkpoint_are_deleted(rlher, at_step) -> None:
-    at_step(200, lambda: shutil.copytree("logs", "killed"))
-    assert rlher("train", *words("dqn"), "eval.freq=30").code == 0
-    again = rlher("train", "--resume", "logs=killed", "total_timesteps=185")
-    assert again.code == 0, again.err
-    rows = (Path("killed/dqn/BitFlipping-v0_1") / "evaluations.csv").read_text().splitlines()[1:]
-    assert [int(row.split(",")[0]) for row in rows] == [30, 60, 90, 120, 150, 180]
 
 
 @pytest.mark.parametrize(("case", "total", "steps"), [("dqn", 260, 260), ("sac, 4 envs", 262, 264)])
@@ -414,21 +392,21 @@ def edit_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], N
     return attack
 
 
-def zip_bomb(name: str) -> Callable[[Path], None]:
+def zip_bomb(checkpoint: Path) -> None:
     """Replace a file by zeros that are compressed to a thousandth of their size."""
+    with zipfile.ZipFile(checkpoint / "episodes.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("_actions.npy", bytes(30_000_000))
 
-    def attack(checkpoint: Path) -> None:
-        with zipfile.ZipFile(checkpoint / name, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("_actions.npy", bytes(30_000_000))
 
-    return attack
+class Evil:
+    def __reduce__(self) -> tuple:
+        return Path.touch, (Path("pwned"),)
 
 
 ATTACKS: dict[str, Callable[[Path], None]] = {
-    "compressed weights": zip_bomb("weights.pt"),
-    "compressed episodes": zip_bomb("episodes.npz"),
+    "a pickle": lambda it: th.save({"parameters": Evil()}, it / "weights.pt", pickle_module=pickle),
+    "compressed zeros": zip_bomb,
     "negative timesteps": edit_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
-    "an infinite success": edit_json("state.json", lambda it: it["recent"].update(ep_success_buffer=[10**400])),
     "a config that is a list": edit_json("state.json", lambda it: it.update(config=[5], log_rows=[5])),
     "a part elsewhere": edit_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
 }
@@ -472,23 +450,20 @@ def test_a_checkpoint_with_a_link_or_a_pipe_is_damaged(rlher, stopped: Path, nam
     assert resumed_at(stopped)[-1] == 180
 
 
-@pytest.mark.parametrize("name", ["progress.csv", "best_model.zip"])
-def test_a_pipe_in_the_run_folder_is_refused(rlher, stopped: Path, name: str) -> None:
-    (stopped / name).unlink(missing_ok=True)
-    os.mkfifo(stopped / name)
+def test_a_pipe_in_the_run_folder_is_refused(rlher, stopped: Path) -> None:
+    (stopped / "progress.csv").unlink()
+    os.mkfifo(stopped / "progress.csv")
     with time_limit(30):
         again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
-    assert str(stopped / name) in again.err
+    assert str(stopped / "progress.csv") in again.err
 
 
-@pytest.mark.parametrize("name", ["checkpoints", "progress.csv", "models", "checkpoints/000000180/buffer/x.json"])
+@pytest.mark.parametrize("name", ["progress.csv", "checkpoints/000000180/buffer/x.json"])
 def test_nothing_is_written_through_a_link_to_another_folder(rlher, stopped: Path, name: str) -> None:
     (outside := Path("outside")).mkdir()
     (outside / "2023").mkdir()
     path = stopped / name
-    if path.is_dir():
-        path.rename(f"{path}.before")
     path.unlink(missing_ok=True)
     path.symlink_to(outside.resolve(), target_is_directory=True)
     again = rlher("train", "--resume", str(stopped))
@@ -540,22 +515,6 @@ def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path
     assert differences(uninterrupted, stopped) == []
 
 
-def test_nothing_in_a_checkpoint_is_unpickled(rlher, stopped: Path) -> None:
-    class Evil:
-        def __reduce__(self) -> tuple:
-            return Path.touch, (Path("pwned"),)
-
-    where = newest(stopped)
-    th.save({"parameters": Evil()}, where / "weights.pt", pickle_module=pickle)
-    manifest = json.loads((where / "checkpoint.json").read_text())
-    manifest["sha256"]["weights.pt"] = checkpoints._digest(where / "weights.pt")
-    (where / "checkpoint.json").write_text(json.dumps(manifest))
-    again = rlher("train", "--resume", str(stopped))
-    assert again.code == 2
-    assert str(where) in again.err
-    assert not Path("pwned").exists()
-
-
 def test_a_finished_run_is_refused_but_can_be_extended(rlher, stopped: Path) -> None:
     assert rlher("train", "--resume").code == 0
     again = rlher("train", "--resume", str(stopped))
@@ -568,11 +527,6 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher, stopped: Path) -> 
     assert result["timesteps"] == 400
     assert lookup.find(str(stopped), "logs").config.total_timesteps == 400
     assert (stopped / "evaluations.csv").read_text().startswith(before)
-    progress = (stopped / "progress.csv").read_text().splitlines()
-    column = progress[0].split(",").index("time/total_timesteps")
-    steps = [int(row.split(",")[column]) for row in progress[1:] if row.split(",")[column]]
-    assert steps == sorted(steps)
-    assert steps[-1] > 260
 
 
 def test_an_extended_run_equals_a_longer_one(rlher) -> None:
@@ -593,7 +547,7 @@ def test_an_extended_run_equals_a_longer_one(rlher) -> None:
         (("algo=sac",), "algo=sac"),
         (("her=mix",), "her=mix"),
         (("algo.gama=0.5",), "algo.gama"),
-        (("-m", "seed=1,2"), "-m"),
+        (("-m", "seed=1,2"), "seed"),
         (("total_timesteps=100",), "total_timesteps=100"),
         (("total_timesteps=many",), "many"),
     ],
@@ -615,30 +569,18 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def edit_gamma(run: Path) -> None:
-    change_config(run, algo=yaml.safe_load((run / "config.yaml").read_text())["algo"] | {"gamma": 0.5})
-
-
-def cut_after_seed(run: Path) -> None:
-    path = run / "config.yaml"
-    path.write_text(path.read_text().partition("\ntotal_timesteps")[0] + "\n")
-
-
-def drop_env_keys(run: Path) -> None:
-    change_config(run, env={"id": "BitFlipping-v0"})
-
-
-EDITS: dict[str, tuple[Callable[[Path], None], set[str]]] = {
-    "a number": (edit_gamma, {"algo.gamma"}),
-    "truncated": (cut_after_seed, {"eval.freq", "eval.episodes", "checkpoint.every"}),
-    "another schema": (drop_env_keys, {"env.n_bits"}),
+EDITS: dict[str, tuple[Callable[[str], str], set[str]]] = {
+    "a number": (lambda text: text.replace("  gamma: 0.98", "  gamma: 0.5"), {"algo.gamma"}),
+    "truncated": (lambda text: text.partition("\ntotal_timesteps")[0] + "\n", {"eval.freq", "checkpoint.every"}),
+    "a key less": (lambda text: text.replace("  n_bits: 5\n", ""), {"env.n_bits"}),
 }
 
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, edit: str) -> None:
     change, keys = EDITS[edit]
-    change(stopped)
+    config = stopped / "config.yaml"
+    config.write_text(change(config.read_text()))
     before = contents(stopped)
     run = lookup.find(str(stopped), "logs")
     with pytest.raises(ChangedConfig) as caught:
@@ -647,17 +589,11 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     assert contents(stopped) == before
 
 
-def test_machine_and_output_may_be_edited_in_the_config(rlher, stopped: Path) -> None:
-    change_config(stopped, threads=2, vec_env="dummy", total_timesteps=250, progress=False)
-    again = rlher("train", "--resume", str(stopped))
-    assert again.code == 0, again.err
-    assert json.loads((stopped / "result.json").read_text())["timesteps"] == 250
-
-
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
+    change_config(stopped, threads=2, vec_env="dummy", total_timesteps=250, progress=False)
     again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.minutes=1", "--json")
     assert again.code == 0, again.err
-    assert json.loads(again.out)["timesteps"] == 260
+    assert json.loads(again.out)["timesteps"] == 250
 
 
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:

@@ -9,9 +9,10 @@ Between barriers (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the 
 checkpoint also holds the actions since the last barrier, which are played again when the run is resumed.
 """
 
+import math
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
@@ -37,6 +38,19 @@ EVALUATED_MODEL = "evaluated_model.zip"
 """File of the model whose evaluation is in progress; it is played again when the run is resumed."""
 
 
+class Restored(NamedTuple):
+    """What brings environments and random numbers to where they were at a checkpoint.
+
+    :param generators: see :func:`rlher.training.training_state.restore_generators`.
+    :param build_number: number of the environments, see :class:`~rlher.envs.vec.RepeatableVecEnv`.
+    :param episodes: the actions since the last barrier and the observations after them; None at a barrier.
+    """
+
+    generators: dict[str, Any]
+    build_number: int
+    episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None
+
+
 class CheckpointCallback(BaseCallback):
     """Write checkpoints when they are due, and restore a run from one.
 
@@ -56,18 +70,18 @@ class CheckpointCallback(BaseCallback):
         stop: StopRequest,
     ) -> None:
         super().__init__()
-        self._run, self._every, self._minutes = run, run.config.checkpoint.every, run.config.checkpoint.minutes
+        self._run, self._every = run, run.config.checkpoint.every
+        minutes = run.config.checkpoint.minutes
+        self._interval = math.inf if minutes is None else 60 * minutes
         self._envs, self._evaluations, self._stop = envs, evaluations, stop
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._barrier_step = 0
-        self._saved_step: int | None = None
-        self._saved_time = time.monotonic()
         # The model of init_from may change later, and updates before the first step are not to be done twice.
-        self._is_due = bool(
-            run.config.init_from is not None or run.config.demos.pretrain_steps or run.config.offline_updates
-        )
-        self._restored: dict[str, Any] | None = None  # until the environments are restored, when training starts
+        is_due_first = run.config.init_from or run.config.demos.pretrain_steps or run.config.offline_updates
+        self._due_time = time.monotonic() + (0 if is_due_first else self._interval)
+        """When a checkpoint between barriers is due."""
+        self._restored: Restored | None = None  # until the environments are restored, when training starts
         self._in_step = False
         """Whether the newest step is not in the replay buffer yet. Callbacks are called before it is stored."""
 
@@ -79,9 +93,7 @@ class CheckpointCallback(BaseCallback):
         if self._every is not None:
             if self.model.num_timesteps // self._every > self._barrier_step // self._every:
                 self._pass_barrier()
-            elif self._is_due or (
-                self._minutes is not None and time.monotonic() - self._saved_time > 60 * self._minutes
-            ):
+            elif time.monotonic() >= self._due_time:
                 self.save()
         self._stop.raise_if_requested()
 
@@ -130,7 +142,8 @@ class CheckpointCallback(BaseCallback):
 
         With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
         """
-        if self._every is not None and self._saved_step != self.model.num_timesteps:
+        written = checkpoints.newest_first(self._run.checkpoints)[:1]
+        if self._every is not None and self.model.num_timesteps not in map(checkpoints.timesteps_of, written):
             self.save()
 
     def save(self, next_build: int | None = None) -> None:
@@ -139,7 +152,7 @@ class CheckpointCallback(BaseCallback):
         :param next_build: at a barrier, the build number of the environments that follow.
         """
         self._run.require_folder()
-        self._is_due = False  # also if it cannot be written
+        self._due_time = time.monotonic() + self._interval  # also if it cannot be written
         if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
             return
         steps = self.model.num_timesteps
@@ -149,9 +162,6 @@ class CheckpointCallback(BaseCallback):
             )
         except OSError as error:
             warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
-        else:
-            self._saved_step = steps
-        self._saved_time = time.monotonic()
 
     def _fill(self, folder: Path, previous: Path | None, next_build: int | None) -> None:
         """Write the files of a checkpoint; those of the buffer that did not change are links to the previous ones."""
@@ -183,43 +193,42 @@ class CheckpointCallback(BaseCallback):
         """
         try:
             state = training_state.load(checkpoint, model)
-            training_state.restore_generators(state["generators"], model)  # raises if invalid; done again at the end
-            state["episodes"] = training_state.load_episodes(checkpoint, model)
+            episodes = training_state.load_episodes(checkpoint, model)
+            restored = Restored(state["generators"], int(state["envs"]), episodes)
+            training_state.restore_generators(restored.generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / "buffer")
             evaluated = checkpoint / EVALUATED_MODEL
             pending = evaluated.read_bytes() if evaluated.exists() else None
             self._evaluations.load_state_dict(state["evaluations"], pending)
-            self._barrier_step, self._saved_step = int(state["barrier"]), model.num_timesteps
-            self.log_rows, state["envs"] = int(state["log_rows"]), int(state["envs"])
+            self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             others = len(checkpoints.newest_first(checkpoint.parent)) > 1
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
-        self._restored, self._is_due = state, False
+        self._restored, self._due_time = restored, time.monotonic() + self._interval
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
         self._evaluations.best_model.restore_from(checkpoint)
 
-    def _restore_envs(self, state: dict[str, Any]) -> None:
+    def _restore_envs(self, restored: Restored) -> None:
         """Bring environments and random numbers to where they were at the checkpoint.
 
         At a barrier new environments are built. Between barriers the actions since the barrier are played again.
         """
-        if state["episodes"] is None:
-            training_state.restore_generators(state["generators"], self.model)
-            self._start_envs(state["envs"])
+        if restored.episodes is None:
+            training_state.restore_generators(restored.generators, self.model)
+            self._start_envs(restored.build_number)
             return
-        actions, expected = state["episodes"]
-        self._envs.rebuild(state["envs"])
+        actions, expected = restored.episodes
+        self._envs.rebuild(restored.build_number)
         observations: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
-        if not _equal(observations, expected):
+        training_state.restore_generators(restored.generators, self.model)
+        if _equal(observations, expected):
+            self._set_last_observations(observations)
+        else:
             warn(NOT_REPEATABLE)
             self._buffer.storage.truncate_running()
-            training_state.restore_generators(state["generators"], self.model)
-            self._start_envs(state["envs"] + 1)
-            return
-        self._set_last_observations(observations)
-        training_state.restore_generators(state["generators"], self.model)
+            self._start_envs(restored.build_number + 1)
 
 
 def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:
