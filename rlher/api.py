@@ -164,7 +164,7 @@ class Run:
     def __repr__(self) -> str:
         result, config = self.result, self.config
         success = f", success {result['success_rate']:.1%}" if "success_rate" in result else ""
-        title = f"{config.algo.name} on {config.env.name or config.env.id}, {result.get('status', 'no result')}"
+        title = f"{config.title}, {result.get('status', 'no result')}"
         return f"<rlher.Run {self._source.agent or self._run}: {title}{success}>"
 
 
@@ -309,12 +309,13 @@ def _words(keys: Mapping[str, Any]) -> list[str]:
 
 def _path(code: Any) -> str:
     """Return the ``module:name`` of a function or class, which a config records."""
-    if code.__module__ == "__main__" or "." in code.__qualname__:
+    name = getattr(code, "__qualname__", repr(code))
+    if code.__module__ == "__main__" or not name.isidentifier():
         raise UserError(
-            f"{code.__qualname__} cannot be imported by name, as evaluating or resuming the run must; "
+            f"{name} cannot be imported by name, as evaluating or resuming the run must; "
             "define it at the top level of a module of your own."
         )
-    return f"{code.__module__}:{code.__qualname__}"
+    return f"{code.__module__}:{name}"
 
 
 def _typed(words: list[str]) -> Any:

@@ -41,6 +41,10 @@ POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
 
 
+LOSSES = ("update", "loss", "critic_loss", "actor_loss", "actor_value", "with_noise")
+"""Methods of an algorithm that only the fast update calls."""
+
+
 def validate_actions(name: str, action_space: spaces.Space) -> None:
     """Raise UserError if an algorithm does not support an action space.
 
@@ -104,6 +108,11 @@ def cloning_keys(config: TrainConfig) -> dict[str, float]:
 
 def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
     """Raise UserError for a key that changes what is learnt and needs the fast update, if the model has none for it."""
+    if model.slow_reason is not None and config.algo.model is not None:
+        own = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
+        if changed := [name for name in LOSSES if any(name in vars(each) for each in own)]:
+            methods = ", ".join(changed)
+            raise UserError(f"{config.algo.model} defines {methods}, which would not be called: {model.slow_reason}.")
     if config.her.priority == "td_error" and model.slow_reason is not None:
         raise UserError(f"her.priority=td_error cannot be used: {model.slow_reason}; use her.priority=uniform.")
     for name, value in cloning_keys(config).items():

@@ -60,6 +60,8 @@ class LoadedRun:
         """Return the value of a config key or alias, None for an unknown key; ``her`` is ``off`` without HER."""
         if key == "her" and self.config.get("her.n_sampled_goal") == 0:
             return "off"
+        if key == "algo" and (own := self.config.get("algo.model")):
+            return str(own).rpartition(":")[2]
         return self.env if key == "env" else self.config.get(KEY_ALIASES.get(key, key))
 
     @cached_property

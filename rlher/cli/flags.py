@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hydra.core.config_store import ConfigStore
 
 from rlher.cli.commands import Command, load_command
-from rlher.config.algorithms import base_of
+from rlher.config.algorithms import own_algorithm
 from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import quote
 from rlher.config.tuning import OptimizeConfig
@@ -192,8 +192,8 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     if key == "recipe":
         names = [value] if value in ("", "null") or Path(value).is_file() else value.split(",")
         return ["recipe=" + ",".join(_recipe_option(name, config_dirs) for name in names)]
-    if key == "algo" and re.fullmatch(r"[\w.]+:\w+", value):
-        return [f"algo={base_of(value)}", f"algo.model={value}"]
+    if key == "algo" and re.fullmatch(r"[\w.:,]+", value) and ":" in value:
+        return own_algorithm(value)
     if key in GROUPS and value in ("", "null"):
         raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "env" and value and not re.search(SPECIAL, value) and not has_option("env", value, config_dirs):

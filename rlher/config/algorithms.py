@@ -79,6 +79,11 @@ class OffPolicyConfig:
     kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", code=True)
     model: str | None = key(None, "class of your own that extends the algorithm's, as algo=module:Class", code=True)
 
+    @property
+    def label(self) -> str:
+        """Name of the algorithm, or of the user's own class; it names the folder of runs and their curve."""
+        return self.model.rpartition(":")[2] if self.model else self.name
+
     def check(self) -> None:
         """Raise UserError for the name of an algorithm that does not exist."""
         if self.name not in ALGORITHMS:
@@ -198,12 +203,20 @@ def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
     return base if algo.model is None else resolve("algo.model", algo.model, {}, base)
 
 
-def base_of(path: str) -> str:
-    """Return the name of the algorithm that a class of the user's own extends.
+def own_algorithm(value: str) -> list[str]:
+    """Return the overrides for ``algo=module:Class``, or for several values of a sweep, ``algo=sac,module:Class``.
 
-    :param path: its ``module:Class``.
-    :raises UserError: it cannot be imported, or does not extend the class of an algorithm.
+    :raises UserError: a class cannot be imported, does not extend an algorithm, or extends another one than the others.
     """
+    paths = value.split(",")
+    bases = {_base_of(path) if ":" in path else path for path in paths}
+    if len(bases) > 1:
+        raise UserError(f"algo={value} extend {' and '.join(sorted(bases))}; one sweep takes classes of one algorithm.")
+    return [f"algo={bases.pop()}", f"algo.model={','.join(path if ':' in path else 'null' for path in paths)}"]
+
+
+def _base_of(path: str) -> str:
+    """Return the name of the algorithm that a class of the user's own extends."""
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
     found = next((each for each in resolve("algo", path, {}, object).__mro__ if each in names), None)
     if found is None:

@@ -149,7 +149,8 @@ def validate(config: Any) -> None:
 def _validate_value(name: str, value: Any, item: Field) -> None:
     low, high, length, choices = (item.metadata.get(limit) for limit in ("low", "high", "length", "choices"))
     if choices and value not in choices and not (item.metadata["code"] and ":" in str(value)):
-        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}.")
+        own = ", nor module:name of your own" if item.metadata["code"] else ""
+        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{own}{did_you_mean(str(value), choices)}.")
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{name}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:

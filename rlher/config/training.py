@@ -150,6 +150,11 @@ class TrainConfig:
     record: bool = output_key(False, "record a video of each new best model, as clips/<steps>.mp4")
     json: bool = output_key(False, "print the result as JSON on stdout")
 
+    @property
+    def title(self) -> str:
+        """Algorithm and environment, for people."""
+        return f"{self.algo.label} on {self.env.name or self.env.id}"
+
 
 def run_keys() -> dict[str, Field]:
     """Return the dotted keys of a training run, including the keys of every algorithm and environment."""

@@ -33,7 +33,9 @@ def import_module(module: str, key: str = "env.modules") -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
-            raise UserError(f"{key}={module!r} cannot be imported; install it, or change to its folder.") from None
+            raise UserError(
+                f"{key}={module!r} cannot be imported; install it, or set PYTHONPATH to its folder."
+            ) from None
         raise UserError(f"importing {module!r} failed: {error}.") from error
     except KeyboardInterrupt:
         raise

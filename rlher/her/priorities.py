@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rlher.core.user_code import resolve
 from rlher.her.names import PRIORITIES
-from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
+from rlher.her.storage import ACHIEVED, SPAN, Ids, Positions, Storage
 
 GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
@@ -117,7 +117,7 @@ class TDError(Priority):
         if not np.isfinite(priorities).all():
             raise ValueError(f"TD errors up to {np.max(errors)} are no priorities; check the critic for divergence.")
         self._enter_new()
-        held = self.storage.is_held(ids)
+        held = self.storage.is_held(ids) & (ids < self.storage.n_envs * SPAN)  # demonstrations have no priorities
         self.tree.set(self.storage.positions(ids[held]), priorities[held])
         self.greatest = max(self.greatest, float(priorities.max(initial=0.0)))
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.core.errors import EnvironmentFault, as_fault
 from rlher.her.done_rule import DoneRule
 from rlher.her.rewards import GoalIndependentReward, RewardFunction
 from rlher.her.storage import GOAL, Ids, Positions, Storage
-from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
+from rlher.her.strategies import DESIRED, KEEP, STRATEGIES, GoalRequest, Strategy
 
 
 class SampledBatch(NamedTuple):
@@ -56,6 +57,7 @@ class Relabeller:
         part_shares: Sequence[float] | None = None,
     ) -> None:
         self.strategy, self.done_rule, self.mix, self.goal_gamma = strategy, done_rule, mix, goal_gamma
+        self._is_own = strategy not in STRATEGIES.values()
         self.n_steps, self.gamma, self.reward, self.part_shares = n_steps, gamma, reward, part_shares
         self.goal_independent = GoalIndependentReward(keep_goal_independent_reward, done_rule, self._compute_reward)
 
@@ -94,10 +96,11 @@ class Relabeller:
                 last=storage.last.take(episodes),
                 rng=rng,
                 any_transition=lambda count: _sample_any(storage, count, rng),
+                achieved_goals=lambda ids: storage.achieved_goals(storage.positions(ids)),
                 gamma=self.goal_gamma,
                 weights=self.mix,
             )
-            chosen = self.strategy(request)
+            chosen = self._own_choice(storage, request) if self._is_own else self.strategy(request)
             goals = self._goals_of(storage, chosen, rng)
             is_kept = chosen == KEEP
             if is_kept.any():
@@ -107,6 +110,27 @@ class Relabeller:
             after[GOAL] = now[GOAL]
             return now[GOAL], slice(0, None)
         return goals, changed
+
+    def _own_choice(self, storage: Storage, request: GoalRequest) -> Ids:
+        """Return the choice of a strategy of the user's own.
+
+        :raises EnvironmentFault: it raised, or returned something else than ids of transitions that are held.
+        """
+        name = getattr(self.strategy, "__name__", type(self.strategy).__name__)
+        try:
+            chosen = np.asarray(self.strategy(request))
+        except Exception as error:
+            raise as_fault(error, f"the goal selection strategy {name}") from error
+        if chosen.shape != (len(request),) or chosen.dtype.kind not in "iu":
+            what = f"{chosen.dtype} of shape {chosen.shape}, not whole numbers of shape ({len(request)},)"
+            raise EnvironmentFault(f"the goal selection strategy {name} returned {what}.")
+        is_valid = (chosen == KEEP) | storage.is_held(np.where(chosen <= DESIRED, DESIRED - chosen, chosen))
+        if not is_valid.all():
+            raise EnvironmentFault(
+                f"the goal selection strategy {name} returned {chosen[~is_valid][0]}, which is no id of a stored "
+                "transition; those of an episode are from request.first to request.last."
+            )
+        return chosen
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
         """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""

@@ -369,9 +369,11 @@ class Storage:
         return env * SPAN + newest - (newest - offset) % self.capacity
 
     def is_held(self, ids: Ids) -> NDArray[np.bool_]:
-        """Return whether transitions of the environments are still held; False for demonstrations."""
+        """Return whether these are ids of transitions that are held, demonstrations included."""
         block, number = ids >> SPAN_BITS, ids & (SPAN - 1)
-        return (block < self.n_envs) & (number >= np.array(self.total)[block] - self.capacity)
+        exists = (block >= 0) & (block < len(self.sizes))
+        total, size = (np.array(of_block)[np.where(exists, block, 0)] for of_block in (self.total, self.sizes))
+        return exists & (number < total) & (number >= total - size)
 
     def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
         """Return (n,) packed rows of transitions, and the observations that follow them, as copies.

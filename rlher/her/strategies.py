@@ -42,6 +42,7 @@ class GoalRequest:
     :param last: (n,) id of the last transition of the episode, or of the latest so far while it runs.
     :param rng: the buffer's generator.
     :param any_transition: returns as many ids as it is given, uniformly over all stored transitions.
+    :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
     :param gamma: discount of the geometric strategy, in [0, 1].
     :param weights: weight of each strategy in a mix, and of ``"original"`` for the goal as collected.
     """
@@ -51,6 +52,7 @@ class GoalRequest:
     last: Ids
     rng: np.random.Generator
     any_transition: Callable[[int], Ids]
+    achieved_goals: Callable[[Ids], NDArray]
     gamma: float = 0.95
     weights: Mapping[str, float] = field(default_factory=dict)
 

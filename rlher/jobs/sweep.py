@@ -92,7 +92,7 @@ class Sweep(Jobs):
     columns = ("run", "state", "steps", "success", "return")
 
     def __init__(self, runs: list[SweepRun]) -> None:
-        agents = {f"{run.config.algo.name} on {run.config.env.name or run.config.env.id}" for run in runs}
+        agents = {run.config.title for run in runs}
         self.runs, self.total = runs, len(runs)
         self.title = agents.pop() if len(agents) == 1 else "sweep"
 

@@ -60,7 +60,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
     Of several the finished one, else the one started last.
     """
     identity = experiment_id(config)
-    folders = Path(config.logs, config.algo.name).glob(f"{glob.escape(env_name(config))}_*")
+    folders = Path(config.logs, config.algo.label).glob(f"{glob.escape(env_name(config))}_*")
     found = [each for each in folders if read_json(each / "meta.json").get("experiment") == identity]
     return max(found, key=lambda each: (is_finished(each), _modified(each / "meta.json")), default=None)
 

@@ -154,7 +154,7 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path) -> 
     :param working_folder: where the command was started, which an environment may have left.
     :raises UserError: the folder cannot be written.
     """
-    parent = working_folder / config.logs / config.algo.name
+    parent = working_folder / config.logs / config.algo.label
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, env_name(config))

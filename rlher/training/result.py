@@ -66,7 +66,7 @@ def print_header(run: RunFolder, notes: list[str]) -> None:
     config = run.config
     strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
     her = strategy if config.her.n_sampled_goal else "no hindsight"
-    title = f"{config.algo.name} on {config.env.name or config.env.id}, {her}, seed {config.seed} → {run}"
+    title = f"{config.title}, {her}, seed {config.seed} → {run}"
     recipe = (
         f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults where no value is given"
     )

@@ -12,6 +12,7 @@ import yaml
 from same_run import differences
 
 import rlher as api
+from rlher.config.algorithms import own_algorithm
 from rlher.core.errors import UserError
 from rlher.run import lookup
 from rlher.run.trust import UntrustedCode
@@ -42,7 +43,8 @@ def workspace(rlher, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("words", [COMMANDS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in COMMANDS[1:])])
 def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: list[str]) -> None:  # noqa: F811
     shorter = [word.replace("after: 5000", "after: 140") for word in words]
-    folder = Path("logs/sac/FetchReach-v4_1")
+    own = [word.partition(":")[2] for word in words if word.startswith("algo=my_code:")]
+    folder = Path("logs", *(own or ["sac"]), "FetchReach-v4_1")
     at_step(100, lambda: shutil.copytree(folder, Path("copy") / folder, copy_function=os.link))
     done = rlher(*shorter, *SHORT)
     assert done.code == 0, done.err
@@ -61,6 +63,11 @@ def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
 
     assert (run.config.algo.name, run.config.algo.model) == ("sac", "my_code:LateSAC")
     assert isinstance(run.model, my_code.LateSAC)
+    api.train("sac", "FetchReach-v4", **_tiny())
+    assert sorted(api.compare(by="algo")["agent"]) == ["LateSAC", "sac"]
+    small = {"learning_starts": 40, "batch_size": 16, "net_arch": [16]}
+    smooth = api.train(my_code.SmoothSAC, "FetchReach-v4", **_tiny(algo=small, total_timesteps=220))
+    assert "train/batch_reward" in Path(smooth.folder, "progress.csv").read_text()
     network = {"features_extractor_class": my_code.Relative, "optimizer_class": "torch.optim:AdamW"}
     given = {"algo": {"policy_kwargs": network, "activation": "torch.nn:Mish", "learning_starts": 40}}
     model = api.train("sac", "FetchReach-v4", **_tiny(logger=my_code.Lines, **given)).model
@@ -79,6 +86,30 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
     done = rlher(*words)
     assert done.code == 0, done.err
     assert "10 of 10 played ended in success" in done.out
+
+
+def test_a_sweep_takes_an_algorithm_and_classes_that_extend_it(rlher, workspace: Path) -> None:
+    assert own_algorithm("sac,my_code:SmoothSAC") == ["algo=sac", "algo.model=null,my_code:SmoothSAC"]
+    with pytest.raises(UserError):
+        own_algorithm("td3,my_code:SmoothSAC")
+
+
+def test_losses_that_would_not_be_called_are_refused(workspace: Path) -> None:
+    network = {"features_extractor_class": "my_code:Relative"}
+    with pytest.raises(UserError, match="actor_loss"):
+        api.train("my_code:SmoothSAC", "FetchReach-v4", **_tiny(algo={"policy_kwargs": network}))
+    assert not Path("logs").exists()
+
+
+@pytest.mark.parametrize(
+    "body", ["request.last + 1000", "request.first - 1000", "request.last[:3]", "request.last / 2", "1 / 0"]
+)
+def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path, body: str) -> None:
+    Path("wrong.py").write_text(f"def wrong(request):\n    return {body}\n")
+    sys.modules.pop("wrong", None)
+    done = rlher("train", "algo=sac", "env=FetchReach-v4", "her.goal_selection_strategy=wrong:wrong", *SHORT)
+    assert (done.code, "Traceback" in done.err) == (1, False)
+    assert "the goal selection strategy wrong" in done.err
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -38,6 +38,7 @@ def sample_many(name, t, T, count=20_000, first=100, **options):
         last=np.full(count, first + T - 1),
         rng=np.random.default_rng(0),
         any_transition=lambda n: np.full(n, 7),
+        achieved_goals=lambda ids: ids[:, None],
         **options,
     )
     return strategy_of(name)(request) - first
