@@ -88,7 +88,7 @@ class RerunObjective:
     folder: Path
 
     def __call__(self, trial: Trial) -> tuple[float, Score]:
-        """Train a candidate and return its last model's success rate in the final evaluation, and its score.
+        """Train a candidate and return its last model's success rate in the final evaluation, and a score with it.
 
         :raises RunFailed: the run failed.
         :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
@@ -98,7 +98,8 @@ class RerunObjective:
             raise optuna.TrialPruned
         reporter, folder = TrialReporter(trial, None), self.folder / str(trial.number)
         _, result = _train(self.config, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
-        return float(result.final["success_rate"]), score_run(reporter.rows, self.config.time_limit)
+        success = float(result.final["success_rate"])
+        return success, replace(score_run(reporter.rows, self.config.time_limit), success=success)
 
 
 class TrialReporter:

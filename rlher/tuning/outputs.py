@@ -10,7 +10,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -29,7 +28,7 @@ from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.scoring import format_steps
-from rlher.tuning.search_space import apply_params, decode
+from rlher.tuning.search_space import apply_params
 from rlher.tuning.significance import Candidate, rank_trials
 from rlher.tuning.trial_jobs import OWNER
 from rlher.tuning.trials import STATES, counted_trials, format_value
@@ -107,8 +106,9 @@ def _table(compared: list[Candidate]) -> str:
         is_baseline = each.number == BASELINE_NUMBER
         name, difference = ("baseline", "") if is_baseline else (f"trial {each.number}", _difference(each))
         parameters = " ".join(f"{key}={format_value(value)}" for key, value in each.params.items())
-        steps = format_steps(each.steps, each.reached)
-        rows.append([name, f"{np.mean(each.success):.1%}", f"{np.mean(each.auc):.3f}", steps, difference, parameters])
+        mean = each.mean
+        steps = format_steps(mean.steps, mean.reached)
+        rows.append([name, f"{mean.success:.1%}", f"{mean.auc:.3f}", steps, difference, parameters])
     header = ["", "success", "area", f"{TARGET_SUCCESS}% at", "difference", "parameters"]
     return text_table(header, rows, output_width())
 
@@ -117,7 +117,7 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     """Return in one line whether the best candidate beats the baseline."""
     if not compared:
         return "No comparison: the re-runs failed."
-    best, n_seeds = compared[0], len(compared[0].success)
+    best, n_seeds = compared[0], len(compared[0].scores)
     measures = {"auc": "area under the success curve", "seconds": f"seconds saved until {TARGET_SUCCESS} %"}
     measure = measures.get(config.objective, "success rate")
     if best.number == BASELINE_NUMBER:
@@ -145,14 +145,7 @@ def _summary(study: Study, compared: list[Candidate]) -> dict[str, Any]:
     return {
         "study": study.study_name,
         "trials": Counter(STATES[trial.state] for trial in counted_trials(study)),
-        "candidates": [
-            {
-                **asdict(each),
-                "is_better": each.is_better,
-                "params": {key: decode(value) for key, value in each.params.items()},
-            }
-            for each in compared
-        ],
+        "candidates": [each.to_json() for each in compared],
     }
 
 

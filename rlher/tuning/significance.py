@@ -12,7 +12,8 @@ from optuna.trial import FrozenTrial
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
 from rlher.tuning.objective import BASELINE_NUMBER
-from rlher.tuning.scoring import mean_score, score_of
+from rlher.tuning.scoring import Score, mean_score, score_of
+from rlher.tuning.search_space import decode
 from rlher.tuning.study_storage import BASELINE
 from rlher.tuning.trials import completed_trials, counted_trials
 
@@ -27,27 +28,39 @@ class Candidate:
 
     :param number: the trial's number; :data:`BASELINE_NUMBER` for the baseline.
     :param params: the trial's parameters; none for the baseline.
-    :param success: success rate of the last model, one entry a seed.
-    :param auc: area under the success curve, one entry a seed.
-    :param seconds: seconds to 90 %, one entry a seed, see :func:`~rlher.tuning.scoring.seconds_to_target`.
-    :param steps: steps to 90 %, mean over the seeds.
-    :param reached: share of the seeds that reached 90 %.
+    :param scores: one a seed, with the success rate of the last model in the final evaluation.
     :param gain: difference to the baseline in what the study maximises, and the ends of its interval.
     """
 
     number: int
     params: Mapping[str, Any]
-    success: list[float]
-    auc: list[float]
-    seconds: list[float]
-    steps: float
-    reached: float
+    scores: list[Score]
     gain: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @property
+    def mean(self) -> Score:
+        """Mean over the seeds."""
+        return mean_score(self.scores)
 
     @property
     def is_better(self) -> bool:
         """Whether the whole interval lies above zero."""
         return self.gain[1] > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of ``verdict.json``."""
+        mean = self.mean
+        return {
+            "number": self.number,
+            "success": [score.success for score in self.scores],
+            "auc": [score.auc for score in self.scores],
+            "seconds": [score.target_seconds for score in self.scores],
+            "steps": mean.steps,
+            "reached": mean.reached,
+            "gain": self.gain,
+            "is_better": self.is_better,
+            "params": {key: decode(value) for key, value in self.params.items()},
+        }
 
 
 def rank_trials(study: Study) -> list[FrozenTrial]:
@@ -95,7 +108,9 @@ def compare_candidates(reruns: Study, candidates: Candidates, config: OptimizeCo
         each if each is baseline else replace(each, gain=_gain(each, baseline, config, confidence))
         for each in usable.values()
     ]
-    return sorted(compared, key=lambda each: (each.gain[0], -each.steps, each.number == BASELINE_NUMBER), reverse=True)
+    return sorted(
+        compared, key=lambda each: (each.gain[0], -each.mean.steps, each.number == BASELINE_NUMBER), reverse=True
+    )
 
 
 def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_seeds: int) -> Candidate | None:
@@ -105,27 +120,17 @@ def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_see
         for trial in completed_trials(reruns)
         if trial.params["candidate"] == number and trial.params["seed"] < n_seeds
     }
-    if len(runs) < 2:
-        return None
     scores = [score_of(trial) for trial in runs.values()]
-    mean = mean_score(scores)
-    return Candidate(
-        number,
-        params,
-        success=[float(trial.values[0]) for trial in runs.values()],
-        auc=[score.auc for score in scores],
-        seconds=[score.target_seconds for score in scores],
-        steps=mean.steps,
-        reached=mean.reached,
-    )
+    return Candidate(number, params, scores) if len(scores) >= 2 else None
 
 
 def _gain(
     candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float
 ) -> tuple[float, float, float]:
     """Return a candidate's difference to the baseline and the ends of its interval; greater is better."""
-    if config.objective == "auc":
-        return stats.difference_interval(candidate.auc, baseline.auc, None, confidence)
-    if config.objective == "seconds":  # those that the candidate saves
-        return stats.difference_interval(baseline.seconds, candidate.seconds, None, confidence)
-    return stats.difference_interval(candidate.success, baseline.success, config.eval.final_episodes, confidence)
+    name = {"auc": "auc", "seconds": "target_seconds"}.get(config.objective, "success")
+    ours, theirs = ([getattr(score, name) for score in each.scores] for each in (candidate, baseline))
+    if config.objective == "seconds":
+        ours, theirs = theirs, ours  # the seconds that the candidate saves
+    episodes = config.eval.final_episodes if config.objective == "success" else None
+    return stats.difference_interval(ours, theirs, episodes, confidence)

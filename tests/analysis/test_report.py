@@ -52,20 +52,6 @@ def test_a_single_run_has_no_interval(rlher, make_run: Make) -> None:
     assert "differ" not in section(page, "configuration")
 
 
-def test_long_labels_wrap_in_tables(rlher, make_run: Make) -> None:
-    long = f"a{'-long' * 20}-name"
-    make_run(f"{long}/0"), make_run("short/0", her={"n_sampled_goal": 2})
-    rlher("report", f"logs/{long}", "logs/short")
-    assert f'<td class="long">{long}</td>' in section(read(), "comparison")
-    assert "<td>short</td>" in section(read(), "comparison")
-    assert f'<th scope="col" class="long">{long}</th>' in section(read(), "configuration")
-
-
-def test_by_makes_the_groups(rlher, two_agents: list[str]) -> None:
-    rlher("report", "--by", "her.n_sampled_goal")
-    assert [{*labels} for labels in legends(read())] == [{f"her.n_sampled_goal={n} (3 seeds)" for n in (2, 4)}]
-
-
 def test_each_environment_has_a_chart_and_small_ones_of_its_training(rlher, two_agents, make_run: Make) -> None:
     for seed in range(3):
         write_log(Path(f"logs/bad/{seed}"), object_moved=0.1 * seed)

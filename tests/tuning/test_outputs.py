@@ -13,14 +13,15 @@ import yaml
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.outputs import write_results
+from rlher.tuning.scoring import Score
 from rlher.tuning.significance import Candidate
 from tests.support.small_search import STUDY, run_optimize, small_objective
 
 
 def candidates(gain: tuple[float, float, float], **params: int) -> list[Candidate]:
     """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
-    trial = Candidate(3, params, [1.0, 0.9], [0.5, 0.5], [9.0, 9.0], 80, 1.0, gain)
-    baseline = Candidate(BASELINE_NUMBER, {}, [0.5, 0.5], [0.2, 0.2], [9.0, 9.0], 120, 0.0)
+    trial = Candidate(3, params, [Score(rate, 0.5, 80, -1, 1, 9) for rate in (1.0, 0.9)], gain)
+    baseline = Candidate(BASELINE_NUMBER, {}, [Score(0.5, 0.2, 120, -1, 0, 9)] * 2)
     return sorted([trial, baseline], key=lambda each: each.gain[0], reverse=True)
 
 
