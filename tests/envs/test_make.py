@@ -40,15 +40,6 @@ def test_a_missing_extra_names_the_pip_command(monkeypatch):
         ensure_registered("PandaReach-v3")
 
 
-def test_a_module_may_lie_in_the_working_folder(tmp_path, monkeypatch):
-    (tmp_path / "my_own_envs.py").write_text(
-        "import gymnasium as gym\nfrom hostile_envs import LineEnv\ngym.register(id='Mine-v0', entry_point=LineEnv)"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    assert make_env(EnvConfig(id="Mine-v0", modules=["my_own_envs"])).reset(seed=0)
-
-
 def test_a_constructor_that_raises_without_arguments_is_a_fault():
     with pytest.raises(EnvironmentFault, match=r"RaisesInInit-v0.*ValueError: no licence"):
         make_env(hostile("RaisesInInit"))

@@ -27,25 +27,20 @@ def rollout(envs, steps: int = 30) -> list[dict]:
 
 
 @pytest.mark.parametrize("name", ["RaisesInStep", "RaisesInReset", "NaNObservation", "PanicsInStep", "TextSuccess"])
-def test_a_fault_has_the_same_message_with_and_without_workers(name, capfd):
+def test_a_fault_has_the_same_message_with_and_without_workers(group, name, capfd):
     messages = []
     for n_envs, vec_env in ((1, "dummy"), (2, "subproc")):
-        envs = make_goal_envs(hostile(name), n_envs, vec_env=vec_env)
-        try:
-            with pytest.raises(EnvironmentFault, match=f"{name}-v0") as fault:
-                rollout(envs)
-        finally:
-            envs.close()
+        with pytest.raises(EnvironmentFault, match=f"{name}-v0") as fault:
+            rollout(group(hostile(name), n_envs, vec_env=vec_env))
         messages.append(str(fault.value))
     assert messages[0] == messages[1]
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_ignore_the_signals_of_a_run(number, capfd):
-    envs = make_goal_envs(hostile("LineEnv"), 2, vec_env="subproc")
-    envs.reset()
-    pids = [process.pid for process in [worker.process for worker in envs.workers]]
+def test_workers_ignore_the_signals_of_a_run(group, number, capfd):
+    envs = group(hostile("LineEnv"))
+    pids = [worker.process.pid for worker in envs.workers]
     server = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(") ")[2].split()[1])
     for pid in (*pids, server):
         os.kill(pid, number)
@@ -55,29 +50,23 @@ def test_workers_ignore_the_signals_of_a_run(number, capfd):
     os.kill(envs.workers[0].process.pid, signal.SIGKILL)
     rollout(envs, 1)
     assert "died (killed by SIGKILL)" in capfd.readouterr().err, "the fork server is alive and knows the exit status"
-    envs.close()
 
 
-def test_a_worker_imports_a_module_of_the_working_folder(tmp_path, monkeypatch):
+def test_a_worker_imports_a_module_of_the_working_folder(group, tmp_path, monkeypatch):
     (tmp_path / "envs_of_this_folder.py").write_text(
         "import gymnasium as gym\nfrom hostile_envs import LineEnv\ngym.register(id='Here-v0', entry_point=LineEnv)"
     )
     monkeypatch.chdir(tmp_path)
     config = EnvConfig(id="Here-v0", modules=["envs_of_this_folder"], max_episode_steps=5)
-    envs = make_goal_envs(config, 2, vec_env="subproc")
-    assert len(rollout(envs, 10)) >= 2
-    envs.close()
+    assert len(rollout(group(config), 10)) >= 2
 
 
-def test_a_method_that_raises_in_a_worker_is_a_fault():
-    envs = make_goal_envs(hostile("LineEnv"), 2, vec_env="subproc")
-    try:
-        with pytest.raises(EnvironmentFault, match="compute_reward raised TypeError"):
-            envs.env_method("compute_reward", "far", None, {}, indices=[1])
-        rewards = envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])
-        assert rewards[0].tolist() == [0.0] * 4
-    finally:
-        envs.close()
+def test_a_method_that_raises_in_a_worker_is_a_fault(group):
+    envs = group(hostile("LineEnv"))
+    with pytest.raises(EnvironmentFault, match="compute_reward raised TypeError"):
+        envs.env_method("compute_reward", "far", None, {}, indices=[1])
+    rewards = envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])
+    assert rewards[0].tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("vec_env", ["dummy", "subproc"])
@@ -109,10 +98,8 @@ def test_workers_draw_different_numbers_from_global_generators_and_repeat_them()
     assert not np.isin(first, other).any(), "seeds differ"
 
 
-def test_the_episode_info_has_is_success():
-    envs = make_goal_envs(hostile("LineEnv"), 1, 3)
-    episodes = rollout(envs, 200)
-    envs.close()
+def test_the_episode_info_has_is_success(group):
+    episodes = rollout(group(hostile("LineEnv"), 1, 3, "dummy"), 200)
     assert {episode["is_success"] for episode in episodes} == {True, False}
     assert all(episode["l"] <= 20 for episode in episodes)
 

@@ -23,21 +23,6 @@ def failing_worker(how: str, marks: Path, keys: dict | None = None, **kwargs) ->
     return hostile("FailingWorker", kwargs=dict(how=how, marks=str(marks), **kwargs), **keys or {})
 
 
-@pytest.fixture
-def group():
-    """Build vectorised environments that are closed after the test."""
-    made = []
-
-    def make(cfg: EnvConfig, n_envs: int = 2, seed: int = 0):
-        made.append(make_goal_envs(cfg, n_envs, seed, "subproc"))
-        made[-1].reset()
-        return made[-1]
-
-    yield make
-    for envs in made:
-        envs.close()
-
-
 NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
 
 

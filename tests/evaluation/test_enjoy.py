@@ -1,8 +1,10 @@
-"""`rlher enjoy`: the video, its captions and grid, and invalid arguments."""
+"""`rlher enjoy`: the video, its captions and grid, the progress bar, and invalid arguments."""
 
 import csv
+import io
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,26 @@ def test_enjoy_continues_without_a_renderer(rlher, monkeypatch: pytest.MonkeyPat
     assert done.out.count("episode") == 2
     assert "ZeroDivisionError" in done.err
     assert rlher("enjoy", str(run), "--video", "video.gif").code == 1
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("verb", ["enjoy", "evaluate"])
+def test_a_terminal_shows_the_bar_and_stdout_only_the_results(
+    rlher, run: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    done = rlher(verb, str(run), "--episodes", "2")
+    assert done.code == 0
+    assert "2/2" in terminal.getvalue()
+    assert done.out.count("\n") == (2 if verb == "enjoy" else 1)
+    assert "\x1b" not in done.out
+
+
+def test_a_pipe_shows_no_bar(rlher, run: Path) -> None:
+    done = rlher("enjoy", str(run), "--episodes", "1")
+    assert "episode" not in done.err

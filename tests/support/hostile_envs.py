@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,27 +169,6 @@ def _process_kind() -> str:
     return "main" if multiprocessing.parent_process() is None else "worker"
 
 
-class LacksKey(LineEnv):
-    def __init__(self) -> None:
-        super().__init__()
-        del self.observation_space.spaces["achieved_goal"]
-
-
-class Nested(LineEnv):
-    def __init__(self) -> None:
-        super().__init__()
-        self.observation_space["observation"] = spaces.Dict(position=self.observation_space["achieved_goal"])
-
-    def observe(self):
-        return super().observe() | {"observation": {"position": self.position.copy()}}
-
-
-class GoalsOfTwoShapes(LineEnv):
-    def __init__(self) -> None:
-        super().__init__()
-        self.observation_space["achieved_goal"] = spaces.Box(-10.0, 10.0, (2,), dtype=np.float32)
-
-
 class Crashes(LineEnv):
     """A crash costs 5 more and ends the episode; compute_reward does not include it."""
 
@@ -202,13 +182,6 @@ class Crashes(LineEnv):
             truncated,
             info | {"crashed": crashed},
         )
-
-
-class Unseeded(LineEnv):
-    def reset(self, **kwargs):
-        observation, info = super().reset(**kwargs)
-        self.goal = np.random.default_rng().uniform(-2, 2, 1).astype(np.float32)
-        return observation | {"desired_goal": self.goal.copy()}, info
 
 
 class GlobalGenerator(LineEnv):
@@ -247,6 +220,16 @@ def observing(**values: Any) -> dict[str, Any]:
     return {"observe": lambda self: LineEnv.observe(self) | values}
 
 
+def with_spaces(change: Callable[[dict[str, spaces.Space]], Any]) -> dict[str, Any]:
+    """Return a constructor that changes the spaces of the observations."""
+
+    def __init__(self) -> None:
+        LineEnv.__init__(self)
+        change(self.observation_space.spaces)
+
+    return {"__init__": __init__}
+
+
 def distance(achieved: Any, desired: Any) -> Any:
     return np.linalg.norm(achieved - desired, axis=-1)
 
@@ -270,6 +253,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "observe": lambda self: (
             LineEnv.observe(self) | ({"achieved_goal": np.full(1, NAN, np.float32)} if self.steps == 2 else {})
         )
+    },
+    "LacksKey": with_spaces(lambda declared: declared.pop("achieved_goal")),
+    "GoalsOfTwoShapes": with_spaces(lambda declared: declared.update(achieved_goal=spaces.Box(-10, 10, (2,)))),
+    "Nested": with_spaces(lambda declared: declared.update(observation=spaces.Dict(position=declared["achieved_goal"])))
+    | {"observe": lambda self: LineEnv.observe(self) | {"observation": {"position": self.position.copy()}}},
+    "Unseeded": {
+        "observe": lambda self: LineEnv.observe(self) | {"desired_goal": np.random.default_rng().random(1, np.float32)}
     },
     "ForgetsKey": {
         "observe": lambda self: {

@@ -1,0 +1,22 @@
+from collections.abc import Callable, Iterator
+
+import pytest
+from stable_baselines3.common.vec_env import VecEnv
+
+from rlher.config.environment import EnvConfig
+from rlher.envs.vec import make_goal_envs
+
+
+@pytest.fixture
+def group() -> Iterator[Callable[..., VecEnv]]:
+    """Build vectorised environments, and reset them; they are closed after the test."""
+    made = []
+
+    def make(cfg: EnvConfig, n_envs: int = 2, seed: int = 0, vec_env: str = "subproc") -> VecEnv:
+        made.append(make_goal_envs(cfg, n_envs, seed, vec_env))
+        made[-1].reset()
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close()
