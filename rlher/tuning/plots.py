@@ -1,5 +1,6 @@
 """Plots of a study: history, parameter importances, slices, and the rank of strategies and n_sampled_goal."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,17 +24,20 @@ STRATEGY, N_GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
 def write_plots(study: Study, folder: Path) -> list[Path]:
     """Write the plots that the study has enough trials for, and return their files."""
     trials = completed_trials(study)
-    plots: dict[str, Callable[[], object]] = {}
-    if len(trials) >= 2:
-        plots["history"] = lambda: optuna_plots.plot_optimization_history(study)
-        plots["slice"] = lambda: _draw_slice(study)
-        if len({trial.value for trial in trials}) > 1 and len(trials) > 3:
-            plots["importances"] = lambda: optuna_plots.plot_param_importances(study)
+    if len(trials) < 2:
+        return []
+    plots: dict[str, Callable[[], object]] = {
+        "history": lambda: optuna_plots.plot_optimization_history(study),
+        "slice": lambda: _draw_slice(study),
+    }
+    if len({trial.value for trial in trials}) > 1 and len(trials) > 3:
+        plots["importances"] = lambda: optuna_plots.plot_param_importances(study)
     if any({STRATEGY, N_GOALS} <= set(trial.params) for trial in trials):
         plots["strategies"] = lambda: optuna_plots.plot_rank(study, params=[STRATEGY, N_GOALS])
     files = []
     for name, draw in plots.items():
-        with plt.rc_context({"figure.dpi": 120}):
+        with plt.rc_context({"figure.dpi": 120}), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of an axis with a single value
             draw()
             files.append(folder / f"{name}.png")
             with atomic_write(files[-1]) as file:

@@ -22,7 +22,7 @@ import psutil
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage, JournalStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
@@ -31,8 +31,9 @@ from rlher.jobs.progress_table import Row
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score
 from rlher.tuning.search_space import Space
+from rlher.tuning.significance import rank_trials
 from rlher.tuning.study_storage import MAX_RETRY, open_storage, wait_for_database
-from rlher.tuning.trials import COLUMNS, REASON, completed_trials, count_unstarted, counted_trials, trial_row
+from rlher.tuning.trials import COLUMNS, REASON, count_unstarted, counted_trials, trial_row
 
 Objective = Callable[[Trial], tuple[float, Score]]
 OWNER = "owner"
@@ -90,9 +91,7 @@ class TrialJobs(Jobs):
     def rows(self) -> list[Row]:
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
         trials = counted_trials(self._study)
-        is_maximised = self._study.direction is StudyDirection.MAXIMIZE
-        best = sorted(completed_trials(self._study), key=lambda trial: trial.values[0], reverse=is_maximised)[:MAX_BEST]
-        shown = {trial.number: trial for trial in best}
+        shown = {trial.number: trial for trial in rank_trials(self._study)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         hidden = [trial for trial in trials if trial.number not in shown]
         return [trial_row(trial, trial.number in shown) for trial in (*shown.values(), *hidden)]
