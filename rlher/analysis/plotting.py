@@ -68,7 +68,7 @@ def plot(config: PlotConfig) -> int:
     stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
     for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
-        figure.savefig(picture, dpi=150, format=Path(name).suffix[1:].lower())
+        figure.savefig(picture, dpi=300 if config.style == "paper" else 150, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:
             temporary.write_bytes(picture.getvalue())
         print(name)
@@ -138,10 +138,9 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> No
         _draw_panel(panel, members, X_COLUMNS[config.x], config.y)
         labels = {"xlabel": config.xlabel, "ylabel": config.ylabel}
         panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
-        if config.title is None or len(by_env) > 1:
-            panel.set_title(_wrap(env, lines=1))
+        panel.set_title(_wrap(env if config.title is None or len(by_env) > 1 else config.title, lines=1))
         _draw_legend(panel)
-    if config.title:
+    if config.title and len(by_env) > 1:
         figure.suptitle(escape_control(config.title))
     if config.style == "paper":
         return

@@ -141,7 +141,7 @@ def test_texts_size_and_names_of_curves(make_run: Make, tmp_path: Path) -> None:
     curves = plotting.draw_runs(config, figure)
     assert [curve.group.label for curve in curves] == ["HER", "two"]
     (panel,) = figure.axes
-    assert (figure.get_suptitle(), panel.get_title()) == ("Push", "")
+    assert (figure.get_suptitle(), panel.get_title()) == ("", "Push")
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("environment steps", "success")
     assert figure.get_size_inches().tolist() == [3.3, 2.5]
     assert figure.get_supxlabel() == ""
