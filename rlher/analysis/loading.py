@@ -130,7 +130,7 @@ class LoadedRun:
 def read_runs(path: str) -> tuple[list[LoadedRun], list[str]]:
     """Read all runs in and below one folder.
 
-    :return: the runs, which may be none, and a message for each skipped folder.
+    :return: the runs, which may be none, and a message for each skipped folder and each failed run.
     :raises MissingFile: the folder does not exist.
     """
     if not Path(path).is_dir():
@@ -139,6 +139,8 @@ def read_runs(path: str) -> tuple[list[LoadedRun], list[str]]:
     for folder in run_folders(Path(path)):
         try:
             runs.append(read_run(folder))
+            if runs[-1].result.get("status") == "failed":
+                notes.append(f"{folder} failed after {runs[-1].timesteps:,} steps; its evaluations until then count")
         except (OSError, ValueError, RecursionError) as error:
             notes.append(f"skipped {folder}: {first_line(error)}")
     return runs, notes

@@ -73,6 +73,14 @@ def test_damaged_runs_are_skipped_with_one_message_each(rlher, make_run: Make, t
     assert "sac, future (3 seeds)" in Path("a.html").read_text()
 
 
+def test_a_failed_run_counts_with_a_note(make_run: Make) -> None:
+    folder = make_run("one")
+    (folder / "result.json").write_text(json.dumps({"status": "failed", "timesteps": 700}))
+    (run,), (note,) = loading.read_runs(str(folder))
+    assert run.final("success_rate") >= 0
+    assert str(folder) in note
+
+
 def test_the_final_evaluation_counts_where_it_is_the_only_one(make_run: Make) -> None:
     folder = make_run("short")
     (folder / "evaluations.csv").unlink()

@@ -123,7 +123,7 @@ class ProgressCallback(BaseCallback):
             *([f"crash {row['crash_rate']:4.0%}"] if row["crash_rate"] is not None else []),
             f"return {row['mean_reward']:7.2f}",
             f"training {self._training_success():>4}",
-            *([f"object moved {moved:4.0%}"] if moved is not None else []),
+            *([f"object moved {moved:4.0%}"] if moved is not None and moved < 1 else []),
             f"{_per_second(row['timesteps'], row['wall_seconds']):4.0f} steps/s",
         ]
         print("  ".join(parts), file=sys.stderr, flush=True)
