@@ -16,6 +16,7 @@ from rlher.config.override_syntax import quote
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
+from rlher.run.trust import require_no_code
 
 GROUPS = ("algo", "env", "her", "recipe", "preset")
 """Config groups, which are chosen with ``<group>=<name>`` or ``--<group> <name>``."""
@@ -120,7 +121,8 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         overrides.insert(0, _positional_override(command, positionals))
     if is_sweep and prints_config:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    overrides = [each for word in overrides for each in _expand(word, config_dirs)]
+    trust_code = "trust_code=true" in overrides
+    overrides = [each for word in overrides for each in _expand(word, config_dirs, trust_code)]
     return CommandLine(overrides, is_sweep, prints_config, config_dirs)
 
 
@@ -183,15 +185,15 @@ def _flag_to_override(command: Command, word: str, words: Iterator[str]) -> str:
 # ------------------------------------------------------------------------------------------------ values and files
 
 
-def _expand(word: str, config_dirs: list[str]) -> list[str]:
+def _expand(word: str, config_dirs: list[str], trust_code: bool) -> list[str]:
     """Return the overrides that Hydra needs for one typed override."""
     key, _, value = word.partition("=")
     if key.lstrip("+") != key and not key.lstrip("+").startswith("hydra"):
         # With + Hydra would accept any key, so a misspelt one would have no effect.
-        return _expand(word.lstrip("+"), config_dirs)
+        return _expand(word.lstrip("+"), config_dirs, trust_code)
     if key == "recipe":
         names = [value] if value in ("", "null") or Path(value).is_file() else value.split(",")
-        return ["recipe=" + ",".join(_recipe_option(name, config_dirs) for name in names)]
+        return ["recipe=" + ",".join(_recipe_option(name, config_dirs, trust_code) for name in names)]
     if key == "algo" and re.fullmatch(r"[\w.:,]+", value) and ":" in value:
         return own_algorithm(value)
     if key in GROUPS and value in ("", "null"):
@@ -221,13 +223,13 @@ def has_option(group: str, name: str, config_dirs: Sequence[str]) -> bool:
     return name in options(group) or any((Path(folder) / group / f"{name}.yaml").is_file() for folder in config_dirs)
 
 
-def _recipe_option(name: str, config_dirs: Sequence[str]) -> str:
+def _recipe_option(name: str, config_dirs: Sequence[str], trust_code: bool) -> str:
     """Return the option of the group ``recipe`` for a name, a YAML file or ``null``.
 
     :raises UserError: the name is unknown, or the file cannot be read.
     """
     if name.endswith(YAML_SUFFIXES):
-        return _store_recipe(Path(name))
+        return _store_recipe(Path(name), trust_code)
     if name in ("", "null"):  # Hydra refuses null for an optional group
         ConfigStore.instance().store(group="recipe", name=NO_RECIPE, node={}, package="_global_")
         return NO_RECIPE
@@ -237,13 +239,18 @@ def _recipe_option(name: str, config_dirs: Sequence[str]) -> str:
     return name
 
 
-def _store_recipe(path: Path) -> str:
-    """Register a recipe file as an option of the group ``recipe``, and return the option's name."""
+def _store_recipe(path: Path, trust_code: bool) -> str:
+    """Register a recipe file as an option of the group ``recipe``, and return the option's name.
+
+    :raises UserError: it cannot be read, or names code and is neither trusted nor the user's own.
+    """
     recipe = read_file(path)
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
+    if not trust_code:  # before anything is written: an interpolation may stand for a secret of the environment
+        require_no_code(path, recipe)
     for name, item in dotted_keys(OptimizeConfig).items():
         if name in recipe and not item.metadata["from_file"]:  # the file would trust itself
             raise UserError(f"{path} sets {name}, which belongs on the command line; remove the key.")

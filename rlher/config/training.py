@@ -136,7 +136,7 @@ class TrainConfig:
     trust_code: bool = output_key(
         False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names", from_file=False
     )
-    logs: str = output_key("logs", "folder of all runs")
+    logs: str = output_key("logs", "folder of all runs", from_file=False)
     progress: bool = output_key(
         True, "show a progress bar if stderr is a terminal; false, or no terminal: a line per evaluation"
     )

@@ -57,7 +57,9 @@ class OptimizeConfig(WorkersConfig):
         "median", "Optuna pruner, which stops bad trials early", choices=("median", "hyperband", "none")
     )
     study_name: str | None = output_key(None, "name of the study; null: from algorithm, environment and space")
-    storage: str | None = machine_key(None, "sqlite:///..., postgresql://...; null: a journal file under `logs`")
+    storage: str | None = machine_key(
+        None, "sqlite:///..., postgresql://...; null: a journal file under `logs`", from_file=False
+    )
     heartbeat: int = machine_key(
         60, "seconds between heartbeats in a database; twice that without one: the worker is dead", low=1
     )

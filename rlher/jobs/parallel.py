@@ -24,6 +24,7 @@ from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
 from rlher.core import workers
 from rlher.core.errors import UserError, exit_as_fault, require_package
+from rlher.core.safe_read import links_outside
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers
 from rlher.jobs.progress_table import ProgressTable, Rows
@@ -193,6 +194,8 @@ class _Runner:
         """Return what a function returns; its output is appended to ``log``."""
         os.environ[COMMAND] = command  # the process may be older than the command line
         log.parent.mkdir(parents=True, exist_ok=True)
+        if links_outside(log):
+            raise UserError(f"{log} is a link to another folder; delete it.")
         with log.open("a") as file:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()

@@ -15,14 +15,12 @@ from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import MissingFile
-from rlher.core.safe_read import read_yaml
 from rlher.core.user_code import user_classes
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.probe import SECONDS, is_complete
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
 from rlher.run import lookup, model_file
-from rlher.run.trust import require_no_code
 from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstration_learning import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
@@ -64,8 +62,6 @@ def prepare(
     :raises UserError: the config cannot be trained.
     """
     started, working_folder = time.monotonic(), Path.cwd()
-    if not env_is_checked:
-        _require_trusted_recipe(config)
     _validate(config)
     initial = _initial_model(config) if config.init_from else None
     callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
@@ -114,15 +110,6 @@ def _validate(config: TrainConfig) -> None:
         configure_offscreen()
     require_installed(config.logger)
     validate_demonstrations(config)
-
-
-def _require_trusted_recipe(config: TrainConfig) -> None:
-    """Raise UntrustedCode if a recipe file names code and is not the user's own; bundled recipes name none."""
-    recipe = Path(config.recipe or "")
-    if recipe.suffix not in (".yaml", ".yml"):
-        return
-    if not config.trust_code:
-        require_no_code(recipe, read_yaml(recipe))
 
 
 def _initial_model(config: TrainConfig) -> Path:

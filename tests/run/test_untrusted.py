@@ -288,3 +288,35 @@ def test_formulas_are_plotted_as_text(rlher, make_run: Make, name: str) -> None:
     done = rlher("plot", "--y", "a$b$_$", "--output", "a.svg,a.png")
     assert done.code == 0, done.err
     assert name in Path("a.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    ["logs: elsewhere\n", "storage: sqlite:///elsewhere.db\n", "env: {description: '${oc.env:SECRET}'}\n"],
+)
+@pytest.mark.parametrize("words", [("train", "-m", "seed=0,1"), ("optimize", "--n-trials", "1")])
+def test_a_recipe_sets_no_place_and_reads_no_variable(
+    rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recipe: str, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("SECRET", "hunter2")
+    (tmp_path / "r.yaml").write_text(recipe)
+    done = rlher(*words, "algo=dqn", "env=BitFlipping-v0", "recipe=r.yaml")
+    assert done.code == 2
+    assert "hunter2" not in done.out + done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["r.yaml"]
+
+
+def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    tiny = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=3", "total_timesteps=30", "recipe=null")
+    study = tmp_path / "here/logs/optuna/s"
+    study.mkdir(parents=True)
+    (study / "journal.log").symlink_to(victim)
+    assert rlher("optimize", *tiny, "study_name=s", "logs=here/logs", "--n-trials", "1").code == 2
+    (study / "journal.log").unlink()
+    (study / "workers").mkdir()
+    for number in range(3):
+        (study / f"workers/s-{number}.log").symlink_to(victim)
+    assert rlher("optimize", *tiny, "study_name=s", "logs=here/logs", "--n-trials", "1").code != 0
+    assert victim.read_text() == "mine"

@@ -220,6 +220,12 @@ def observing(**values: Any) -> dict[str, Any]:
     return {"observe": lambda self: LineEnv.observe(self) | values}
 
 
+def reset_unseeded(self: Any, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    observation, info = LineEnv.reset(self, **kwargs)
+    self.goal = np.random.default_rng().uniform(-2, 2, 1).astype(np.float32)
+    return observation | {"desired_goal": self.goal.copy()}, info
+
+
 def with_spaces(change: Callable[[dict[str, spaces.Space]], Any]) -> dict[str, Any]:
     """Return a constructor that changes the spaces of the observations."""
 
@@ -258,9 +264,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "GoalsOfTwoShapes": with_spaces(lambda declared: declared.update(achieved_goal=spaces.Box(-10, 10, (2,)))),
     "Nested": with_spaces(lambda declared: declared.update(observation=spaces.Dict(position=declared["achieved_goal"])))
     | {"observe": lambda self: LineEnv.observe(self) | {"observation": {"position": self.position.copy()}}},
-    "Unseeded": {
-        "observe": lambda self: LineEnv.observe(self) | {"desired_goal": np.random.default_rng().random(1, np.float32)}
-    },
+    "Unseeded": {"reset": reset_unseeded},
     "ForgetsKey": {
         "observe": lambda self: {
             key: value for key, value in LineEnv.observe(self).items() if key != "desired_goal" or self.steps == 0
