@@ -58,7 +58,7 @@ class Workspace:
             f"{RUN}/result.json": [command("compare")],
             f"{RUN}/meta.json": [command("compare")],
             f"{RUN}/command.txt": [command("compare")],
-            f"{RUN}/last_model.zip": [evaluate, evaluate, command(*TRAIN, f"init_from={RUN}", "logs=others")],
+            f"{RUN}/last_model.zip": [evaluate, command(*TRAIN, f"init_from={RUN}")],
             "recipe.yaml": [command("train", "algo=dqn", "env=BitFlipping-v0", "recipe=recipe.yaml", "--cfg", "job")],
             "space.yaml": [_read_space],
             "my_conf/env/mine.yaml": [command("train", "env=mine", "--config-dir", "my_conf", "--cfg", "job")],
