@@ -119,13 +119,11 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     :param included_by: the spaces that include this one, to detect a cycle.
     """
     folder = resources.files("rlher.conf") / "space"
-    is_path = name.endswith(YAML_SUFFIXES)
-    file = Path(name) if is_path else folder / f"{name}.yaml"
-    if not file.is_file():
-        known = sorted(entry.name[:-5] for entry in folder.iterdir())
-        raise SearchSpaceError(
-            name, f"there is no such space{did_you_mean(name, known)}; use {', '.join(known)} or a YAML file"
-        )
+    own = {entry.name.removesuffix(".yaml"): entry for entry in folder.iterdir()}
+    file = Path(name) if name.endswith(YAML_SUFFIXES) else own.get(name)  # other paths would be read without a check
+    if file is None or not file.is_file():
+        problem = f"there is no such space{did_you_mean(name, own)}; use {', '.join(sorted(own))} or a YAML file"
+        raise SearchSpaceError(name, problem)
     try:
         values = read_yaml(Path(str(file)))
         if not isinstance(values, dict):

@@ -36,6 +36,15 @@ def test_space_is_widened_to_the_values_of_the_baseline(tmp_path: Path) -> None:
     assert [search_space.decode(choice) for choice in space["algo.net_arch"].choices] == [[8], [16, 16], [64]]
 
 
+def test_a_path_without_suffix_names_no_space(tmp_path: Path) -> None:
+    space = tmp_path / "mine"
+    space.with_suffix(".yaml").write_text("her: {n_sampled_goal: {low: 1, high: 8}}\n")
+    assert search_space.load(f"{space}.yaml", dqn())
+    for name in (str(space), f"her+{space}", "../space/her"):
+        with pytest.raises(SearchSpaceError):
+            search_space.load(name, dqn())
+
+
 INVALID = [  # a space, the key of its error, what the message names: the suggested spelling, limit or word
     ("her: {n_sampled_gaol: {low: 1, high: 2}}", "her.n_sampled_gaol", "'her.n_sampled_goal'"),
     ("algo: {ent_coef: {choices: [auto]}}", "algo.ent_coef", "only: [sac, tqc, crossq]"),
