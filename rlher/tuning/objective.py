@@ -24,7 +24,7 @@ from rlher.tuning.scoring import (
     score_run,
     seconds_to_target,
 )
-from rlher.tuning.search_space import Space, apply_params
+from rlher.tuning.search_space import Space, apply_params, contains
 from rlher.tuning.study_storage import BASELINE, wait_for_database
 
 RERUN_SEEDS = 1000
@@ -56,11 +56,13 @@ class SearchObjective:
         """Train a trial's seeds and return its value and its score.
 
         :raises optuna.TrialPruned: the pruner ended the trial.
-        :raises RunFailed: a run failed.
+        :raises RunFailed: a run failed, or another program changed the trial's parameters.
         :raises UserError: its parameters exclude each other.
         """
         config, n_seeds = self.config, self.config.n_seeds
         params = {name: trial.params[name] for name in self.space}
+        if not contains(self.space, params):  # a database may answer differently each time; they may name code
+            raise RunFailed("another program changed its parameters to values outside of the search space")
         reporter = TrialReporter(trial, config.objective, config.time_limit)
         scores: list[Score] = []
         first = _count_repeats(trial) * n_seeds

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch._dynamo
 import yaml
+from optuna.distributions import IntDistribution
 from optuna.trial import TrialState
 from torch._dynamo.utils import counters
 
@@ -47,6 +48,16 @@ def test_a_run_without_evaluation_has_no_score(tmp_path: Path) -> None:
     objective = replace(objective, config=replace(objective.config, callbacks=[stop]))
     with pytest.raises(RunFailed):
         run_here(optuna.create_study(), objective, objective.space, 1)
+
+
+def test_parameters_outside_of_the_space_are_not_trained(tmp_path: Path) -> None:
+    objective, _ = small_objective(tmp_path, n_seeds=1)
+    name = "her.n_sampled_goal"
+    study = optuna.create_study()
+    study.enqueue_trial({name: 999})
+    with pytest.raises(RunFailed):
+        run_here(study, objective, objective.space | {name: IntDistribution(0, 1000)}, 1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
