@@ -5,9 +5,10 @@ Every function does what the command of the same name does, with the same config
 """
 
 import functools
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -111,7 +112,7 @@ class Run:
         from rlher.evaluation.agent import find_source
 
         source = replace(self._source, deterministic=deterministic)
-        validate(EvaluateConfig(**vars(source) | {"episodes": episodes, "seed": seed}))
+        _config(EvaluateConfig, **vars(source) | {"episodes": episodes, "seed": seed})  # raises for an invalid number
         return find_source(source).evaluate(episodes, seed)
 
     @_short_traceback
@@ -124,9 +125,7 @@ class Run:
         """
         from rlher.cli.commands import enjoy
 
-        config = enjoy.EnjoyConfig(**vars(self._source) | {"video": video and str(video)} | keys)
-        validate(config)
-        enjoy.run(config)
+        enjoy.run(_config(enjoy.EnjoyConfig, **vars(self._source) | {"video": video and str(video)} | keys))
 
     @_short_traceback
     def curves(self) -> "pd.DataFrame":
@@ -263,13 +262,8 @@ def plot(runs: Runs = "logs", by: str | Sequence[str] = (), **keys: Any) -> "Fig
     """
     from rlher.analysis.plotting import NotebookFigure, draw_runs
 
-    known = [item.name for item in fields(PlotConfig)]
-    if unknown := [key for key in keys if key not in known]:
-        raise UserError(f"plot has no key {unknown[0]!r}{did_you_mean(unknown[0], known)}.")
-    config = PlotConfig(runs=_paths(runs), by=_list(by), **keys)
-    validate(config)
     figure = NotebookFigure()
-    draw_runs(config, figure)
+    draw_runs(_config(PlotConfig, runs=_paths(runs), by=_list(by), **keys), figure)
     return figure
 
 
@@ -294,6 +288,19 @@ def _compose(command: str, words: list[str]) -> Any:
     """Return the config of a command with these overrides."""
     (job,) = compose(load_command(command), flags.parse(command, words))
     return job.config
+
+
+def _config(schema: Callable[..., Result], **keys: Any) -> Result:
+    """Return the validated config of a command that composes no groups.
+
+    :raises UserError: unknown key or invalid value.
+    """
+    known = inspect.signature(schema).parameters
+    if unknown := [key for key in keys if key not in known]:
+        raise UserError(f"there is no key {unknown[0]!r}{did_you_mean(unknown[0], known)}.")
+    config = schema(**keys)
+    validate(config)
+    return config
 
 
 def _words(keys: Mapping[str, Any]) -> list[str]:
