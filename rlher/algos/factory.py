@@ -40,7 +40,6 @@ CONFIG_ERRORS = (
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
 
-
 LOSSES = ("update", "loss", "critic_loss", "actor_loss", "actor_value", "with_noise")
 """Methods of an algorithm that only the fast update calls."""
 

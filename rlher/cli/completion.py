@@ -27,13 +27,14 @@ def complete(argv: list[str]) -> int:
     from rlher.cli.composition import initialized
 
     os.environ["COMP_LINE"] = f"{program} {rest}"
+    command = load_command(name if name in command_names() else "train")
     words_for_hydra = [word for word in argv if word not in FLAGS]
-    with initialized(load_command(name if name in command_names() else "train")) as hydra:
+    with initialized(command) as hydra:
         if not is_query:
             hydra.shell_completion(None, words_for_hydra)
             return 0
         with contextlib.redirect_stdout(io.StringIO()) as answer:
-            hydra.shell_completion(name if name in command_names() else "train", words_for_hydra)
+            hydra.shell_completion(command.name, words_for_hydra)
     _print(answer.getvalue().split())
     return 0
 

@@ -7,14 +7,13 @@ A worker holds one object, its *service*, and calls the methods that it is asked
             return one + two
 
     worker = Worker(Adder)                # `Adder()` runs in the new process
-    worker.receive(Timeout(BUILD_SECONDS))       # None; raises what `Adder()` raised
+    worker.receive(Timeout(BUILD_SECONDS))  # None; raises what `Adder()` raised
     worker.send("add", 1, 2)
     worker.receive(Timeout(10.0))         # 3; raises what `add` raised, or WorkerLost
     close_workers([worker])               # calls `close()` of the service, if it has one
 
 A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one; :class:`RestartLimit` counts how
-often. To wait for the first of several
-workers, use ``multiprocessing.connection.wait([worker.pipe, …])``.
+often. To wait for the first of several workers, use ``multiprocessing.connection.wait([worker.pipe, …])``.
 """
 
 import contextlib
