@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from rlher.core.errors import UserError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -50,6 +52,12 @@ def links_outside(path: Path, folder: Path | None = None) -> bool:
     :param folder: the file's own folder if None; it may itself be reached by links.
     """
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder or path.parent))
+
+
+def require_no_link(path: Path, folder: Path | None = None) -> None:
+    """Raise UserError if writing to a path would write to another folder, see :func:`links_outside`."""
+    if links_outside(path, folder):
+        raise UserError(f"{path} is a link to another folder; delete it.")
 
 
 def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:

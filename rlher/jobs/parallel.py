@@ -3,7 +3,7 @@
 A job is a call of a function. A sweep and a search are two kinds of :class:`Jobs`, which supply the jobs and the rows
 of the table of progress; :func:`run_jobs` runs them::
 
-    with Pool(config, reuse=False, ray_retries=-1) as pool:
+    with Pool(config, ray_retries=-1) as pool:
         run_jobs(Sweep(runs), pool, config.progress)
 """
 
@@ -22,15 +22,14 @@ from typing import Any, NamedTuple, Protocol
 
 from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
-from rlher.core import workers
 from rlher.core.errors import UserError, exit_as_fault, require_package
-from rlher.core.safe_read import links_outside
+from rlher.core.safe_read import require_no_link
 from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers
+from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers, start_server
 from rlher.jobs.progress_table import ProgressTable, Rows
 
 MODULES = ("rlher.training.resume", "optuna", "sb3_contrib", "scipy.stats")
-"""What training runs and trials import, some of it late."""
+"""What the fork server imports, so that the processes of training runs and trials start at once."""
 
 POLL_SECONDS = 1.0
 """How long a command waits for the end of a job before it shows the progress."""
@@ -96,25 +95,24 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
 
 
 class Pool:
-    """Context manager for ``workers=`` workers; the end of its block stops them.
+    """Context manager that runs ``workers=`` jobs at a time; the end of its block stops them.
 
-    A thread of this process waits for each job.
+    Each job has a process or a Ray task of its own, and a thread of this process waits for it.
 
-    :param reuse: let a process of this machine run several jobs, one after the other.
     :param ray_retries: how often Ray runs a job again if its node died; -1: without limit.
     :raises UserError: Ray is not installed, or its head cannot be reached.
     """
 
-    def __init__(self, config: WorkersConfig, reuse: bool, ray_retries: int) -> None:
-        self.size, self._reuse = config.workers, reuse
+    def __init__(self, config: WorkersConfig, ray_retries: int) -> None:
+        self.size = config.workers
         self._ray_options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
+        if not self._ray:
+            start_server(MODULES)
         self._threads = ThreadPoolExecutor(config.workers)
         self._futures: set[Future] = set()
         self._running: list[Any] = []
         """Worker processes that run a job, or tasks of Ray."""
-        self._idle: list[Worker] = []
-        self._is_stopped = False
 
     def __enter__(self) -> "Pool":
         return self
@@ -130,19 +128,15 @@ class Pool:
         return future
 
     def _run_here(self, job: Job) -> Any:
-        worker = self._idle.pop() if self._idle else _new_worker()
+        worker = Worker(_Runner)
         self._running.append(worker)
         try:
-            if self._is_stopped:
-                raise WorkerLost("was stopped")
+            worker.receive(Timeout(BUILD_SECONDS))
             worker.send("run", job.function, job.log, os.environ.get(COMMAND, ""))
             return worker.receive(Timeout(None))
         finally:
             self._running.remove(worker)
-            if self._reuse and worker.process.is_alive() and not self._is_stopped:
-                self._idle.append(worker)
-            else:
-                close_workers([worker])
+            close_workers([worker])
 
     def _run_on_ray(self, job: Job) -> Any:
         ray: Any = self._ray
@@ -159,7 +153,6 @@ class Pool:
 
     def stop(self) -> None:
         """Interrupt all jobs as Ctrl-C does, and wait until they have ended; another Ctrl-C kills them."""
-        self._is_stopped = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         try:
             while self._futures:
@@ -171,13 +164,6 @@ class Pool:
         if not self._ray:
             for worker in list(self._running):
                 worker.kill()
-            close_workers(self._idle)
-
-
-def _new_worker() -> Worker:
-    worker = Worker(_Runner, MODULES)
-    worker.receive(Timeout(BUILD_SECONDS))
-    return worker
 
 
 # ------------------------------------------------------------------------------------------- in a worker
@@ -192,10 +178,9 @@ class _Runner:
 
     def run(self, function: Callable[[], Any], log: Path, command: str) -> Any:
         """Return what a function returns; its output is appended to ``log``."""
-        os.environ[COMMAND] = command  # the process may be older than the command line
+        os.environ[COMMAND] = command  # the fork server may be older than the command line
         log.parent.mkdir(parents=True, exist_ok=True)
-        if links_outside(log):
-            raise UserError(f"{log} is a link to another folder; delete it.")
+        require_no_link(log)
         with log.open("a") as file:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
@@ -224,15 +209,6 @@ def _call_in(folder: str, function: Callable[[], Any]) -> Any:
         os.chdir(folder)
     with exit_as_fault():
         return function()
-
-
-# ------------------------------------------------------------------------------------------ in the command
-
-
-def start_imports(config: WorkersConfig) -> None:
-    """Start to import what workers of this machine need, while this process imports other modules."""
-    if config.launcher == "local":
-        workers.start_server(MODULES)
 
 
 def _connect_ray(config: WorkersConfig) -> Any:

@@ -26,7 +26,7 @@ from rlher.core.files import user_error_on_write
 from rlher.core.safe_read import read_json, read_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.core.workers import WorkerLost
-from rlher.jobs.parallel import Job, Jobs, Pool, run_jobs, start_imports
+from rlher.jobs.parallel import Job, Jobs, Pool, run_jobs
 from rlher.jobs.progress_table import Row
 from rlher.run import lookup
 from rlher.run.run_folder import RunIsLocked, safe_name
@@ -148,11 +148,10 @@ def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
     logs = waiting[0].log.parent
     with user_error_on_write(logs):
         logs.mkdir(parents=True, exist_ok=True)
-    start_imports(config)
     print(f"{len(waiting)} runs, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
     try:
-        # Each run has a process of its own, as without a sweep. Ray resumes a run on another node if its node dies.
-        with interrupt_on_stop_signals(), Pool(config, reuse=False, ray_retries=-1) as pool:
+        # Ray resumes a run on another node if its node dies.
+        with interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
             run_jobs(sweep, pool, config.progress)
     except KeyboardInterrupt:
         finished = sum(run.state == FINISHED for run in runs)

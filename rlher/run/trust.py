@@ -21,7 +21,7 @@ from typing import Any
 from rlher.config.training import keys_naming_code
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write
-from rlher.core.safe_read import links_outside
+from rlher.core.safe_read import require_no_link
 
 PREFIX = "# signature: "
 KEY_BYTES = 32
@@ -97,8 +97,7 @@ def require_own_files(folder: Path) -> None:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UserError(f"{path} is not a regular file; delete it to resume the run.")
     for path in (*folder.iterdir(), *(path for name in WRITTEN_FOLDERS for path in (folder / name).rglob("*"))):
-        if path.is_symlink() and links_outside(path, folder):
-            raise UserError(f"{path} is a link out of the run folder; delete the link to resume the run.")
+        require_no_link(path, folder)
 
 
 # ------------------------------------------------------------------------------------------------ signatures

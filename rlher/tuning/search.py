@@ -49,12 +49,13 @@ def optimize(config: OptimizeConfig) -> int:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder = (Path(config.logs) / "optuna" / (config.study_name or _default_name(config))).absolute()
     space = search_space.load(config.search_space, train_config(config))
-    with prepare(train_config(config)) as setup:  # raises here, before the first trial, what every trial would raise
-        checked = replace(config, env=setup.config.env)
-        _require_evaluation(setup.config)
     try:
-        with Pool(config, reuse=True, ray_retries=0) as pool, interrupt_on_stop_signals():
-            return _search(checked, folder.resolve(), space, pool)  # a Ray worker has another working directory
+        with Pool(config, ray_retries=0) as pool:
+            with prepare(train_config(config)) as setup:  # raises what every trial would raise
+                checked = replace(config, env=setup.config.env)
+                _require_evaluation(setup.config)
+            with interrupt_on_stop_signals():
+                return _search(checked, folder.resolve(), space, pool)  # a Ray worker has another working directory
     except (StorageInternalError, SQLAlchemyError) as error:
         raise storage_error(config.storage, error) from error
 

@@ -25,7 +25,7 @@ from sqlalchemy.engine import URL, make_url
 
 from rlher.core.console import format_seconds, redact, warn
 from rlher.core.errors import UserError, first_line, pip_install
-from rlher.core.safe_read import links_outside
+from rlher.core.safe_read import require_no_link
 
 # Heartbeats and the retry of stale trials have been marked experimental since 2021; every worker would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
@@ -79,8 +79,7 @@ def _open_journal(path: Path) -> JournalStorage:
 
     :raises UserError: its records cannot be replayed.
     """
-    if links_outside(path):
-        raise UserError(f"cannot use the storage {path}: it is a link to another folder; delete it.")
+    require_no_link(path)
     if path.exists() and not path.is_file():
         raise UserError(f"cannot use the storage {path}: it is not a regular file; move it away to start a new study.")
     try:

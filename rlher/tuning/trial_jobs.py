@@ -4,7 +4,6 @@ The command asks Optuna for the parameters of each trial, and tells it how the t
 evaluations to the pruner. Several commands may share a study; each runs its own trials.
 """
 
-import functools
 import os
 import socket
 import time
@@ -21,7 +20,7 @@ import optuna
 import psutil
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import RandomSampler
-from optuna.storages import BaseStorage, JournalStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
+from optuna.storages import JournalStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
@@ -231,14 +230,8 @@ def run_trial(spec: TrialSpec, trial_id: int) -> Outcome:
 def _load_trial(spec: TrialSpec, trial_id: int) -> Trial:
     study = optuna.load_study(
         study_name=spec.study_name,
-        storage=_storage(spec.config.storage, spec.folder, spec.config.heartbeat),
+        storage=open_storage(spec.config.storage, spec.folder, spec.config.heartbeat),
         sampler=RandomSampler(),  # not used: the command has asked for all parameters
         pruner=make_pruner(spec.config),
     )
     return Trial(study, trial_id)
-
-
-@functools.lru_cache
-def _storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStorage:
-    """Return the storage of a worker, which runs several trials."""
-    return open_storage(storage, folder, heartbeat)

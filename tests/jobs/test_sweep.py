@@ -60,7 +60,6 @@ class PoolHere:
 def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Run `rlher train -m` in this process."""
     monkeypatch.setattr(sweep, "Pool", PoolHere)
-    monkeypatch.setattr(sweep, "start_imports", lambda config: None)
     monkeypatch.setenv(COMMAND, "")  # restored after the test
     return lambda *words: rlher("train", "-m", *SMALL, *words)
 

@@ -82,7 +82,7 @@ def test_an_export_folder_that_is_a_link_is_refused(rlher, untrusted: Path, tmp_
     (untrusted / "export").symlink_to("../project")
     done = rlher("export", str(untrusted))
     assert done.code == 2
-    assert "--output" in done.err
+    assert str(untrusted / "export") in done.err
     assert [file.name for file in project.iterdir()] == ["README.md"]
     assert rlher("export", str(untrusted), "--output", str(untrusted / "export")).code == 0, "named on the command line"
 

@@ -70,7 +70,7 @@ def new_study(
 
 def run_trials(study: Study, spec: TrialSpec, workers: int) -> None:
     """Run the trials of a study without showing progress."""
-    with Pool(replace(spec.config, workers=workers), reuse=True, ray_retries=0) as pool:
+    with Pool(replace(spec.config, workers=workers), ray_retries=0) as pool:
         run_jobs(TrialJobs(study, spec), pool, show_progress=False)
 
 

@@ -23,7 +23,7 @@ def test_two_workers_run_the_total(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, together=2)
     run_trials(study, spec, 2)
     require_complete(study)
-    assert len(list(tmp_path.glob("*.pid"))) == 2
+    assert len(list(tmp_path.glob("*.pid"))) == TOTAL, "each trial has a process of its own"
     run_trials(study, spec, 2)
     assert len(study.trials) == TOTAL, "a second call adds no trial"
 

@@ -11,9 +11,6 @@ def run(config: OptimizeConfig) -> int:
     """
     if config.resume is not None:
         raise UserError("optimize has no --resume: the same command again continues its study.")
-    from rlher.jobs.parallel import start_imports
-
-    start_imports(config)  # before the next line, which imports torch as well
     from rlher.tuning.search import optimize
 
     return optimize(config)

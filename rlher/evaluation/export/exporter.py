@@ -30,7 +30,7 @@ from rlher.core.console import command_line, escape_control
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
-from rlher.core.safe_read import links_outside, read_json
+from rlher.core.safe_read import links_outside, read_json, require_no_link
 from rlher.core.user_code import load_object, user_classes
 from rlher.envs import relay, training_wrappers
 from rlher.envs.make import make_kwargs
@@ -59,8 +59,8 @@ def export(config: ExportConfig) -> int:
     run = lookup.find(config.run, config.logs, config.trust_code)
     which = run.choose_model(config.checkpoint)
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
-    if config.output is None and links_outside(folder):
-        raise UserError(f"{folder} is a link to another folder; name a folder with --output.")
+    if config.output is None:
+        require_no_link(folder)
     if config.format == "onnx":
         require_onnx()
     if config.push is not None:
