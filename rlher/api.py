@@ -22,7 +22,7 @@ from rlher.config.commands import PlayConfig, PlotConfig
 from rlher.config.key import validate
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
-from rlher.core.console import command_line, warn
+from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import MissingFile, UserError, did_you_mean, exit_as_fault
 from rlher.core.nested import flatten
@@ -164,7 +164,7 @@ class Run:
         result, config = self.result, self.config
         success = f", success {result['success_rate']:.1%}" if "success_rate" in result else ""
         title = f"{config.title}, {result.get('status', 'no result')}"
-        return f"<rlher.Run {self._source.agent or self._run}: {title}{success}>"
+        return escape_control(f"<rlher.Run {self._source.agent or self._run}: {title}{success}>")
 
 
 Folders = str | Path | Run | Sequence[str | Path | Run]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlher.analysis.loading import KEY_ALIASES, LoadedRun, read_runs
 from rlher.config.training import keys_ignored_by
+from rlher.core.console import escape_control
 from rlher.core.errors import UserError, did_you_mean
 
 DEFAULT_BY = ("algo", "her")
@@ -81,7 +82,7 @@ def _split_name(path: str) -> tuple[str, str]:
 
 def folder_labels(paths: Sequence[str]) -> list[str]:
     """Return the names of different folders, or their paths if two names are equal."""
-    names = [Path(path).resolve().name for path in paths]
+    names = [escape_control(Path(path).resolve().name) for path in paths]
     return names if len(set(names)) == len(names) else list(paths)
 
 

@@ -21,6 +21,7 @@ from rlher.analysis.columns import STEPS_PER_SECOND, short_name
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
+from rlher.core.console import escape_control
 from rlher.core.errors import MissingFile, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
@@ -187,7 +188,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise ValueError(f"config.yaml is damaged ({first_line(error)})") from error
     if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
         raise ValueError("config.yaml is not a configuration of rlher")
-    given = dict(flatten(values))
+    # Escaped here, since a table, a figure or a notebook may show any of them.
+    given = {
+        escape_control(key): escape_control(value) if isinstance(value, str) else value
+        for key, value in flatten(values)
+    }
     name = str(given.get("algo.name"))
     algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
     return dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | given

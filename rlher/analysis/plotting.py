@@ -209,7 +209,7 @@ def _legend_label(curve: GroupCurve) -> str:
 
 
 def _wrap(text: str, lines: int) -> str:
-    return textwrap.fill(escape_control(text), LABEL_WIDTH, max_lines=lines, placeholder="…")
+    return textwrap.fill(text, LABEL_WIDTH, max_lines=lines, placeholder="…")
 
 
 def caption(curves: Sequence[GroupCurve]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from rlher.analysis import comparison
 from rlher.analysis.grouping import Group, is_experiment_key
 from rlher.analysis.loading import LoadedRun
 from rlher.config.override_syntax import literal
-from rlher.core.console import escape_control, text_table
+from rlher.core.console import text_table
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
@@ -75,7 +75,6 @@ def _escape_markdown(row: list[str]) -> list[str]:
 def tables(groups: Sequence[Group]) -> list[Table]:
     """Return the summary of some groups, agents over several environments and, of groups with enough seeds,
     probabilities of improvement and performance profiles."""
-    groups = [replace(group, env=escape_control(group.env), label=escape_control(group.label)) for group in groups]
     found = [
         Table("", comparison.summary(groups), SUMMARY),
         Table("Final success rate over several environments", comparison.over_environments(groups), OVER_ENVIRONMENTS),

@@ -8,40 +8,64 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rlher.cli.commands import command_names, load_command
+from rlher.core.errors import UserError
 
 FLAGS = ("-sc", "--shell-completion")
 PLAIN = re.compile(r"[\w./:@%+=,-]+")
 """Words in which no character means anything to a shell."""
 
+# `command` takes the program from the search path: TAB after ./rlher must not run a file of the current folder.
+BASH = """\
+_rlher() {
+  COMPREPLY=($(compgen -o nospace -o default -W "$(COMP_LINE=$COMP_LINE command rlher -sc query=bash)" -- "$2"))
+}
+COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
+complete -o nospace -o default -F _rlher rlher
+"""
+SCRIPTS = {
+    "bash": BASH,
+    "zsh": f"autoload -U +X bashcompinit && bashcompinit\n{BASH}",
+    "fish": "complete -c rlher -f -a '(COMP_LINE=(commandline -cp) command rlher -sc query=fish)'\n",
+}
+"""What ``eval`` or ``source`` takes to switch on the completion in a shell."""
+
 
 def complete(argv: list[str]) -> int:
-    """Answer ``rlher -sc query=<shell>``, or install and uninstall the completion, and return the exit code."""
+    """Answer ``rlher -sc query=<shell>``, or print the script of ``rlher -sc install=<shell>``; return the exit code.
+
+    :raises UserError: there is no script for the shell.
+    """
+    action, _, shell = argv[-1].partition("=")
+    if action != "query":
+        if shell not in SCRIPTS:
+            raise UserError(f"write `rlher -sc install=<shell>` with one of {', '.join(SCRIPTS)}.")
+        print(SCRIPTS[shell], end="")
+        return 0
     program, _, words = os.environ.get("COMP_LINE", "").partition(" ")
     name, space, rest = words.lstrip().partition(" ")
-    is_query = "query" in " ".join(argv)
-    if is_query:
-        completions = _complete_word(name, rest.rpartition(" ")[2]) if space else _starting_with(command_names(), name)
-        if completions is not None:
-            _print(completions)
-            return 0
-    from rlher.cli.composition import initialized
-
-    os.environ["COMP_LINE"] = f"{program} {rest}"
-    command = load_command(name if name in command_names() else "train")
-    words_for_hydra = [word for word in argv if word not in FLAGS]
-    with initialized(command) as hydra:
-        if not is_query:
-            hydra.shell_completion(None, words_for_hydra)
-            return 0
-        with contextlib.redirect_stdout(io.StringIO()) as answer:
-            hydra.shell_completion(command.name, words_for_hydra)
-    _print(answer.getvalue().split())
+    found: list[str] | None = []
+    with contextlib.suppress(Exception, SystemExit):  # nothing completes a line that cannot be parsed
+        found = _complete_word(name, rest.rpartition(" ")[2]) if space else _starting_with(command_names(), name)
+        if found is None:
+            found = _complete_by_hydra(name, f"{program} {rest}", f"query={shell}")
+    # Without special characters: bash would run $(rm -r *) in a name.
+    print("\n".join(each for each in found or () if PLAIN.fullmatch(each)))
     return 0
 
 
-def _print(completions: Iterable[str]) -> None:
-    """Print the completions without special characters: bash would run ``$(rm -r *)`` in one."""
-    print(" ".join(each for each in completions if PLAIN.fullmatch(each)))
+def _complete_by_hydra(name: str, line: str, query: str) -> list[str]:
+    """Complete a config key or its value."""
+    from rlher.cli.composition import initialized
+
+    os.environ["COMP_LINE"] = line
+    command = load_command(name if name in command_names() else "train")
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as answer,
+        contextlib.redirect_stderr(io.StringIO()),
+        initialized(command) as hydra,
+    ):
+        hydra.shell_completion(command.name, [query])
+    return answer.getvalue().split()
 
 
 def _complete_word(name: str, word: str) -> list[str] | None:

@@ -16,7 +16,7 @@ from typing import Any
 from rlher.cli.flags import read_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import literal
-from rlher.core.console import command_line
+from rlher.core.console import command_line, escape_control
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
 from rlher.core.user_code import load_object
@@ -97,7 +97,7 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
     if file is not None:
         found = [*file_overrides(file, _chosen("algo", found), _chosen("env", found), "--trust-code" in found), *found]
     if [command, *found] != list(argv):
-        print(f"read as: {command_line(['rlher', command, *found])}", file=sys.stderr)
+        print(f"read as: {escape_control(command_line(['rlher', command, *found]))}", file=sys.stderr)
     return [command, *found]
 
 

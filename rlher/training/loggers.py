@@ -96,6 +96,10 @@ class WandbService:
     def __init__(self, run: RunFolder) -> None:
         import wandb
 
+        with contextlib.chdir(
+            Path(__file__).parent
+        ):  # not a `wandb/settings` that the folder of somebody else may have
+            wandb.setup()
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "rlher"),
             name=f"{run.config.algo.name}/{run.folder.name}",

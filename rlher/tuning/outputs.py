@@ -30,8 +30,7 @@ from rlher.tuning.plots import write_plots
 from rlher.tuning.scoring import format_steps
 from rlher.tuning.search_space import apply_params
 from rlher.tuning.significance import Candidate, rank_trials
-from rlher.tuning.trial_jobs import OWNER
-from rlher.tuning.trials import STATES, counted_trials, format_value
+from rlher.tuning.trials import OWNER, STATES, counted_trials, format_value
 
 NOT_RECIPE = keys_ignored_by("recipe")
 """Keys that a recipe leaves to the user: seeds, machine, files and output."""

@@ -32,11 +32,9 @@ from rlher.tuning.scoring import Score
 from rlher.tuning.search_space import Space
 from rlher.tuning.significance import rank_trials
 from rlher.tuning.study_storage import MAX_RETRY, open_storage, wait_for_database
-from rlher.tuning.trials import COLUMNS, REASON, count_unstarted, counted_trials, trial_row
+from rlher.tuning.trials import COLUMNS, OWNER, REASON, count_unstarted, counted_trials, trial_row
 
 Objective = Callable[[Trial], tuple[float, Score]]
-OWNER = "owner"
-"""User attribute of a trial: the process that runs it, as :func:`owner_id` returns it."""
 MAX_UNOWNED = timedelta(seconds=30)
 """Time until a trial without an owner is repeated: the database was lost while the trial was created."""
 MAX_BEST = 5
@@ -184,14 +182,14 @@ def owner_id() -> list:
 
 
 def is_dead(owner: list) -> bool:
-    """Return whether a process of this machine is dead."""
+    """Return whether a process is dead: none of another host can still write to a journal on this machine."""
     host, pid, started = owner
     try:
         process = psutil.Process(pid)
         same = abs(process.create_time() - started) < 60 and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         same = False
-    return host == socket.gethostname() and not same
+    return host != socket.gethostname() or not same
 
 
 def _record_heartbeat(trial: Trial) -> None:

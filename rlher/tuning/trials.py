@@ -7,6 +7,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.core.errors import UserError
+from rlher.core.nested import finite_float
 from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.jobs.progress_table import Row
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS, RERUN_SPACE
@@ -14,6 +15,8 @@ from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import Space, contains
 from rlher.tuning.study_storage import wait_for_database
 
+OWNER = "owner"
+"""User attribute of a trial: the process that runs it, as :func:`rlher.tuning.trial_jobs.owner_id` returns it."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
 STATES = {
@@ -54,14 +57,25 @@ def require_own_trials(study: Study, space: Space) -> None:
     as ``env.modules`` would run any code.
     """
     for trial in study.get_trials(deepcopy=False):
-        is_own = contains(space, {**trial.params, **trial.system_attrs.get("fixed_params", {})})
-        if trial.state is TrialState.COMPLETE:
-            is_own &= has_score(trial) and trial.params.keys() == space.keys()
-        if not is_own:
+        if not _is_own(trial, space):
             raise UserError(
                 f"another program wrote trial {trial.number} of the study {study.study_name!r}: it has no score, or "
                 "parameters outside of the search space; choose another --study-name."
             )
+
+
+def _is_own(trial: FrozenTrial, space: Space) -> bool:
+    """Return whether a trial can be one of this search; its storage may hold values of any type."""
+    try:
+        owner = trial.user_attrs.get(OWNER)
+        known = contains(space, {**trial.params, **trial.system_attrs.get("fixed_params", {})})
+        known &= owner is None or list(map(type, owner)) == [str, int, float]
+        known &= {type(value) for value in trial.intermediate_values.values()} <= {float}
+        if trial.state is TrialState.COMPLETE:
+            known &= has_score(trial) and trial.params.keys() == space.keys() and finite_float(trial.value) is not None
+        return known
+    except (AttributeError, LookupError, TypeError, ValueError, RuntimeError):
+        return False
 
 
 # ----------------------------------------------------------------------------------------- text

@@ -1,6 +1,7 @@
 """Tab completion."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def complete_in_bash(line: str, folder: Path) -> str:
     script = f"""
         eval "$(rlher -sc install=bash)"
         COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_WORDS=($COMP_LINE); COMP_CWORD={line.count(" ")}
-        hydra_bash_completion; printf '%s\\n' "${{COMPREPLY[@]}}"
+        _rlher rlher "${{COMP_WORDS[COMP_CWORD]}}"; printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, cwd=folder)
@@ -39,6 +40,38 @@ def complete_in_bash(line: str, folder: Path) -> str:
 def test_tab_completion_in_bash(line: str, expected: set[str], tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     assert expected <= set(complete_in_bash(line, tmp_path).split())
+
+
+@pytest.mark.parametrize("line", ["rlher enjoy [ e", "rlher evaluate **x", "rlher optimize --space=x y=( a"])
+def test_a_line_that_cannot_be_parsed_has_no_completions(line: str, tmp_path: Path) -> None:
+    assert complete_in_bash(line, tmp_path) == "\n"
+
+
+def test_a_program_in_the_current_folder_is_not_started(tmp_path: Path) -> None:
+    program = tmp_path / "rlher"
+    program.write_text("#!/bin/sh\ntouch pwned\n")
+    program.chmod(0o755)
+    assert complete_in_bash("./rlher tr", tmp_path) == "train\n"
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("shell", ["fish", "zsh"])
+def test_other_shells_accept_the_script(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    rlher = Path(sys.executable).with_name("rlher")
+    load = {
+        "fish": f"{rlher} -sc install=fish | source",
+        "zsh": f'autoload -U compinit && compinit -u && eval "$({rlher} -sc install=zsh)"',
+    }
+    ask = {"fish": "complete -C 'rlher train algo=s'", "zsh": "print ${_comps[rlher]}"}
+    done = subprocess.run(
+        [shell, "-c", f"{load[shell]}; {ask[shell]}"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": f"{rlher.parent}:{os.environ['PATH']}"},
+    )
+    assert {"fish": "algo=sac", "zsh": "_rlher"}[shell] in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("line", ["rlher evaluate logs/", "rlher train init_from=./logs/"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import rlher
 from rlher.core.console import escape_control, warn
 from tests.conftest import TINY, Make
 
@@ -57,6 +58,17 @@ def test_report_escapes_texts_of_a_run(rlher, make_run: Make) -> None:
     assert escape_control(TITLE) in page
     assert not control_characters(page)
     assert r"\u001b" not in page, "the labels of charts"
+
+
+def test_tables_and_runs_in_python_have_no_control_characters(make_run: Make) -> None:
+    folder = make_run("sac/one", env={"id": "Some-v0", "name": MALICIOUS_NAME})
+    (folder / "best_model.zip").touch()
+    for shown in (repr(rlher.load(folder)), *rlher.compare(folder)[["env", "agent"]].iloc[0]):
+        assert not control_characters(shown)
+
+
+def test_the_line_read_as_is_escaped(rlher) -> None:
+    assert not control_characters(rlher("--algo", "sac", "--env", MALICIOUS_NAME, "-n", "10").err)
 
 
 def test_train_evaluate_and_export_escape_names_of_folders(rlher, tmp_path: Path) -> None:

@@ -134,6 +134,17 @@ def test_wandb_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_wandb_takes_no_settings_from_the_current_folder(rlher) -> None:
+    """They may name another server, which would be sent the user's key."""
+    wandb = pytest.importorskip("wandb")
+    Path("wandb").mkdir()
+    Path("wandb/settings").write_text("[default]\nbase_url = http://127.0.0.1:9\n")
+    wandb.teardown()
+    assert rlher("train", *BITS, "logger=wandb").code == 0
+    assert "127.0.0.1" not in wandb.setup().settings.base_url
+
+
+@pytest.mark.slow
 def test_wandb_does_not_read_the_work_tree_with_git(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To compare files, git runs a program that the .git/config of the current folder names."""
     wandb = pytest.importorskip("wandb")

@@ -75,7 +75,9 @@ def test_own_trials_are_accepted() -> None:
         {"user_attrs": {"success": 1.0}},
         {"user_attrs": SCORED | {"auc": "high"}},
         {"user_attrs": SCORED | {"steps": math.inf}},
+        {"user_attrs": SCORED | {"owner": 5}},
         {**WAITING, "system_attrs": {"fixed_params": {"n": 99}}},
+        {**WAITING, "system_attrs": {"fixed_params": 4}},
     ],
     ids=str,
 )
