@@ -96,9 +96,8 @@ class WandbService:
     def __init__(self, run: RunFolder) -> None:
         import wandb
 
-        with contextlib.chdir(
-            Path(__file__).parent
-        ):  # not a `wandb/settings` that the folder of somebody else may have
+        # W&B reads `wandb/settings` of the current folder, which may come from somebody else.
+        with contextlib.chdir(Path(__file__).parent):
             wandb.setup()
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "rlher"),
