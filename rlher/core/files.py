@@ -82,10 +82,15 @@ def warn_on_write_error(path: Path) -> Iterator[None]:
         warn(f"{path} cannot be written ({os_error_reason(error)}); the run continues without it.")
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file at ``path`` by ``content``."""
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content)
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace the file at ``path`` by ``text``."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(text)
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:

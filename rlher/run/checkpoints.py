@@ -1,7 +1,7 @@
 """Checkpoints of a training run on disk: atomic, with a checksum of every file.
 
 ``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed. Files that did
-not change since the last checkpoint (most of the replay buffer, the best model) are hard links, so each folder is
+not change since the last checkpoint (most of the replay buffer) are hard links, so each folder is
 complete by itself but costs only what is new.
 """
 
@@ -94,19 +94,14 @@ def verify(folder: Path) -> None:
         raise DamagedCheckpoint(f"{folder} is empty.")
 
 
-def link(source: Path, target: Path) -> None:
-    """Make ``target`` a hard link to ``source``, or a copy if the file system has no hard links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
 def link_folder(source: Path, target: Path) -> None:
-    """Create a folder of links to the files of another folder, which may not exist."""
+    """Create a folder of hard links to the files of another folder, or of copies if there are no hard links."""
     target.mkdir()
-    for file in source.iterdir() if source.is_dir() else ():
-        link(file, target / file.name)
+    for file in source.iterdir():
+        try:
+            os.link(file, target / file.name)
+        except OSError:
+            shutil.copyfile(file, target / file.name)
 
 
 def _read_checksums(folder: Path) -> dict[str, str]:

@@ -18,7 +18,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line
-from rlher.core.files import atomic_write
+from rlher.core.files import write_bytes
 from rlher.core.safe_read import open_zip, read_tensors
 
 SPACES = "spaces.json"
@@ -39,9 +39,7 @@ FIXED_ENT_COEF = "ent_coef_tensor"
 
 def save(path: Path, model: OffPolicyAlgorithm) -> None:
     """Write a model so that SB3's own ``load`` can read it too."""
-    content = to_bytes(model)  # in memory, because torch hides the OSError of a full disk
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(content)
+    write_bytes(path, to_bytes(model))  # in memory first, because torch hides the OSError of a full disk
 
 
 def to_bytes(model: OffPolicyAlgorithm) -> bytes:
@@ -119,7 +117,7 @@ def load_all(path: Path, model: OffPolicyAlgorithm) -> None:
         if VARIABLES in archive.namelist():
             for name, value in (_tensors(archive, VARIABLES, model.device) or {}).items():
                 if name != FIXED_ENT_COEF:
-                    recursive_getattr(model, name).data = value.data
+                    recursive_getattr(model, name).data.copy_(value)
 
 
 def read_timesteps(path: Path) -> int:

@@ -17,8 +17,9 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.evaluation.workers import EvaluationWorkers
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import RunFolder
+from rlher.training.best_model import Rows, best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
-from rlher.training.callbacks.evaluation import EvaluationCallback, Rows, StopTraining, all_finite
+from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
 from rlher.training.demonstration_learning import DemonstrationCallback
 from rlher.training.loggers import log_to_service, make_logger
@@ -135,15 +136,16 @@ class Trainer:
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
-        best_model, steps = self.evaluations.best_model, self.model.num_timesteps
+        evaluations, row = self.evaluations, best_row(self.evaluations.rows)
         last_model = model_file.to_bytes(self.model)
         last = best = self.workers.start(last_model, episodes, seed)
         self.run.require_folder()
-        if best_model.row is None or best_model.row["timesteps"] >= steps:
-            best_model.set(last_model)
-            best_model.write()
+        if evaluations.best_model is None or row is None or row["timesteps"] >= self.model.num_timesteps:
+            evaluations.best_model = last_model
+            evaluations.write_best_model()
+            steps = self.model.num_timesteps
         else:
-            best, steps = self.workers.start(best_model.read(), episodes, seed), best_model.row["timesteps"]
+            best, steps = self.workers.start(evaluations.best_model, episodes, seed), row["timesteps"]
         self.result.final = summarize(last.episodes())
         self.result.best = {**(self.result.final if best is last else summarize(best.episodes())), "timesteps": steps}
 
@@ -177,7 +179,7 @@ class Trainer:
     def _write_models(self) -> None:
         self.run.require_folder()
         with self._fail_on_write_error("the best model"):
-            self.evaluations.best_model.write()
+            self.evaluations.write_best_model()
         if all_finite(self.model):
             with self._fail_on_write_error("the last model"):
                 model_file.save(self.run.model("last"), self.model)

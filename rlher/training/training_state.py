@@ -1,15 +1,13 @@
 """The content of a checkpoint: all that training needs to continue bit for bit, in files that are not pickled.
 
-* ``weights.pt``: networks with the statistics of the observations, optimisers, entropy coefficient and torch's
-  generators.
-* ``state.json``: counters, the other random number generators, the evaluations so far, and the values of the config
-  keys that may not change.
+* ``model.zip``: a model file: networks with the statistics of the observations, optimisers, entropy coefficient.
+* ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
+  may not change.
 * ``buffer/``: arrays.
 * ``episodes.npz``: the actions since the last barrier, and the observations after them. A checkpoint at a barrier has
   no such file.
 """
 
-import io
 import json
 import random
 from collections import deque
@@ -19,12 +17,13 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.algos.training_loop import TrainingLoop
-from rlher.core.safe_read import read_tensors, stored_arrays
+from rlher.core.safe_read import stored_arrays
+from rlher.run import model_file
 from rlher.run.checkpoints import timesteps_of
-from rlher.run.model_file import FIXED_ENT_COEF
+
+MODEL = "model.zip"
 
 COUNTERS = (
     "num_timesteps",
@@ -45,14 +44,7 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
 
     :param progress: further JSON values for ``state.json``.
     """
-    tensors: dict[str, Any] = {
-        "parameters": model.get_parameters(),
-        "variables": {name: recursive_getattr(model, name) for name in _variables(model)},
-        "generators": {"cpu": th.get_rng_state(), "cuda": _cuda_states()},
-    }
-    content = io.BytesIO()  # in memory, because torch hides the OSError of a full disk
-    th.save(tensors, content)
-    (folder / "weights.pt").write_bytes(content.getbuffer())
+    (folder / MODEL).write_bytes(model_file.to_bytes(model))
     numpy_state: Any = np.random.get_state(legacy=False)
     numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
     state = {
@@ -62,6 +54,8 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
         "generators": {
             "python": random.getstate(),
             "numpy": numpy_state,
+            "torch": th.get_rng_state().tolist(),
+            "cuda": [state.tolist() for state in th.cuda.get_rng_state_all()] if th.cuda.is_available() else [],
             "action_space": model.action_space.np_random.bit_generator.state,
             "random_actions": model.random_actions and model.random_actions.state_dict(),
         },
@@ -73,13 +67,9 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
 def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     """Load the state of the model, and return ``state.json``.
 
-    :return: with, as ``"generators"``, what :func:`restore_generators` takes.
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
     """
-    tensors = read_tensors(folder / "weights.pt", model.device)
-    model.set_parameters(tensors["parameters"], exact_match=True, device=model.device)
-    for name in _variables(model):
-        recursive_getattr(model, name).data.copy_(tensors["variables"][name])
+    model_file.load_all(folder / MODEL, model)
     state: dict[str, Any] = json.loads((folder / "state.json").read_text())
     for name in _counters(model):
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
@@ -88,7 +78,6 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     model.updates_due = int(state["updates_due"])
     for name in STATISTICS:
         setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
-    state["generators"]["torch"] = tensors["generators"]
     return state
 
 
@@ -107,16 +96,16 @@ def load_config(folder: Path) -> dict[str, Any]:
 def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
     """Set every random number generator, and the random actions that are held, to a saved state.
 
-    :param saved: ``"generators"`` of the value of :func:`load`.
+    :param saved: ``"generators"`` of ``state.json``.
     """
     version, internal, gauss = saved["python"]
     random.setstate((version, tuple(internal), gauss))
     saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
     np.random.set_state(saved["numpy"])
     model.action_space.np_random.bit_generator.state = saved["action_space"]
-    th.set_rng_state(saved["torch"]["cpu"].cpu())
-    if len(saved["torch"]["cuda"]) == th.cuda.device_count():
-        th.cuda.set_rng_state_all([each.cpu() for each in saved["torch"]["cuda"]])
+    th.set_rng_state(th.tensor(saved["torch"], dtype=th.uint8))
+    if len(saved["cuda"]) == th.cuda.device_count():
+        th.cuda.set_rng_state_all([th.tensor(each, dtype=th.uint8) for each in saved["cuda"]])
     if model.random_actions is not None:
         model.random_actions.load_state_dict(saved["random_actions"])
 
@@ -146,12 +135,3 @@ def load_episodes(folder: Path, model: TrainingLoop) -> tuple[np.ndarray, dict[s
 
 def _counters(model: TrainingLoop) -> list[str]:
     return [name for name in COUNTERS if hasattr(model, name)]
-
-
-def _variables(model: TrainingLoop) -> list[str]:
-    """Return the names of the tensors that SB3 saves beside the networks, except the fixed entropy coefficient."""
-    return [name for name in model._get_torch_save_params()[1] if name != FIXED_ENT_COEF]
-
-
-def _cuda_states() -> list[th.Tensor]:
-    return th.cuda.get_rng_state_all() if th.cuda.is_available() else []

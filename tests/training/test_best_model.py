@@ -1,10 +1,8 @@
 """Which model of a run is the best."""
 
-from pathlib import Path
-
 import pytest
 
-from rlher.training.best_model import BestModel
+from rlher.training.best_model import best_row
 
 
 @pytest.mark.parametrize(
@@ -16,14 +14,9 @@ from rlher.training.best_model import BestModel
         ((1.0, 1.0, 1.0), (-4, -4, -4), 2),
     ],
 )
-def test_ties_go_to_the_higher_return_then_to_the_later_model(
-    tmp_path: Path, success: tuple[float, ...], returns: tuple[float, ...], best: int
+def test_ties_go_to_the_higher_return_then_to_the_later_row(
+    success: tuple[float, ...], returns: tuple[float, ...], best: int
 ) -> None:
-    model, found = BestModel(tmp_path / "best.zip"), []
-    for number, (rate, total) in enumerate(zip(success, returns, strict=True)):
-        row = {"timesteps": number, "success_rate": rate, "mean_reward": total}
-        if model.offer(row, bytes([number])):
-            found.append(number)
-        model.write()
-    assert found[-1] == model.row["timesteps"] == best
-    assert model.path.read_bytes() == model.read() == bytes([best])
+    rows = [{"success_rate": rate, "mean_reward": total} for rate, total in zip(success, returns, strict=True)]
+    assert best_row(rows) is rows[best]
+    assert best_row([]) is None

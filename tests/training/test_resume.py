@@ -1,6 +1,7 @@
 """Resuming: killed, interrupted and extended runs end as an uninterrupted run does, bit for bit."""
 
 import contextlib
+import io
 import json
 import os
 import pickle
@@ -22,8 +23,9 @@ from same_run import differences
 from rlher.core.errors import UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import checkpoints, lookup, run_folder
-from rlher.training import best_model, training_state
+from rlher.training import training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
+from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.resume import ChangedConfig, resume
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
@@ -244,15 +246,15 @@ def test_a_run_with_init_from_resumes_without_that_run(rlher, at_step, stopped: 
 
 def test_a_best_model_is_written_once_the_disk_has_space(rlher, uninterrupted: Path, monkeypatch) -> None:
     """Only the first evaluation finds a best model here, so losing it would change the result."""
-    full, atomic_write = [], best_model.atomic_write
+    full, write = [], EvaluationCallback.write_best_model
 
-    def refusing(path: Path) -> contextlib.AbstractContextManager:
+    def refusing(self: EvaluationCallback) -> None:
         if not full:
-            full.append(path)
+            full.append(self)
             raise OSError(28, "No space left on device")
-        return atomic_write(path)
+        write(self)
 
-    monkeypatch.setattr(best_model, "atomic_write", refusing)
+    monkeypatch.setattr(EvaluationCallback, "write_best_model", refusing)
     done = rlher("train", *words("dqn"))
     assert done.code == 0, done.err
     assert "best_model.zip cannot be written" in done.err
@@ -357,7 +359,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Path, damage: str) -> None:
     """Whichever file is damaged, the previous checkpoint is used, and the result is the same."""
     names = sorted(file.relative_to(newest(stopped)) for file in newest(stopped).rglob("*") if file.is_file())
-    assert {str(name) for name in names} >= {"checkpoint.json", "state.json", "weights.pt", "buffer/buffer.json"}
+    assert {str(name) for name in names} >= {"checkpoint.json", "state.json", "model.zip", "buffer/buffer.json"}
     for number, name in enumerate(names):
         copy = Path(f"{number}/{folder_of('dqn')}")
         shutil.copytree(stopped, copy)
@@ -403,8 +405,15 @@ class Evil:
         return Path.touch, (Path("pwned"),)
 
 
+def pickled_weights(checkpoint: Path) -> None:
+    content = io.BytesIO()
+    th.save({"actor": Evil()}, content, pickle_module=pickle)
+    with zipfile.ZipFile(checkpoint / "model.zip", "w") as archive:
+        archive.writestr("policy.pth", content.getvalue())
+
+
 ATTACKS: dict[str, Callable[[Path], None]] = {
-    "a pickle": lambda it: th.save({"parameters": Evil()}, it / "weights.pt", pickle_module=pickle),
+    "a pickle": pickled_weights,
     "compressed zeros": zip_bomb,
     "negative timesteps": edit_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
     "a config that is a list": edit_json("state.json", lambda it: it.update(config=[5], log_rows=[5])),
@@ -507,8 +516,8 @@ def newest(folder: Path) -> Path:
 
 
 def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path, uninterrupted: Path) -> None:
-    for weights in stopped.rglob("weights.pt"):
-        weights.write_bytes(flip(weights.read_bytes()))
+    for model in stopped.glob("checkpoints/*/model.zip"):
+        model.write_bytes(flip(model.read_bytes()))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
     assert resumed_at(stopped) == [0]

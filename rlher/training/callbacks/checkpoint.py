@@ -11,8 +11,10 @@ checkpoint also holds the actions since the last barrier, which are played again
 
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
@@ -24,7 +26,7 @@ from rlher.core.signals import StopRequest
 from rlher.envs.vec import RepeatableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.run import checkpoints
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training import training_state
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
 from rlher.training.loggers import count_rows
@@ -34,21 +36,9 @@ NOT_REPEATABLE = (
     "they are truncated, and the run does not continue exactly as it would have without the interruption."
 )
 
+BEST_MODEL = MODELS["best"]
 EVALUATED_MODEL = "evaluated_model.zip"
 """File of the model whose evaluation is in progress; it is played again when the run is resumed."""
-
-
-class Restored(NamedTuple):
-    """What brings environments and random numbers to where they were at a checkpoint.
-
-    :param generators: see :func:`rlher.training.training_state.restore_generators`.
-    :param build_number: number of the environments, see :class:`~rlher.envs.vec.RepeatableVecEnv`.
-    :param episodes: the actions since the last barrier and the observations after them; None at a barrier.
-    """
-
-    generators: dict[str, Any]
-    build_number: int
-    episodes: tuple[np.ndarray, dict[str, np.ndarray]] | None
 
 
 class CheckpointCallback(BaseCallback):
@@ -81,15 +71,16 @@ class CheckpointCallback(BaseCallback):
         is_due_first = run.config.init_from or run.config.demos.pretrain_steps or run.config.offline_updates
         self._due_time = time.monotonic() + (0 if is_due_first else self._interval)
         """When a checkpoint between barriers is due."""
-        self._restored: Restored | None = None  # until the environments are restored, when training starts
+        self._restore_envs: Callable[[], None] | None = None
+        """Restores the environments when training starts; None: there is nothing to restore."""
         self._in_step = False
         """Whether the newest step is not in the replay buffer yet. Callbacks are called before it is stored."""
 
     def _on_rollout_start(self) -> None:
         self._in_step = False
-        if self._restored is not None:
-            self._restore_envs(self._restored)
-            self._restored = None
+        if self._restore_envs is not None:
+            self._restore_envs()
+            self._restore_envs = None
         if self._every is not None:
             if self.model.num_timesteps // self._every > self._barrier_step // self._every:
                 self._pass_barrier()
@@ -165,7 +156,8 @@ class CheckpointCallback(BaseCallback):
 
     def _fill(self, folder: Path, previous: Path | None, next_build: int | None) -> None:
         """Write the files of a checkpoint; those of the buffer that did not change are links to the previous ones."""
-        self._evaluations.best_model.save_to(folder)
+        if self._evaluations.best_model is not None:
+            (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
         if previous is not None:
             checkpoints.link_folder(previous / "buffer", folder / "buffer")
         self._buffer.save(folder / "buffer")
@@ -194,41 +186,52 @@ class CheckpointCallback(BaseCallback):
         try:
             state = training_state.load(checkpoint, model)
             episodes = training_state.load_episodes(checkpoint, model)
-            restored = Restored(state["generators"], int(state["envs"]), episodes)
-            training_state.restore_generators(restored.generators, model)  # raises if invalid; done again at the end
+            generators, build_number = state["generators"], int(state["envs"])
+            training_state.restore_generators(generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / "buffer")
-            evaluated = checkpoint / EVALUATED_MODEL
-            pending = evaluated.read_bytes() if evaluated.exists() else None
-            self._evaluations.load_state_dict(state["evaluations"], pending)
+            self._evaluations.load_state_dict(state["evaluations"], _read(checkpoint / EVALUATED_MODEL))
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             others = len(checkpoints.newest_first(checkpoint.parent)) > 1
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
-        self._restored, self._due_time = restored, time.monotonic() + self._interval
+        if episodes is None:
+            self._restore_envs = partial(self._restore_barrier, generators, build_number)
+        else:
+            self._restore_envs = partial(self._repeat_episodes, generators, build_number, *episodes)
+        self._due_time = time.monotonic() + self._interval
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
-        self._evaluations.best_model.restore_from(checkpoint)
+        self._evaluations.best_model = _read(checkpoint / BEST_MODEL)
+        if self._evaluations.best_model is None:  # a model that was found later may not be found again
+            self._run.model("best").unlink(missing_ok=True)
+        self._evaluations.write_best_model()
 
-    def _restore_envs(self, restored: Restored) -> None:
-        """Bring environments and random numbers to where they were at the checkpoint.
+    def _restore_barrier(self, generators: dict[str, Any], build_number: int) -> None:
+        """Set the random number generators, and build the environments that follow the barrier."""
+        training_state.restore_generators(generators, self.model)
+        self._start_envs(build_number)
 
-        At a barrier new environments are built. Between barriers the actions since the barrier are played again.
+    def _repeat_episodes(
+        self, generators: dict[str, Any], build_number: int, actions: np.ndarray, expected: dict[str, np.ndarray]
+    ) -> None:
+        """Play the actions since the last barrier again, and set the random number generators.
+
+        :param expected: the observations after the actions.
         """
-        if restored.episodes is None:
-            training_state.restore_generators(restored.generators, self.model)
-            self._start_envs(restored.build_number)
-            return
-        actions, expected = restored.episodes
-        self._envs.rebuild(restored.build_number)
+        self._envs.rebuild(build_number)
         observations: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
-        training_state.restore_generators(restored.generators, self.model)
+        training_state.restore_generators(generators, self.model)
         if _equal(observations, expected):
             self._set_last_observations(observations)
         else:
             warn(NOT_REPEATABLE)
             self._buffer.storage.truncate_running()
-            self._start_envs(restored.build_number + 1)
+            self._start_envs(build_number + 1)
+
+
+def _read(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
 
 
 def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:

@@ -11,17 +11,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
 from rlher.core.errors import EnvironmentFault
-from rlher.core.files import warn_on_write_error
+from rlher.core.files import warn_on_write_error, write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
 from rlher.evaluation.workers import Evaluation, EvaluationWorkers
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
-from rlher.training.best_model import BestModel, EvaluatedModelFiles
-
-TIMESTEPS = "time/total_timesteps"
-
-Rows = list[dict[str, Any]]
-"""The rows of ``evaluations.csv``, the newest last."""
+from rlher.training.best_model import EvaluatedModelFiles, Rows, best_row
 
 
 class StopTraining(Exception):
@@ -33,12 +28,10 @@ class PendingEvaluation:
     """An evaluation whose episodes are being played.
 
     :param row: the columns of ``evaluations.csv`` that are known already.
-    :param logged: values that are only logged.
     :param model: content of the model file that is evaluated.
     """
 
     row: dict[str, Any]
-    logged: dict[str, Any]
     model: bytes
     played: Evaluation
 
@@ -61,7 +54,8 @@ class EvaluationCallback(BaseCallback):
     ) -> None:
         super().__init__()
         self.rows: Rows = []
-        self.best_model = BestModel(run.model("best"))
+        self.best_model: bytes | None = None
+        """Content of the best model's file, which is not written at once if the disk is full."""
         self.pending: PendingEvaluation | None = None
         self._run, self._workers = run, workers
         self._on_evaluation = on_evaluation
@@ -105,13 +99,8 @@ class EvaluationCallback(BaseCallback):
             "updates": self.model._n_updates,
             "wall_seconds": round(self.elapsed, 3),
         }
-        logged = {
-            TIMESTEPS: self.model.num_timesteps,
-            "env/restarts": self.training_env.total_restarts,  # type: ignore[attr-defined]
-            "replay_buffer/nbytes": self.model.replay_buffer.nbytes,  # type: ignore[attr-defined]
-        }
         model = model_file.to_bytes(self.model)  # type: ignore[arg-type]
-        self.pending = PendingEvaluation(row, logged, model, self._play(model))
+        self.pending = PendingEvaluation(row, model, self._play(model))
 
     def _play(self, model: bytes) -> Evaluation:
         config = self._run.config.eval
@@ -133,20 +122,31 @@ class EvaluationCallback(BaseCallback):
         evaluated, self.pending = self.pending, None
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
-        self._log(row, evaluated.logged)
-        is_best = self.best_model.offer(row, evaluated.model)
+        self._log(row)
         self._run.require_folder()
-        with warn_on_write_error(self.best_model.path):
-            self.best_model.write()
+        is_best = row is best_row(self.rows)
+        if is_best:
+            self.best_model = evaluated.model
+            with warn_on_write_error(self._run.model("best")):
+                self.write_best_model()
         with warn_on_write_error(self._run.folder / "evaluations.csv"):
             self._run.write_evaluations(self.rows)
         if self._on_evaluation:
             self._on_evaluation(self.rows)
         self._files.write(row["timesteps"], evaluated.model, is_best)
 
-    def _log(self, row: dict[str, Any], others: dict[str, Any]) -> None:
+    def write_best_model(self) -> None:
+        """Write the best model, if there is one.
+
+        :raises OSError: it cannot be written.
+        """
+        if self.best_model is not None:
+            write_bytes(self._run.model("best"), self.best_model)
+
+    def _log(self, row: dict[str, Any]) -> None:
         """Log a row on its own: what the logger has collected since belongs to a later step."""
-        values = others | {f"eval/{each.name}": row[each.name] for each in METRICS if row[each.name] is not None}
+        values: dict[str, Any] = {"time/total_timesteps": row["timesteps"]}
+        values |= {f"eval/{each.name}": row[each.name] for each in METRICS if row[each.name] is not None}
         excluded: dict[str, Any] = dict.fromkeys(values)
         for writer in self.logger.output_formats:
             if isinstance(writer, KVWriter):
@@ -155,13 +155,12 @@ class EvaluationCallback(BaseCallback):
     # ------------------------------------------------------------------------------------------------ checkpoints
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the evaluations so far, and when the next is due, as JSON values; without ``pending.model``."""
+        """Return the evaluations so far, and when the next is due, as JSON values; without the models."""
         return {
             "rows": self.rows,
-            "best": self.best_model.row,
             "next": self._next,
             "elapsed": self.elapsed,
-            "pending": self.pending and {"row": self.pending.row, "logged": self.pending.logged},
+            "pending": self.pending and self.pending.row,
         }
 
     def load_state_dict(self, state: dict[str, Any], pending_model: bytes | None) -> None:
@@ -171,17 +170,14 @@ class EvaluationCallback(BaseCallback):
         """
         self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
         _require_numbers(*self.rows)
-        steps = [row["timesteps"] for row in self.rows]
-        self.best_model.row = state["best"] and self.rows[steps.index(state["best"]["timesteps"])]
         self._next = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
         if pending := state["pending"]:
             if pending_model is None:
                 raise ValueError("the model of the pending evaluation is missing")
-            row, logged = ({str(name): value for name, value in pending[part].items()} for part in ("row", "logged"))
-            _require_numbers(row, logged)
-            row = {name: row[name] for name in ("timesteps", "updates", "wall_seconds")}
-            self.pending = PendingEvaluation(row, logged, pending_model, self._play(pending_model))
+            row = {name: pending[name] for name in ("timesteps", "updates", "wall_seconds")}
+            _require_numbers(row)
+            self.pending = PendingEvaluation(row, pending_model, self._play(pending_model))
 
 
 def all_finite(model: BaseAlgorithm) -> bool:

@@ -13,6 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.console import can_redraw, format_seconds
 from rlher.envs.success_info import EPISODE_DIAGNOSTICS, OBJECT_MOVED
+from rlher.envs.vec import RepeatableVecEnv
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
 BAR_INTERVAL = 0.5
@@ -135,12 +136,15 @@ class ProgressCallback(BaseCallback):
 
 
 class DiagnosticsCallback(BaseCallback):
-    """Log ``rollout/object_moved``, ``rollout/success_at_reset`` and ``rollout/action_saturation``.
+    """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and two counts.
 
     The first two are shares of the last 100 training episodes, see
     :class:`~rlher.envs.success_info.SuccessInfo`. The third is the share of action entries at their
-    bounds since the last log.
+    bounds since the last log. ``env/restarts`` are replaced worker processes, ``replay_buffer/nbytes`` bytes.
     """
+
+    training_env: RepeatableVecEnv
+    model: Any
 
     def _on_step(self) -> bool:
         actions = np.asarray(self.locals["buffer_actions"])
@@ -148,6 +152,8 @@ class DiagnosticsCallback(BaseCallback):
             self.logger.record_mean("rollout/action_saturation", float(np.mean(np.abs(actions) > SATURATED)))
         # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
         if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
+            self.logger.record("env/restarts", self.training_env.total_restarts)
+            self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)
             episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
             for name in EPISODE_DIAGNOSTICS:
                 if (share := episode_share(episodes, name)) is not None:
