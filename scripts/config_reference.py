@@ -23,9 +23,9 @@ the resolved configuration.
 `null` as a default means that rlher chooses or measures the value, unless the text says otherwise. Defaults are those
 before any recipe of `hyperparams/`.
 
-A key affects the *experiment* (what is learned or measured), the *machine* (where and how fast it runs) or the *output*
-(what is written or shown). This decides which keys may change when a run is resumed, which keys separate runs into
-agents, and which keys a recipe holds.
+A key of the *experiment* changes what is learned or measured. A key of the *runtime* changes where and how fast a run
+is computed, or what is written and shown: it may change when a run is resumed, it does not separate runs into agents,
+and no recipe holds it.
 """
 GROUPS = {"algo": "algo", "env": "env", "her": "her"}
 """Sections of the config whose values are files of ``conf/<folder>/``."""
@@ -91,12 +91,13 @@ def choices(section: str) -> str:
 
 
 def table(items: dict[str, Field], defaults: dict[str, Any] | None = None) -> str:
-    """Return a Markdown table of keys: name, default, what it affects, meaning and limits."""
-    lines = ["| key | default | affects | meaning |", "|--|--|--|--|"]
+    """Return a Markdown table of keys: name, default, kind, meaning and limits."""
+    lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
         default = item.default if item.default_factory is MISSING else item.default_factory()
         value = yaml.safe_dump((defaults or {}).get(item.name, default), default_flow_style=True).split("\n")[0]
-        lines.append(f"| `{name}` | `{value}` | {item.metadata['affects']} | {meaning(item)} |")
+        kind = "runtime" if "experiment" in item.metadata["ignored_by"] else "experiment"
+        lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 
 

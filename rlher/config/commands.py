@@ -3,42 +3,42 @@
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, machine_key, output_key
+from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, runtime_key
 
 
 @dataclass
 class ModelConfig:
     """Which model of which run is loaded."""
 
-    run: str | None = output_key(None, "run folder; null: the newest under `logs`", positional=True)
-    logs: str = output_key("logs", "folder of all runs")
-    checkpoint: str = output_key("auto", "model: best, last, or steps of eval.keep_models; auto: best or last")
-    json: bool = output_key(False, "print the result as JSON on stdout")
-    trust_code: bool = machine_key(False, "run the code that the config.yaml of somebody else's run names")
+    run: str | None = runtime_key(None, "run folder; null: the newest under `logs`", positional=True)
+    logs: str = runtime_key("logs", "folder of all runs")
+    checkpoint: str = runtime_key("auto", "model: best, last, or steps of eval.keep_models; auto: best or last")
+    json: bool = runtime_key(False, "print the result as JSON on stdout")
+    trust_code: bool = runtime_key(False, "run the code that the config.yaml of somebody else's run names")
 
 
 @dataclass
 class PlayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    run: str | None = output_key(None, "run folder, or a model file in one; null: the newest run", positional=True)
-    agent: str | None = output_key(None, "agent that comes with rlher (`rlher list agents`)")
+    run: str | None = runtime_key(None, "run folder, or a model file in one; null: the newest run", positional=True)
+    agent: str | None = runtime_key(None, "agent that comes with rlher (`rlher list agents`)")
     seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
-    device: str = machine_key("cpu", "torch device")
+    device: str = runtime_key("cpu", "torch device")
 
 
 @dataclass
 class ExportConfig(ModelConfig):
     """Config keys of `rlher export`."""
 
-    output: str | None = output_key(None, "folder to write; null: <run>/export")
-    format: str = output_key(
+    output: str | None = runtime_key(None, "folder to write; null: <run>/export")
+    format: str = runtime_key(
         "sb3",
         "sb3: Stable-Baselines3 model with script and card; onnx: the policy as an ONNX file as well",
         choices=("sb3", "onnx"),
     )
-    push: str | None = output_key(None, "owner/name on the Hugging Face Hub to upload to; default name: <algo>-<env>")
+    push: str | None = runtime_key(None, "owner/name on the Hugging Face Hub to upload to; default name: <algo>-<env>")
 
 
 @dataclass
@@ -50,9 +50,9 @@ class CollectConfig(PlayConfig):
         None,
         "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
     )
-    episodes: int = output_key(100, "episodes to write", low=1, high=MAX_EPISODES)
-    successes_only: bool = output_key(False, "write only episodes that end in success")
-    output: str = output_key(
+    episodes: int = runtime_key(100, "episodes to write", low=1, high=MAX_EPISODES)
+    successes_only: bool = runtime_key(False, "write only episodes that end in success")
+    output: str = runtime_key(
         "demos", "dataset to write, if it ends with a version such as demos/pick-v0; else a folder of datasets"
     )
     seed: int = experiment_key(2_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
@@ -62,27 +62,27 @@ class CollectConfig(PlayConfig):
 class CurvesConfig:
     """Selection and grouping of runs."""
 
-    runs: list[str] = output_key(
+    runs: list[str] = runtime_key(
         [], "run folders, or folders of runs; NAME=folder names its curve; empty: `logs`", positional=True
     )
-    logs: str = output_key("logs", "folder of all runs")
-    by: list[str] = output_key([], "keys to group by; empty: algo, her and all other keys that differ")
+    logs: str = runtime_key("logs", "folder of all runs")
+    by: list[str] = runtime_key([], "keys to group by; empty: algo, her and all other keys that differ")
 
 
 @dataclass
 class PlotConfig(CurvesConfig):
     """Config keys of `rlher plot`."""
 
-    x: str = output_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
-    y: str = output_key(
+    x: str = runtime_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
+    y: str = runtime_key(
         "success_rate", "column of evaluations.csv or progress.csv to draw, such as mean_reward or object_moved"
     )
-    output: list[str] = output_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>-<runs>.png and .pdf")
-    csv: str | None = output_key(None, "CSV file to write the drawn numbers to")
-    show: bool = output_key(False, "open a window as well")
-    smooth: int = output_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
-    title: str | None = output_key(None, "title of the figure; empty: none; null: each panel's environment")
-    xlabel: str | None = output_key(None, "label of the horizontal axis")
-    ylabel: str | None = output_key(None, "label of the vertical axis")
-    figsize: list[float] = output_key([], "width and height in inches; empty: by the number of panels")
-    style: str = output_key("screen", "paper: serif font, text of 8 points, no caption", choices=("screen", "paper"))
+    output: list[str] = runtime_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>-<runs>.png and .pdf")
+    csv: str | None = runtime_key(None, "CSV file to write the drawn numbers to")
+    show: bool = runtime_key(False, "open a window as well")
+    smooth: int = runtime_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
+    title: str | None = runtime_key(None, "title of the figure; empty: none; null: each panel's environment")
+    xlabel: str | None = runtime_key(None, "label of the horizontal axis")
+    ylabel: str | None = runtime_key(None, "label of the vertical axis")
+    figsize: list[float] = runtime_key([], "width and height in inches; empty: by the number of panels")
+    style: str = runtime_key("screen", "paper: serif font, text of 8 points, no caption", choices=("screen", "paper"))

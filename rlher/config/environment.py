@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import experiment_key, machine_key, output_key, section
+from rlher.config.key import experiment_key, runtime_key, section
 from rlher.core.errors import UserError
 
 
@@ -27,10 +27,10 @@ class RelayConfig:
 class CameraConfig:
     """MuJoCo's camera in videos and windows; null: the environment's own value, with all null its own camera."""
 
-    distance: float | None = output_key(None, "metres between the camera and the point it looks at", low=0)
-    azimuth: float | None = output_key(None, "degrees around the vertical axis")
-    elevation: float | None = output_key(None, "degrees to the horizontal plane; negative: from above")
-    lookat: list[float] | None = output_key(None, "x, y and z of the point it looks at", length=3)
+    distance: float | None = runtime_key(None, "metres between the camera and the point it looks at", low=0)
+    azimuth: float | None = runtime_key(None, "degrees around the vertical axis")
+    elevation: float | None = runtime_key(None, "degrees to the horizontal plane; negative: from above")
+    lookat: list[float] | None = runtime_key(None, "x, y and z of the point it looks at", length=3)
 
 
 @dataclass
@@ -39,7 +39,7 @@ class EnvConfig:
 
     id: str = experiment_key("", "registered id, as for gymnasium.make")
     name: str = experiment_key("", "name in the path of the run folder; empty: the id")
-    description: str = output_key("", "one line for `rlher list envs`")
+    description: str = runtime_key("", "one line for `rlher list envs`")
     actions: str | None = experiment_key(None, "kind of the action space", choices=("continuous", "discrete"))
     modules: list[str] = experiment_key([], "modules to import first, because they register environments", code=True)
     kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make", code=True)
@@ -55,15 +55,15 @@ class EnvConfig:
     reward_range: list[float | None] | None = experiment_key(
         None, "[low, high] bounds of the reward of one step, null where unknown", length=2
     )
-    step_timeout: float | None = machine_key(
+    step_timeout: float | None = runtime_key(
         None, "seconds of a step or reset in a subprocess; null: 300, 0: no limit", low=0
     )
-    max_restarts: int = machine_key(5, "restarts of subprocesses in a row without a finished episode", low=0)
+    max_restarts: int = runtime_key(5, "restarts of subprocesses in a row without a finished episode", low=0)
     action_repeat: int = experiment_key(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = experiment_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
-    extra: str | None = output_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
+    extra: str | None = runtime_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
 
     def check(self) -> None:
         """Raise UserError for an argument of the environment that rlher sets itself."""

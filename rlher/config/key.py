@@ -5,7 +5,7 @@ import functools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, field, fields, is_dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from omegaconf import OmegaConf
 
@@ -14,17 +14,12 @@ from rlher.core.nested import unflatten
 
 ConfigT = TypeVar("ConfigT")
 
-Affects = Literal["experiment", "machine", "output"]
-"""What a key changes: what is learnt or measured; where and how fast it runs; what is written or shown."""
+Purpose = Literal["experiment", "grouping", "recipe", "resume"]
+"""What the values of a run's keys are compared or written for.
 
-Purpose = Literal["grouping", "recipe", "resume"]
-"""Grouping runs into learning curves, writing a recipe, and comparing a resumed run with its recorded config."""
-
-IGNORED_BY: dict[Affects, tuple[Purpose, ...]] = {
-    "experiment": (),
-    "machine": ("grouping", "recipe"),
-    "output": ("grouping", "recipe", "resume"),
-}
+``experiment``: find the runs of one experiment, see :func:`rlher.config.training.experiment_id`; ``grouping``: put runs
+into one learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with other values.
+"""
 
 MAX_SEED = 4_000_000_000
 """Largest seed of a config. NumPy's are below 2**32: this leaves 294 million for episodes and seeds that count up."""
@@ -40,8 +35,7 @@ def key(
     default: Any,
     text: str,
     *,
-    affects: Affects,
-    ignored_by: Iterable[Purpose] | None = None,
+    ignored_by: Iterable[Purpose],
     low: float | None = None,
     high: float | None = None,
     length: int | None = None,
@@ -50,10 +44,10 @@ def key(
     code: bool = False,
     from_file: bool = True,
 ) -> Any:
-    """Declare a config key; use :func:`experiment_key`, :func:`machine_key` or :func:`output_key`.
+    """Declare a config key; use :func:`experiment_key` or :func:`runtime_key`.
 
     :param text: its line in ``--help``.
-    :param ignored_by: purposes that ignore the value of the key; default: as :data:`IGNORED_BY` has them.
+    :param ignored_by: purposes that ignore the value of the key.
     :param low: smallest allowed number; for a list, of each entry.
     :param high: largest allowed number.
     :param length: number of entries of a list.
@@ -65,8 +59,7 @@ def key(
     """
     metadata = {
         "text": text,
-        "affects": affects,
-        "ignored_by": IGNORED_BY[affects] if ignored_by is None else tuple(ignored_by),
+        "ignored_by": tuple(ignored_by),
         "low": low,
         "high": high,
         "length": length,
@@ -80,9 +73,11 @@ def key(
     return field(default=default, metadata=metadata)
 
 
-experiment_key = functools.partial(key, affects="experiment")
-machine_key = functools.partial(key, affects="machine")
-output_key = functools.partial(key, affects="output")
+experiment_key = functools.partial(key, ignored_by=())
+"""A key that changes what is learnt or measured; other ``ignored_by`` are given where they are needed."""
+
+runtime_key = functools.partial(key, ignored_by=get_args(Purpose))
+"""A key that changes where and how fast a run is computed, or what is written and shown."""
 
 
 def section(config: type, text: str) -> Any:
@@ -116,8 +111,9 @@ def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, A
 
 
 def experiment_keys(config: Any) -> dict[str, Any]:
-    """Return a config as nested mappings, without the keys that affect only the machine or the output."""
-    found = {name: value for name, item, value in values_by_key(config) if item.metadata["affects"] == "experiment"}
+    """Return the keys of a config that change what is learnt or measured, as nested mappings."""
+    every = values_by_key(config)
+    found = {name: value for name, item, value in every if "experiment" not in item.metadata["ignored_by"]}
     return copy.deepcopy(unflatten(found))
 
 

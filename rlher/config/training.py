@@ -17,8 +17,7 @@ from rlher.config.key import (
     dotted_keys,
     experiment_key,
     experiment_keys,
-    machine_key,
-    output_key,
+    runtime_key,
     section,
     values_by_key,
 )
@@ -32,7 +31,7 @@ LOGGERS = {"wandb": "rlher.training.loggers:WandbService"}
 class EngineConfig:
     """How updates are computed. Without the fast update (CrossQ, images) the keys have no effect."""
 
-    compile: str = machine_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
+    compile: str = runtime_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = experiment_key(
         "auto",
         "precision of the losses; auto: bf16 for batches and layers of at least 256 on AMX or AMD's AVX-512 BF16",
@@ -67,13 +66,12 @@ class EvalConfig:
     seed: int = experiment_key(
         10_000, "seed of the first evaluation episode", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"]
     )
-    workers: int | None = machine_key(
+    workers: int | None = runtime_key(
         None,
         "processes that evaluate while training continues; 0: training waits; null: one per core",
         low=0,
-        ignored_by=["grouping", "recipe", "resume"],
     )
-    keep_models: bool = output_key(False, "keep the model of every evaluation, as models/<steps>.zip")
+    keep_models: bool = runtime_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 
 
 @dataclass
@@ -86,7 +84,7 @@ class CheckpointConfig:
         low=1,
         ignored_by=["grouping", "recipe"],
     )
-    minutes: float | None = output_key(
+    minutes: float | None = runtime_key(
         10.0, "minutes between additional checkpoints, which truncate nothing; null: none", low=0
     )
 
@@ -110,20 +108,21 @@ class TrainConfig:
     )
     offline_updates: int = experiment_key(0, "updates on demonstrations alone, before the first step", low=0)
     n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
-    vec_env: str = machine_key(
+    vec_env: str = runtime_key(
         "auto",
         "where environments run; auto: subproc if n_envs > 1, or for engine.overlap with two cores",
         choices=("auto", "dummy", "subproc"),
     )
-    device: str = machine_key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = machine_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
+    device: str = runtime_key("auto", "torch device: auto, cpu, cuda, ...")
+    threads: int | None = runtime_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
-    recipe: str | None = output_key(
+    recipe: str | None = runtime_key(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
-        ignored_by=["grouping", "recipe"],  # a resumed run keeps its config, so another recipe would have no effect
+        # A resumed run keeps its config, so another recipe would have no effect.
+        ignored_by=["experiment", "grouping", "recipe"],
     )
     init_from: str | None = experiment_key(None, "run folder or model file to start from", ignored_by=["recipe"])
     callbacks: list[Any] = experiment_key(
@@ -133,22 +132,22 @@ class TrainConfig:
         code=True,
     )
     resume: str | None = experiment_key(None, "run folder to resume, or latest", ignored_by=["recipe"])
-    trust_code: bool = output_key(
+    trust_code: bool = runtime_key(
         False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names", from_file=False
     )
-    logs: str = output_key("logs", "folder of all runs", from_file=False)
-    progress: bool = output_key(
+    logs: str = runtime_key("logs", "folder of all runs", from_file=False)
+    progress: bool = runtime_key(
         True, "show a progress bar if stderr is a terminal; false, or no terminal: a line per evaluation"
     )
-    tensorboard: bool = output_key(True, "write TensorBoard event files")
-    logger: str = output_key(
+    tensorboard: bool = runtime_key(True, "write TensorBoard event files")
+    logger: str = runtime_key(
         "none",
         "tracking service to log to; wandb needs pip install 'rlher[wandb]'",
         choices=("none", *LOGGERS),
         code=True,
     )
-    record: bool = output_key(False, "record a video of each new best model, as clips/<steps>.mp4")
-    json: bool = output_key(False, "print the result as JSON on stdout")
+    record: bool = runtime_key(False, "record a video of each new best model, as clips/<steps>.mp4")
+    json: bool = runtime_key(False, "print the result as JSON on stdout")
 
     @property
     def title(self) -> str:
@@ -178,16 +177,14 @@ def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
 
 
 def values_fixed_at_resume(config: TrainConfig) -> dict[str, Any]:
-    """Return the values by dotted key that change what is learnt or measured and may not change at ``--resume``.
-
-    Keys of the machine, such as ``threads``, are left out, because a run may be resumed on another machine.
+    """Return the values by dotted key that may not change at ``--resume``.
 
     :return: as JSON returns them, for example with lists in the place of tuples.
     """
     return {
         name: json.loads(json.dumps(value, default=str))
         for name, item, value in values_by_key(config)
-        if item.metadata["affects"] == "experiment" and "resume" not in item.metadata["ignored_by"]
+        if "resume" not in item.metadata["ignored_by"]
     }
 
 

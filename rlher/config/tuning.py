@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from rlher.config.key import experiment_key, machine_key, output_key
+from rlher.config.key import experiment_key, runtime_key
 from rlher.config.training import TrainConfig
 
 
@@ -11,11 +11,11 @@ from rlher.config.training import TrainConfig
 class WorkersConfig(TrainConfig):
     """Config keys of `rlher train`: the keys of a training run, and the workers of a sweep."""
 
-    workers: int = machine_key(1, "worker processes; of `rlher train` with -m only: runs side by side", low=1)
-    launcher: str = machine_key(
+    workers: int = runtime_key(1, "worker processes; of `rlher train` with -m only: runs side by side", low=1)
+    launcher: str = runtime_key(
         "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
     )
-    ray_address: str | None = machine_key(
+    ray_address: str | None = runtime_key(
         None, "head of the Ray cluster, host:port; null: a cluster on this machine", from_file=False
     )
 
@@ -56,13 +56,13 @@ class OptimizeConfig(WorkersConfig):
     pruner: str = experiment_key(
         "median", "Optuna pruner, which stops bad trials early", choices=("median", "hyperband", "none")
     )
-    study_name: str | None = output_key(None, "name of the study; null: from algorithm, environment and space")
-    storage: str | None = machine_key(
+    study_name: str | None = runtime_key(None, "name of the study; null: from algorithm, environment and space")
+    storage: str | None = runtime_key(
         None, "sqlite:///..., postgresql://...; null: a journal file under `logs`", from_file=False
     )
-    heartbeat: int = machine_key(
+    heartbeat: int = runtime_key(
         60, "seconds between heartbeats in a database; twice that without one: the worker is dead", low=1
     )
     rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
-    progress: bool = output_key(True, "show a table of trials; a line per trial if stderr is not a terminal")
+    progress: bool = runtime_key(True, "show a table of trials; a line per trial if stderr is not a terminal")

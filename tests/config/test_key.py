@@ -8,7 +8,7 @@ import pytest
 from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS, EnvConfig
-from rlher.config.key import Affects, Purpose, dotted_keys, experiment_keys, key, section, validate
+from rlher.config.key import Purpose, dotted_keys, experiment_key, experiment_keys, runtime_key, section, validate
 from rlher.config.training import TrainConfig, keys_ignored_by, values_fixed_at_resume
 from rlher.core.errors import UserError
 
@@ -20,9 +20,8 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_every_key_declares_its_text_and_what_it_affects(name: str) -> None:
+def test_every_key_declares_its_text_and_what_ignores_it(name: str) -> None:
     for dotted, item in dotted_keys(SCHEMAS[name]).items():
-        assert item.metadata["affects"] in get_args(Affects), dotted
         assert set(item.metadata["ignored_by"]) <= set(get_args(Purpose)), dotted
         assert item.metadata["text"], dotted
 
@@ -45,11 +44,11 @@ def test_recipe_leaves_out_seeds_machine_and_output() -> None:
     assert not {name for name in ignored if name.startswith(("algo.", "her."))}
 
 
-def test_experiment_keys_leave_out_machine_and_output() -> None:
+def test_experiment_keys_leave_out_what_does_not_change_learning() -> None:
     fixed = values_fixed_at_resume(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})))
     assert fixed["env.kwargs"] == {"1": [2, 3]}
     assert {"seed", "algo.gamma", "eval.freq", "checkpoint.every", "engine.precision", "algo.kwargs"} <= set(fixed)
-    assert not {"threads", "device", "vec_env", "engine.compile", "recipe", *keys_ignored_by("resume")} & set(fixed)
+    assert not {"threads", "device", "vec_env", "engine.compile", *keys_ignored_by("resume")} & set(fixed)
     found = experiment_keys(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})))
     assert found["env"]["kwargs"] == {"a.b": {"c": 1}}
     assert {"seed", "algo", "checkpoint"} <= set(found)
@@ -59,15 +58,15 @@ def test_experiment_keys_leave_out_machine_and_output() -> None:
 
 @dataclass
 class Inner:
-    share: float = key(0.5, "share", affects="experiment", low=0, high=1)
+    share: float = experiment_key(0.5, "share", low=0, high=1)
 
 
 @dataclass
 class Outer:
     inner: Inner = section(Inner, "section")
-    sizes: list[int] = key([1], "sizes", affects="experiment", low=1)
-    mode: str = key("on", "mode", affects="experiment", choices=("on", "off"))
-    count: int | None = key(None, "count", affects="output", low=2)
+    sizes: list[int] = experiment_key([1], "sizes", low=1)
+    mode: str = experiment_key("on", "mode", choices=("on", "off"))
+    count: int | None = runtime_key(None, "count", low=2)
 
 
 @pytest.mark.parametrize(

@@ -599,8 +599,9 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
 
 
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
-    change_config(stopped, threads=2, vec_env="dummy", total_timesteps=250, progress=False)
-    again = rlher("train", "--resume", str(stopped), "algo=dqn", "env=BitFlipping-v0", "checkpoint.minutes=1", "--json")
+    change_config(stopped, vec_env="dummy", total_timesteps=250, progress=False)
+    same = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=5")
+    again = rlher("train", "--resume", str(stopped), *same, "checkpoint.minutes=1", "--threads", "2", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 250
 

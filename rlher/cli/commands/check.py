@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_SEED, experiment_key, output_key, section
+from rlher.config.key import MAX_SEED, experiment_key, runtime_key, section
 from rlher.config.override_syntax import literal
 from rlher.core.errors import EnvironmentFault
 
@@ -31,7 +31,7 @@ class CheckConfig:
 
     env: EnvConfig = section(EnvConfig, "environment")
     seed: int = experiment_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
-    json: bool = output_key(False, "print the findings as JSON on stdout")
+    json: bool = runtime_key(False, "print the findings as JSON on stdout")
 
 
 def run(config: CheckConfig) -> int:

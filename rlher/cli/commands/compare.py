@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlher.config.commands import CurvesConfig
-from rlher.config.key import output_key
+from rlher.config.key import runtime_key
 from rlher.core.console import output_width, warn
 
 
@@ -11,7 +11,7 @@ from rlher.core.console import output_width, warn
 class CompareConfig(CurvesConfig):
     """Config keys of `rlher compare`."""
 
-    format: str = output_key(
+    format: str = runtime_key(
         "text", "format of the tables; csv: plain numbers", choices=("text", "markdown", "csv", "latex")
     )
 

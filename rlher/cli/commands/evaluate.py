@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 
 from rlher.config.commands import PlayConfig
-from rlher.config.key import MAX_EPISODES, output_key
+from rlher.config.key import MAX_EPISODES, runtime_key
 from rlher.core.console import escape_control
 
 
@@ -13,7 +13,7 @@ from rlher.core.console import escape_control
 class EvaluateConfig(PlayConfig):
     """Config keys of `rlher evaluate`."""
 
-    episodes: int = output_key(100, "number of episodes", low=1, high=MAX_EPISODES)
+    episodes: int = runtime_key(100, "number of episodes", low=1, high=MAX_EPISODES)
 
 
 def run(config: EvaluateConfig) -> int:

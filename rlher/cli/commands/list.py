@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import output_key
+from rlher.config.key import runtime_key
 from rlher.core.console import output_width, text_table
 
 Row = dict[str, Any]
@@ -57,8 +57,8 @@ LISTS = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agent
 class ListConfig:
     """Config keys of `rlher list`."""
 
-    what: str | None = output_key(None, "the list to print; null: all", choices=tuple(LISTS), positional=True)
-    json: bool = output_key(False, "print JSON on stdout")
+    what: str | None = runtime_key(None, "the list to print; null: all", choices=tuple(LISTS), positional=True)
+    json: bool = runtime_key(False, "print JSON on stdout")
 
 
 def run(config: ListConfig) -> int:

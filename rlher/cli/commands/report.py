@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlher.config.commands import CurvesConfig
-from rlher.config.key import output_key
+from rlher.config.key import runtime_key
 from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
@@ -22,11 +22,11 @@ SUFFIXES = (".html", ".htm")
 class ReportConfig(CurvesConfig):
     """Config keys of `rlher report`."""
 
-    runs: list[str] = output_key(
+    runs: list[str] = runtime_key(
         [], "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`", positional=True
     )
-    output: str | None = output_key(None, "page to write, .html; null: <logs>/report.html")
-    title: str | None = output_key(None, "title of the page; null: its environments")
+    output: str | None = runtime_key(None, "page to write, .html; null: <logs>/report.html")
+    title: str | None = runtime_key(None, "title of the page; null: its environments")
 
 
 def run(config: ReportConfig) -> int:
