@@ -61,7 +61,7 @@ class OptimizeConfig(WorkersConfig):
         None, "sqlite:///..., postgresql://...; null: a journal file under `logs`", from_file=False
     )
     heartbeat: int = runtime_key(
-        60, "seconds between heartbeats in a database; twice that without one: the worker is dead", low=1
+        30, "seconds between heartbeats of a command; its trials run again after twice that without one", low=1
     )
     rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)

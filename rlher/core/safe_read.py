@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -94,12 +95,17 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader of plain values, with a limit of merged keys."""
+    """PyYAML's loader of plain values, with a limit of merged keys; ``1e-4`` is a number, as in Hydra."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
         if len(node.value) > MAX_MERGED_KEYS:
             raise ValueError("it merges too many keys")
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII), list("-+0123456789")
+)
 
 
 def read_yaml(path: Path) -> Any:

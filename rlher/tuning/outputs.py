@@ -30,7 +30,7 @@ from rlher.tuning.plots import write_plots
 from rlher.tuning.scoring import format_steps
 from rlher.tuning.search_space import apply_params
 from rlher.tuning.significance import Candidate, rank_trials
-from rlher.tuning.trials import OWNER, STATES, counted_trials, format_value
+from rlher.tuning.trials import HEARTBEAT, STATES, counted_trials, format_value
 
 NOT_RECIPE = keys_ignored_by("recipe")
 """Keys that a recipe leaves to the user: seeds, machine, files and output."""
@@ -91,7 +91,7 @@ def write_trials(study: Study, path: Path) -> None:
     table.columns = table.columns.str.replace(r"^(params|user_attrs)_", "", regex=True)
     table["duration"] = pd.to_timedelta(table["duration"]).dt.total_seconds()
     table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
-    write_text(path, table.drop(columns=OWNER, errors="ignore").to_csv(index=False))
+    write_text(path, table.drop(columns=HEARTBEAT, errors="ignore").to_csv(index=False))
 
 
 def _count_states(study: Study) -> str:

@@ -62,7 +62,7 @@ def optimize(config: OptimizeConfig) -> int:
 
 def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, pool: Pool) -> int:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
-    storage = open_storage(config.storage, folder, config.heartbeat)
+    storage = open_storage(config.storage, folder)
     study = _open_search(storage, folder.name, config, space)
     spec = TrialSpec(
         config, study.study_name, SearchObjective(config, space, folder / "trials"), space, folder, config.n_trials

@@ -11,7 +11,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -125,20 +124,18 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
         problem = f"there is no such space{did_you_mean(name, own)}; use {', '.join(sorted(own))} or a YAML file"
         raise SearchSpaceError(name, problem)
     try:
-        values = read_yaml(Path(str(file)))
-        if not isinstance(values, dict):
+        tree = read_yaml(Path(str(file)))
+        if not isinstance(tree, dict):
             raise SearchSpaceError(name, "the file is not a mapping; write key: {low: ..., high: ...}")
-        if found := interpolations(values):  # they could read the environment
+        if found := interpolations(tree):  # they could read the environment
             raise SearchSpaceError(name, f"it contains the interpolation {found[0]!r}; write the value itself")
-        tree = OmegaConf.to_container(OmegaConf.create(file.read_text()))  # PyYAML reads 1e-4 as a string
-    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
+        bases = tree.pop("defaults", None) or []
+        if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
+            raise SearchSpaceError(name, "its defaults must be a list of other spaces", "defaults")
+        parents = [_read(base, (*included_by, name)) for base in bases]
+        return OmegaConf.to_container(OmegaConf.merge(*parents, tree))  # type: ignore[return-value]
+    except (OSError, ValueError, OmegaConfBaseException) as error:
         raise SearchSpaceError(name, f"the file cannot be read: {' '.join(str(error).split())}") from error
-    assert isinstance(tree, dict)
-    bases = tree.pop("defaults", None) or []
-    if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
-        raise SearchSpaceError(name, "its defaults must be a list of other spaces", "defaults")
-    parents = [_read(base, (*included_by, name)) for base in bases]
-    return OmegaConf.to_container(OmegaConf.merge(*parents, tree))  # type: ignore[return-value]
 
 
 def _leaves(tree: dict[str, Any], space: str, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sqlite3
-import time
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import Any
 import optuna
 import sqlalchemy.exc
 import tenacity
-from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, OptunaError, StorageInternalError
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study, StudyDirection
 from sqlalchemy.engine import URL, make_url
@@ -27,12 +26,9 @@ from rlher.core.console import format_seconds, redact, warn
 from rlher.core.errors import UserError, first_line, pip_install
 from rlher.core.safe_read import require_no_link
 
-# Heartbeats and the retry of stale trials have been marked experimental since 2021; every worker would print a warning.
+# The callback that repeats a trial has been marked experimental since 2021; every command would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
-# The command that asks for trials records their heartbeats.
-warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed to be used")
 
-MAX_RETRY = 2  # a trial whose worker dies three times stays failed
 RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
@@ -41,11 +37,9 @@ IDENTITY, BASELINE = "rlher", "baseline"
 """User attributes of a study, and of its trial 0."""
 
 
-def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStorage:
+def open_storage(storage: str | None, folder: Path) -> BaseStorage:
     """Open the journal in ``folder``, or the database of a URL.
 
-    :param heartbeat: seconds between heartbeats in a database. A trial without one for twice as long is run again. A
-        journal has no heartbeats.
     :raises UserError: the journal is damaged, the URL cannot be parsed, the driver is missing or the server cannot be
         reached.
     """
@@ -56,12 +50,7 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStora
     limits = {"sqlite": {"timeout": SQLITE_SECONDS}, "postgresql": {"connect_timeout": CONNECT_SECONDS}}
     options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
-        return RDBStorage(
-            url.render_as_string(hide_password=False),
-            engine_kwargs=options,
-            heartbeat_interval=heartbeat,
-            heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(MAX_RETRY),
-        )
+        return RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
     except ImportError as error:
         reason = f"its driver is missing ({error}); install it, for PostgreSQL by {pip_install('postgresql')}"
         raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
@@ -174,30 +163,18 @@ def open_study(
     :return: the study, and whether it was created now.
     :raises UserError: a study of this name has another identity.
     """
-    try:
-        study = optuna.create_study(storage=storage, study_name=name, direction=direction)
-    except DuplicatedStudyError:
-        study = optuna.load_study(storage=storage, study_name=name)
-        _require_identity(study, identity)
-        return study, False
-    for params in baseline:
-        study.enqueue_trial(params, user_attrs={BASELINE: True})
-    study.set_user_attr(IDENTITY, identity)
-    return study, True
-
-
-def _require_identity(study: Study, identity: dict[str, Any]) -> None:
-    """Raise UserError if the study has another identity."""
-    name = study.study_name
-    for _ in range(50):  # the command that created the study may not have written it yet
-        stored = study.user_attrs.get(IDENTITY)
-        if isinstance(stored, dict):
-            break
-        time.sleep(0.1)
-    else:
-        raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
+    study = optuna.create_study(storage=storage, study_name=name, direction=direction, load_if_exists=True)
+    stored = study.user_attrs.get(IDENTITY)
+    if stored is None:
+        for params in baseline:  # before the identity: a command that joins finds the baseline queued
+            study.enqueue_trial(params, user_attrs={BASELINE: True}, skip_if_exists=True)
+        study.set_user_attr(IDENTITY, identity)
+        return study, True
     requested = json.loads(json.dumps(identity))
+    if not isinstance(stored, dict):
+        raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
     for key in [*requested, *stored]:
         if stored.get(key) != requested.get(key):
             why = f"has {key}={stored.get(key)}, this command {requested.get(key)}"
             raise UserError(f"the study {name!r} {why}; choose another --study-name.")
+    return study, False

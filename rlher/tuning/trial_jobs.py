@@ -4,39 +4,37 @@ The command asks Optuna for the parameters of each trial, and tells it how the t
 evaluations to the pruner. Several commands may share a study; each runs its own trials.
 """
 
-import os
-import socket
+import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import optuna
-import psutil
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import RandomSampler
-from optuna.storages import JournalStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
+from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
+from rlher.core.nested import finite_float
 from rlher.jobs.parallel import Job, Jobs
 from rlher.jobs.progress_table import Row
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score
 from rlher.tuning.search_space import Space
 from rlher.tuning.significance import rank_trials
-from rlher.tuning.study_storage import MAX_RETRY, open_storage, wait_for_database
-from rlher.tuning.trials import COLUMNS, OWNER, REASON, count_unstarted, counted_trials, trial_row
+from rlher.tuning.study_storage import open_storage, wait_for_database
+from rlher.tuning.trials import COLUMNS, HEARTBEAT, REASON, count_unstarted, counted_trials, trial_row
 
 Objective = Callable[[Trial], tuple[float, Score]]
-MAX_UNOWNED = timedelta(seconds=30)
-"""Time until a trial without an owner is repeated: the database was lost while the trial was created."""
+MAX_RETRY = 2
+"""How often a trial is repeated whose worker or command died."""
 MAX_BEST = 5
 """Completed trials in the table of progress."""
 
@@ -129,19 +127,20 @@ class TrialJobs(Jobs):
     @wait_for_database
     def _count_unstarted(self) -> int:
         """Record heartbeats, repeat lost trials, and return how many trials are to be started."""
+        heartbeat = self._spec.config.heartbeat
         if time.monotonic() >= self._next_heartbeat:
             for trial in self._running:
-                _record_heartbeat(trial)
-            self._next_heartbeat = time.monotonic() + self._spec.config.heartbeat / 2
-        repeat_lost_trials(self._study)
+                with contextlib.suppress(UpdateFinishedTrialError):  # another command took it for lost
+                    trial.set_user_attr(HEARTBEAT, time.time())
+            self._next_heartbeat = time.monotonic() + heartbeat
+        repeat_lost_trials(self._study, 2 * heartbeat)
         return count_unstarted(self._study, self.total)
 
     @wait_for_database
     def _ask(self) -> Trial:
         """Start a trial."""
         trial = self._study.ask(self._spec.space)
-        _record_heartbeat(trial)  # a trial with an owner, but without a heartbeat, is never stale
-        trial.set_user_attr(OWNER, owner_id())
+        trial.set_user_attr(HEARTBEAT, time.time())
         return trial
 
 
@@ -157,44 +156,20 @@ def fail_and_repeat(study: Study, trial: Trial | FrozenTrial, max_retry: int | N
 @wait_for_database
 def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None) -> None:
     failed = study.get_trials(deepcopy=True)[trial.number]
-    failed.user_attrs.pop(OWNER, None)
+    failed.user_attrs.pop(HEARTBEAT, None)
     RetryHeartbeatStaleTrialCallback(max_retry)(study, failed)
 
 
-def repeat_lost_trials(study: Study) -> None:
-    """Fail and repeat the running trials of dead commands.
+def repeat_lost_trials(study: Study, seconds: float) -> None:
+    """Fail and repeat the running trials that have had no heartbeat for some seconds: their command is dead.
 
-    All commands of a journal run on this machine, so process ids suffice. Commands of a database may run elsewhere, and
-    write heartbeats.
+    A trial has none if the database was lost while the trial was created.
     """
-    is_local = isinstance(study._storage, JournalStorage)
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        owner = trial.user_attrs.get(OWNER)
-        age = datetime.now() - (trial.datetime_start or datetime.now())
-        if (owner and is_local and is_dead(owner)) or (not owner and age > MAX_UNOWNED):
+        started = trial.datetime_start.timestamp() if trial.datetime_start else 0
+        heartbeat = finite_float(trial.user_attrs.get(HEARTBEAT)) or started
+        if abs(time.time() - heartbeat) > seconds:
             fail_and_repeat(study, trial)
-    fail_stale_trials(study)
-
-
-def owner_id() -> list:
-    """Return host, number and start time of this process; the time tells processes apart that had the same number."""
-    return [socket.gethostname(), os.getpid(), psutil.Process().create_time()]
-
-
-def is_dead(owner: list) -> bool:
-    """Return whether a process is dead: none of another host can still write to a journal on this machine."""
-    host, pid, started = owner
-    try:
-        process = psutil.Process(pid)
-        same = abs(process.create_time() - started) < 60 and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        same = False
-    return host != socket.gethostname() or not same
-
-
-def _record_heartbeat(trial: Trial) -> None:
-    if not isinstance(trial.storage, JournalStorage):
-        trial.storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
 
 
 def _tell(study: Study, trial: Trial | FrozenTrial, outcome: Outcome) -> bool:
@@ -228,7 +203,7 @@ def run_trial(spec: TrialSpec, trial_id: int) -> Outcome:
 def _load_trial(spec: TrialSpec, trial_id: int) -> Trial:
     study = optuna.load_study(
         study_name=spec.study_name,
-        storage=open_storage(spec.config.storage, spec.folder, spec.config.heartbeat),
+        storage=open_storage(spec.config.storage, spec.folder),
         sampler=RandomSampler(),  # not used: the command has asked for all parameters
         pruner=make_pruner(spec.config),
     )

@@ -15,8 +15,8 @@ from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import Space, contains
 from rlher.tuning.study_storage import wait_for_database
 
-OWNER = "owner"
-"""User attribute of a trial: the process that runs it, as :func:`rlher.tuning.trial_jobs.owner_id` returns it."""
+HEARTBEAT = "heartbeat"
+"""User attribute of a trial: when the command that runs it was last known to be alive, in seconds since 1970."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
 STATES = {
@@ -67,9 +67,7 @@ def require_own_trials(study: Study, space: Space) -> None:
 def _is_own(trial: FrozenTrial, space: Space) -> bool:
     """Return whether a trial can be one of this search; its storage may hold values of any type."""
     try:
-        owner = trial.user_attrs.get(OWNER)
         known = contains(space, {**trial.params, **trial.system_attrs.get("fixed_params", {})})
-        known &= owner is None or list(map(type, owner)) == [str, int, float]
         known &= {type(value) for value in trial.intermediate_values.values()} <= {float}
         if trial.state is TrialState.COMPLETE:
             known &= has_score(trial) and trial.params.keys() == space.keys() and finite_float(trial.value) is not None

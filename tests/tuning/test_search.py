@@ -75,7 +75,6 @@ def test_own_trials_are_accepted() -> None:
         {"user_attrs": {"success": 1.0}},
         {"user_attrs": SCORED | {"auc": "high"}},
         {"user_attrs": SCORED | {"steps": math.inf}},
-        {"user_attrs": SCORED | {"owner": 5}},
         {**WAITING, "system_attrs": {"fixed_params": {"n": 99}}},
         {**WAITING, "system_attrs": {"fixed_params": 4}},
     ],
@@ -132,7 +131,7 @@ def test_search_resumes_after_all_processes_were_killed(tmp_path: Path) -> None:
     wait_for(lambda: list((tmp_path / STUDY).glob("trials/1/dqn/*/evaluations.csv")), 120)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    done = run_optimize(tmp_path, "--n-trials", "2", "total_timesteps=300")
+    done = run_optimize(tmp_path, "--n-trials", "2", "total_timesteps=300", "--heartbeat", "2")
     assert done.code == 0, done.err
     trials = pd.read_csv(tmp_path / STUDY / "trials.csv")
     assert list(trials.number) == [0, 2], "only the running trial was lost"
@@ -148,6 +147,6 @@ def test_ctrl_c_queues_the_running_trial(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "0 of 2 trials" in stderr
     assert "Traceback" not in stderr
-    storage = open_storage(None, tmp_path / STUDY, 60)
+    storage = open_storage(None, tmp_path / STUDY)
     study = optuna.load_study(storage=storage, study_name="dqn-BitFlipping-v0-her")
     assert [trial.state for trial in counted_trials(study)] == [TrialState.WAITING]

@@ -3,7 +3,6 @@
 import multiprocessing
 import threading
 import time
-from datetime import timedelta
 from pathlib import Path
 
 import optuna
@@ -15,10 +14,9 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning import trial_jobs
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import OWNER, TrialSpec, run_trial
-from rlher.tuning.trials import counted_trials
+from rlher.tuning.trial_jobs import TrialSpec, run_trial
+from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
 from tests.support.workers import new_study, require_complete, run_trials, wait_for
 
@@ -33,7 +31,7 @@ from tests.support.workers import new_study, require_complete, run_trials, wait_
 )
 def test_database_that_cannot_be_opened_is_named_without_its_password(tmp_path: Path, url: str, shown: str) -> None:
     with pytest.raises(UserError) as caught:
-        open_storage(url, tmp_path, 60)
+        open_storage(url, tmp_path)
     assert shown in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
@@ -42,7 +40,7 @@ def test_incomplete_record_is_dropped(tmp_path: Path) -> None:
     """As after a full disk; Optuna would append to the record and lose both."""
 
     def study() -> optuna.Study:
-        storage = open_storage(None, tmp_path, 60)
+        storage = open_storage(None, tmp_path)
         return optuna.create_study(storage=storage, study_name="mine", load_if_exists=True)
 
     study().optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
@@ -57,12 +55,12 @@ def test_incomplete_record_is_dropped(tmp_path: Path) -> None:
 def test_damaged_journal_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "journal.log").write_text(text)
     with pytest.raises(UserError) as caught:
-        open_storage(None, tmp_path, 60)
+        open_storage(None, tmp_path)
     assert "journal.log" in str(caught.value)
 
 
 def test_study_with_another_identity_is_refused(tmp_path: Path) -> None:
-    storage = open_storage(None, tmp_path, 60)
+    storage = open_storage(None, tmp_path)
     open_study(storage, "mine", StudyDirection.MAXIMIZE, {"objective": "success"})
     with pytest.raises(UserError, match="objective=success"):
         open_study(storage, "mine", StudyDirection.MAXIMIZE, {"objective": "auc"})
@@ -87,7 +85,7 @@ def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path) -> None
 
 def test_database_that_cannot_be_written_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    storage = open_storage(f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true", tmp_path, 60)
+    storage = open_storage(f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true", tmp_path)
     study = optuna.load_study(storage=storage, study_name="quadratic")
     with pytest.raises(StorageInternalError):
         run_trials(study, spec, 1)
@@ -109,15 +107,14 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
 
     monkeypatch.setattr(RDBStorage, "__init__", fail_three_times)
     with pytest.raises(UserError):  # a command that starts ends at once
-        open_storage(spec.config.storage, tmp_path, 60)
+        open_storage(spec.config.storage, tmp_path)
     assert run_trial(spec, trial._trial_id).state is TrialState.COMPLETE
     assert capsys.readouterr().err.count("server closed") == 1
 
 
 @pytest.mark.slow
-def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_jobs, "MAX_UNOWNED", timedelta(seconds=5))
-    study, spec = new_study(tmp_path, postgres.url, seconds=0.5, together=2)
+def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path) -> None:
+    study, spec = new_study(tmp_path, postgres.url, heartbeat=5, seconds=0.5, together=2)
     command = threading.Thread(target=run_trials, args=(study, spec, 2))
     command.start()
     wait_for(lambda: any(trial.state is TrialState.COMPLETE for trial in counted_trials(study)))
@@ -127,9 +124,9 @@ def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path, m
     command.join(120)
     assert not command.is_alive()
     require_complete(study)
-    # A trial without an owner is one whose creation got no reply.
+    # A trial without a heartbeat is one whose creation got no reply.
     others = [trial for trial in study.trials if trial.state is not TrialState.COMPLETE]
-    assert all(OWNER not in trial.user_attrs for trial in others)
+    assert all(HEARTBEAT not in trial.user_attrs for trial in others)
 
 
 @pytest.mark.slow
@@ -147,5 +144,5 @@ def test_postgresql_heartbeat_frees_the_trial_of_a_dead_machine(postgres: Postgr
 
 def _join(spec: TrialSpec) -> None:
     """Run trials of a study, as a command on another machine does."""
-    storage = open_storage(spec.config.storage, spec.folder, spec.config.heartbeat)
+    storage = open_storage(spec.config.storage, spec.folder)
     run_trials(optuna.load_study(storage=storage, study_name=spec.study_name), spec, 1)

@@ -2,20 +2,17 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import OWNER, fail_and_repeat, is_dead, owner_id, repeat_lost_trials
-from rlher.tuning.trials import REASON, count_unstarted, counted_trials
+from rlher.tuning.trial_jobs import fail_and_repeat, repeat_lost_trials
+from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
 
@@ -30,7 +27,7 @@ def test_two_workers_run_the_total(tmp_path: Path) -> None:
 
 def test_two_commands_share_the_total(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, together=2)
-    joined, created = open_study(open_storage(None, tmp_path, 60), "quadratic", StudyDirection.MAXIMIZE, {"n": 1})
+    joined, created = open_study(open_storage(None, tmp_path), "quadratic", StudyDirection.MAXIMIZE, {"n": 1})
     assert not created
     other = threading.Thread(target=run_trials, args=(joined, spec, 1))
     other.start()
@@ -57,10 +54,11 @@ def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
 
 def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path)
-    for owner in (owner_id(), [*owner_id()[:2], 0.0]):
-        study.ask(spec.space).set_user_attr(OWNER, owner)
-    repeat_lost_trials(study)
+    for age in (0, 100):
+        study.ask(spec.space).set_user_attr(HEARTBEAT, time.time() - age)
+    repeat_lost_trials(study, 60)
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
+    assert HEARTBEAT not in study.trials[2].user_attrs
     assert study.trials[2].params == study.trials[1].params
     assert count_unstarted(study, TOTAL) == TOTAL - 1
 
@@ -82,13 +80,3 @@ def test_exception_fails_its_trial_and_is_recorded(tmp_path: Path) -> None:
     assert failed.user_attrs[REASON].startswith("ZeroDivisionError: ")
     assert [trial.state for trial in study.trials].count(TrialState.COMPLETE) == 2
     assert "Traceback" in (tmp_path / "workers/quadratic-1.log").read_text()
-
-
-def test_a_running_process_is_not_dead() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = [owner_id()[0], process.pid, psutil.Process(process.pid).create_time()]
-    assert not is_dead(owner)
-    process.communicate()
-    assert is_dead(owner)
-    assert not is_dead(owner_id())
-    assert is_dead(["elsewhere", 1, 2.0]), "a journal serves one machine"

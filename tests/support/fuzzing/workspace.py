@@ -172,7 +172,7 @@ def _open_study() -> Any:
 
     from rlher.tuning.study_storage import open_storage, open_study
 
-    storage = open_storage(None, Path("journal"), 60)
+    storage = open_storage(None, Path("journal"))
     return open_study(storage, "fuzz", StudyDirection.MAXIMIZE, {})[0]
 
 
