@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("name", nargs="?", help="name of the agent; <algo>-<env> if left out")
     arguments = parser.parse_args()
     run = lookup.find(arguments.run, "logs")
-    name = arguments.name or f"{run.config.algo.name}-{run.config.env.name or run.config.env.id}"
+    name = arguments.name or f"{run.config.algo.name}-{run.config.env.label}"
     destination = ROOT / "logs" / "agents" / name
     publish(run, destination)
     print(f"{destination}: {sum(file.stat().st_size for file in destination.iterdir()) / 1000:.0f} kB")

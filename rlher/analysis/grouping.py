@@ -6,18 +6,23 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from rlher.analysis.loading import KEY_ALIASES, LoadedRun, read_runs
+import pandas as pd
+
+from rlher.analysis.loading import LoadedRun, read_runs
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, did_you_mean
 
 DEFAULT_BY = ("algo", "her")
 
-EMPTY = {"None", "[]", "{}"}
+EMPTY = ["None", "[]", "{}"]
 """Values that a label leaves out, because a key is empty where an option is not used."""
 
 IGNORED_KEYS = keys_ignored_by("grouping")
 """Keys in which runs of one experiment may differ: seed, length, machine, evaluation and output."""
+
+Pools = dict[tuple[str, str], list[LoadedRun]]
+"""Runs by environment and label."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +67,12 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     if by or (not any(names) and (len(folders) == 1 or are_runs)):
         groups, more = group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by)
         return groups, notes + more
-    pools: dict[tuple[str, str], list[LoadedRun]] = defaultdict(list)
+    pools: Pools = defaultdict(list)
     for name, label, runs in zip(names, folder_labels(folders), found, strict=True):
         for run in runs:
-            pools[run.env, name or label].append(run)
-    groups = []
-    for (env, label), pool in pools.items():
-        kept, repeated = drop_repeated_runs(pool)
-        notes += repeated
-        groups.append(Group(env, label, kept))
-    return groups, notes + _pooling_notes(groups)
+            pools[run.names["env"], name or label].append(run)
+    groups, more = _make_groups(pools)
+    return groups, notes + more
 
 
 def _split_name(path: str) -> tuple[str, str]:
@@ -86,52 +87,26 @@ def folder_labels(paths: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else list(paths)
 
 
-def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = (), source: str = "") -> tuple[list[Group], list[str]]:
+def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[Group], list[str]]:
     """Group runs by environment and some config keys.
 
     Without ``by`` the keys are algorithm and strategy, and groups are split by every other key that differs: a mean
     over two learning rates is not a mean over seeds. With ``by`` all other differences are pooled.
 
-    :param by: config keys or aliases.
-    :param source: where the runs come from, which each label then begins with; groups of other sources may have the
-        same keys.
+    :param by: config keys or short names.
     :return: the groups, and a message for each repeated run and each group that pools different configurations.
     :raises UserError: no run has a key of ``by``.
     """
     for key in by:
         if all(run.value(key) is None for run in runs):
-            known = {name for run in runs for name in run.config} | set(KEY_ALIASES)
+            known = {name for run in runs for name in (*run.config, *run.names)}
             raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
-    runs, notes = drop_repeated_runs(runs)
-    pools: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
+    pools: Pools = defaultdict(list)
     for run in runs:
-        values = {key: str(run.value(key)) for key in by or DEFAULT_BY}
-        names = (value if key in KEY_ALIASES else f"{key}={value}" for key, value in values.items())
-        pools[(run.env, *names)].append(run)
-    groups = []
-    for (env, *parts), pool in pools.items():
-        for more, members in {(): pool}.items() if by else _split(pool).items():
-            label = ", ".join([*parts, *more])
-            groups.append(Group(env, f"{source}: {label}" if source else label, members))
-    return groups, notes + _pooling_notes(groups)
-
-
-def drop_repeated_runs(runs: Sequence[LoadedRun]) -> tuple[list[LoadedRun], list[str]]:
-    """Keep the longest of the runs with equal configuration and seed: a copy is not another sample.
-
-    :return: the runs kept, and a message for each run left out.
-    """
-    kept: dict[str, LoadedRun] = {}
-    notes = []
-    for run in runs:
-        keys = sorted(key for key in run.config if key == "seed" or is_experiment_key(key))
-        identity = repr([(key, run.config[key]) for key in keys])
-        other = kept.setdefault(identity, run)
-        if other is not run:
-            longer, shorter = sorted((run, other), key=lambda each: -each.timesteps)
-            kept[identity] = longer
-            notes.append(f"left out {shorter.folder}: same configuration and seed as {longer.folder}")
-    return list(kept.values()), notes
+        values = {key: run.value(key) for key in by or DEFAULT_BY}
+        parts = (str(value) if key in run.names else f"{key}={value}" for key, value in values.items())
+        pools[run.names["env"], ", ".join(parts)].append(run)
+    return _make_groups(pools if by else _split(pools))
 
 
 def is_experiment_key(key: str) -> bool:
@@ -139,36 +114,60 @@ def is_experiment_key(key: str) -> bool:
     return key not in IGNORED_KEYS and not key.startswith("meta.")
 
 
-def _pooling_notes(groups: Sequence[Group]) -> list[str]:
-    """Return a message for each group whose runs differ in more than their seed."""
-    differing = {group.name: list(_differing_values(group.runs)) for group in groups}
-    return [
-        f"{name}: pools runs that differ in {', '.join(keys[:3])}{f' and {len(keys) - 3} more' * (len(keys) > 3)}"
-        for name, keys in differing.items()
-        if keys
+def _make_groups(pools: Pools) -> tuple[list[Group], list[str]]:
+    """Return a group of each pool, without repeated runs, and a message for each one that pools configurations."""
+    groups, notes = [], []
+    for (env, label), pool in pools.items():
+        runs, repeated = _drop_repeated(pool)
+        groups.append(Group(env, label, runs))
+        notes += repeated
+        if keys := [*map(str, _differences(runs))]:
+            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+            notes.append(f"{groups[-1].name}: pools runs that differ in {', '.join(keys[:3])}{more}")
+    return groups, notes
+
+
+def _drop_repeated(runs: Sequence[LoadedRun]) -> tuple[list[LoadedRun], list[str]]:
+    """Keep the longest of the runs with equal configuration and seed: a copy is not another sample.
+
+    :return: the runs kept, and a message for each run left out.
+    """
+    settings = [
+        repr([(key, run.config[key]) for key in sorted(run.config) if key == "seed" or is_experiment_key(key)])
+        for run in runs
     ]
+    longest: dict[str, LoadedRun] = {}
+    for setting, run in zip(settings, runs, strict=True):
+        longest[setting] = max(longest.get(setting, run), run, key=lambda each: each.timesteps)
+    notes = [
+        f"left out {run.folder}: same configuration and seed as {longest[setting].folder}"
+        for setting, run in zip(settings, runs, strict=True)
+        if run is not longest[setting]
+    ]
+    return list(longest.values()), notes
 
 
-def _differing_values(runs: Sequence[LoadedRun]) -> dict[str, list[str]]:
-    """Return the value in each run of the keys in which experiments differ."""
-    keys = sorted({key for run in runs for key in run.config if is_experiment_key(key)})
-    values = {key: [str(run.config.get(key)) for run in runs] for key in keys}
-    return {key: texts for key, texts in values.items() if len(set(texts)) > 1}
+def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
+    """Return the config keys in which the runs are different experiments: a row per run, values as text."""
+    values = [{key: str(value) for key, value in run.config.items() if is_experiment_key(key)} for run in runs]
+    table = pd.DataFrame(values).fillna("None").sort_index(axis="columns")
+    return table.loc[:, table.nunique() > 1]
 
 
-def _split(runs: Sequence[LoadedRun]) -> dict[tuple[str, ...], list[LoadedRun]]:
-    """Return the runs of each configuration, by ``("key=value", ...)`` of the keys that tell them apart.
+def _split(pools: Pools) -> Pools:
+    """Divide each pool by configuration, and extend its label by ``key=value`` of the keys that differ in the pool.
 
     Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.energy_height``. Then the label
     has only one of them. A key that was typed on the command line comes first, then one that no run leaves empty.
     """
-    values = _differing_values(runs)
-    typed = {key for key in values if any(f"{key}=" in run.command for run in runs)}
-    chosen: dict[tuple[int, ...], str] = {}
-    for key in sorted(values, key=lambda key: (key not in typed, not EMPTY.isdisjoint(values[key]))):
-        chosen.setdefault(tuple(map(values[key].index, values[key])), key)
-    splits: dict[tuple[str, ...], list[LoadedRun]] = defaultdict(list)
-    for index, run in enumerate(runs):
-        given = {key: values[key][index] for key in sorted(chosen.values()) if values[key][index] not in EMPTY}
-        splits[tuple(f"{key}={value}" for key, value in given.items())].append(run)
-    return splits
+    found: Pools = defaultdict(list)
+    for (env, label), runs in pools.items():
+        table = _differences(runs)
+        typed = {key for key in table if any(f"{key}=" in run.command for run in runs)}
+        preferred = table[sorted(table, key=lambda key: (key not in typed, table[key].isin(EMPTY).any()))]
+        is_same = preferred.apply(lambda column: pd.factorize(column)[0]).T.duplicated()
+        rows = table[sorted(is_same.index[~is_same])].to_dict("records")
+        for run, row in zip(runs, rows, strict=True):
+            parts = [f"{key}={value}" for key, value in row.items() if value not in EMPTY]
+            found[env, ", ".join([label, *parts])].append(run)
+    return found

@@ -27,9 +27,6 @@ from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.metrics import COLUMNS
 
-KEY_ALIASES = {"algo": "algo.name", "env": "env.name", "her": "her.goal_selection_strategy"}
-"""Short names of the keys that runs are grouped by most often."""
-
 LOGGED_TIMESTEPS = "time/total_timesteps"
 """Column of ``progress.csv`` with the environment steps so far."""
 
@@ -42,42 +39,35 @@ class LoadedRun:
     """A run as far as it has been trained.
 
     :param config: its ``config.yaml`` with dotted keys; missing keys have their defaults.
+    :param names: for labels: ``algo``, ``env`` and ``her``, the strategy, which is ``off`` without hindsight.
     :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``, with ``steps_per_second``.
     :param result: its ``result.json``; empty while it is running.
     """
 
     folder: Path
     config: dict[str, Any]
+    names: dict[str, str]
     command: str
     evaluations: pd.DataFrame
     result: dict[str, Any]
 
-    @property
-    def env(self) -> str:
-        """Name of the environment."""
-        return str(self.config.get("env.name") or self.config.get("env.id"))
-
     def value(self, key: str) -> Any:
-        """Return the value of a config key or alias, None for an unknown key; ``her`` is ``off`` without HER."""
-        if key == "her" and self.config.get("her.n_sampled_goal") == 0:
-            return "off"
-        if key == "algo" and (own := self.config.get("algo.model")):
-            return str(own).rpartition(":")[2]
-        return self.env if key == "env" else self.config.get(KEY_ALIASES.get(key, key))
+        """Return the name or the value of a config key, None for an unknown key."""
+        return self.names.get(key, self.config.get(key))
 
     @cached_property
     def log(self) -> pd.DataFrame:
         """The training log ``progress.csv`` by ``timesteps``; empty if there is none.
 
-        Its ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
+        Each column is there with and without its section, as ``rollout/object_moved`` and ``object_moved``. Its
+        ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
         return _read_log(self.folder / "progress.csv", self.evaluations)
 
     @property
     def columns(self) -> list[str]:
-        """The names by which :meth:`points` finds a column."""
-        logged = [str(name) for name in self.log]
-        return list(dict.fromkeys([*map(str, self.evaluations), *map(short_name, logged), *logged]))
+        """The columns that :meth:`points` takes."""
+        return [*self.evaluations, *self.log]
 
     def points(self, x: str, y: str) -> tuple[NDArray, NDArray]:
         """Return two columns where both have numbers; no points if the run lacks one.
@@ -85,10 +75,7 @@ class LoadedRun:
         :param x: ``timesteps``, ``wall_seconds`` or ``updates``.
         :param y: column of the evaluations, or of the log with or without its section: ``object_moved``.
         """
-        table = self.evaluations
-        if y not in table:
-            table = self.log
-            y = next((str(name) for name in table if y in (name, short_name(str(name)))), y)
+        table = self.evaluations if y in self.evaluations else self.log
         if not {x, y} <= set(table):
             return np.empty(0), np.empty(0)
         rows = table[[x, y]].dropna()
@@ -170,16 +157,16 @@ def read_run(folder: Path) -> LoadedRun:
     :raises ValueError: it has no evaluation yet, or is damaged.
     :raises OSError: a file cannot be read.
     """
-    config = _read_config(folder)
+    config, names = _read_config(folder)
     result = read_json(folder / "result.json")
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return LoadedRun(folder, config, read_text(folder / "command.txt"), evaluations, result)
+    return LoadedRun(folder, config, names, read_text(folder / "command.txt"), evaluations, result)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.yaml`` with dotted keys, and the defaults of the keys that it lacks."""
+def _read_config(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks included, and its names."""
     if links_outside(folder / "config.yaml"):
         raise ValueError("config.yaml is a link to another folder")
     try:
@@ -195,7 +182,14 @@ def _read_config(folder: Path) -> dict[str, Any]:
     }
     name = str(given.get("algo.name"))
     algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
-    return dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | given
+    config = dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | given
+    own_class, uses_hindsight = config["algo.model"], config["her.n_sampled_goal"] != 0
+    names = {
+        "algo": OffPolicyConfig(name=name, model=own_class and str(own_class)).label,
+        "env": EnvConfig(id=str(config["env.id"]), name=str(config["env.name"] or "")).label,
+        "her": str(config["her.goal_selection_strategy"]) if uses_hindsight else "off",
+    }
+    return config, names
 
 
 def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
@@ -243,6 +237,7 @@ def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame()
     rows = rows.drop(columns=[name for name in rows if str(name).startswith(("eval/", "time/"))])
     log = rows.groupby("timesteps", as_index=False).last()  # the last number of each column
+    log = log.assign(**{short_name(name): log[name] for name in map(str, log)})
     for name in ("wall_seconds", "updates"):
         if name in evaluations:
             known = evaluations.dropna(subset=name)

@@ -81,7 +81,7 @@ def render(
         tables=tables(groups),
         clips=clips,
         studies=list(zip(studies, pictures, strict=True)),
-        configuration=configuration(groups),
+        configuration=configuration(groups) if groups else (),
         commands=commands,
     )
     return _escape_lines(page), new_notes

@@ -1,11 +1,10 @@
 """The tables of `rlher compare` and `rlher report`: numbers, and differences of configuration and versions."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,18 +57,9 @@ class Table:
         lines = [f"{self.title}:", ""] if self.title else []
         if name == "text":
             return "\n".join([*lines, text_table(header, rows, width)])
-        header_line, *others = [f"| {' | '.join(row)} |" for row in [header, *map(_escape_markdown, rows)]]
-        return "\n".join([*lines, header_line, "|" + "--|" * len(header), *others])
-
-
-def _escape_markdown(row: list[str]) -> list[str]:
-    """Return cells without Markdown and HTML: the name of an environment may come from anybody.
-
-    Markdown never takes a character reference as markup. Underscores within a word and brackets around an interval are
-    no markup either, and stay readable.
-    """
-    markup = re.compile(r"[|`*~<>&\\]|(?<!\w)_|_(?!\w)|(?<=\])\(")
-    return [markup.sub(lambda found: f"&#{ord(found[0])};", cell) for cell in row]
+        lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]
+        escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+        return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in escaped)])
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
@@ -153,32 +143,26 @@ PROFILES: Columns = {
 }
 
 
-class Key(NamedTuple):
-    """One key in all groups.
+def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the keys of the runs' configuration, package versions and machines: those that differ, and the others.
 
-    :param cells: one text per group: the distinct values of its runs.
-    :param differs: whether two runs have different values.
+    Each table has a row per key and a column per group, with the distinct values of its runs as text. Differing keys
+    that distinguish experiments come first, then seed and versions.
     """
+    runs = pd.DataFrame([dict(_values(run)) for group in groups for run in group.runs]).fillna(MISSING)
+    sections = {name.rpartition(".")[0] for name in map(str, runs)}  # an empty section is a key of its run
+    names = sorted(
+        (name for name in map(str, runs) if name not in sections), key=lambda name: not is_experiment_key(name)
+    )
+    runs = runs[names]
+    numbers = np.repeat(np.arange(len(groups)), [len(group.runs) for group in groups])
+    table = runs.groupby(numbers).agg(_join_distinct).T
+    differs = runs.nunique() > 1
+    return table[differs], table[~differs]
 
-    name: str
-    cells: list[str]
-    differs: bool
 
-
-def configuration(groups: Sequence[Group]) -> list[Key]:
-    """Return the keys of the runs' configuration, package versions and machines.
-
-    Differing keys that distinguish experiments come first, then other differing keys (seed, versions), then the rest.
-    """
-    runs = [[dict(_values(run)) for run in group.runs] for group in groups]
-    names = dict.fromkeys(name for values in runs for each in values for name in each)
-    sections = {name.rpartition(".")[0] for name in names}  # an empty section is a key of its run
-    keys = []
-    for name in names:
-        if name not in sections:
-            cells = [list(dict.fromkeys(each.get(name, MISSING) for each in values)) for values in runs]
-            keys.append(Key(name, [", ".join(cell) for cell in cells], len(set(chain(*cells))) > 1))
-    return sorted(keys, key=lambda key: (not key.differs, not is_experiment_key(key.name)))
+def _join_distinct(values: pd.Series) -> str:
+    return ", ".join(values.unique())
 
 
 def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:

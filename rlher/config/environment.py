@@ -71,6 +71,11 @@ class EnvConfig:
             raise UserError("env.kwargs.render_mode is set by rlher itself; leave it out and watch with `rlher enjoy`.")
 
     @property
+    def label(self) -> str:
+        """Name of the environment: ``name``, or the id if it is empty."""
+        return self.name or self.id
+
+    @property
     def episode_steps(self) -> int | None:
         """Most actions of an episode: ``max_episode_steps`` counts each repetition of an action."""
         return None if self.max_episode_steps is None else -(-self.max_episode_steps // self.action_repeat)

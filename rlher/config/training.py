@@ -152,7 +152,7 @@ class TrainConfig:
     @property
     def title(self) -> str:
         """Algorithm and environment, for people."""
-        return f"{self.algo.label} on {self.env.name or self.env.id}"
+        return f"{self.algo.label} on {self.env.label}"
 
 
 def run_keys() -> dict[str, Field]:

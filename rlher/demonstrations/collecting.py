@@ -74,7 +74,7 @@ def collect(config: CollectConfig) -> Collected:
     demonstrator = _agent(config) if config.env is None and config.controller is None else _controller(config)
     env_config = demonstrator.config
     with closing(demonstrator.env):
-        folder = new_folder(config.output, f"{env_config.name or env_config.id}-{demonstrator.short_name}")
+        folder = new_folder(config.output, f"{env_config.label}-{demonstrator.short_name}")
         outcomes: list[bool] = []
         with (stop := StopRequest()).catch_signals():
             kept = list(with_bar(_play(demonstrator, config, outcomes, stop), config.episodes))

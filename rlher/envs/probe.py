@@ -109,7 +109,7 @@ def probe(cfg: EnvConfig) -> EnvConfig:
     :raises EnvironmentFault: it failed during the random episodes.
     """
     if is_complete(cfg):
-        return replace(cfg, name=cfg.name or cfg.id)
+        return replace(cfg, name=cfg.label)
     env = FaultGuard(make_base_env(cfg), cfg.id)
     try:
         validate_goal_interface(env, cfg.id)
@@ -126,7 +126,7 @@ def is_complete(cfg: EnvConfig) -> bool:
 def fill_from_recording(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> EnvConfig:
     """Return a copy of ``cfg`` in which properties that are null are filled in from a recording of ``env``."""
     if is_complete(cfg):
-        return replace(cfg, name=cfg.name or cfg.id)
+        return replace(cfg, name=cfg.label)
     success_key, crash_key = (_first_key_in_info(keys, recording) for keys in (SUCCESS_KEYS, CRASH_KEYS))
     best, rewards = _rewards(env, recording)
     crash_costs = (cfg.crash_key or crash_key) is not None

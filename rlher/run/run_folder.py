@@ -191,7 +191,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def env_name(config: TrainConfig) -> str:
     """Return the name of a run's environment in the name of its folder."""
-    return safe_name(config.env.name or config.env.id)
+    return safe_name(config.env.label)
 
 
 def safe_name(name: str) -> str:

@@ -134,7 +134,7 @@ def _difference(candidate: Candidate) -> str:
 
 
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
-    env = config.env.name or config.env.id
+    env = config.env.label
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
     return shlex.join([*words, *(f"{key}={quote(path)}" for key, path in given.items() if path is not None)])
@@ -168,7 +168,7 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the config that `rlher train algo=... env=... recipe=null` would compose."""
     algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name, config.algo)
-    env = _from_file(type(config.env)(id=config.env.id), "env", config.env.name or config.env.id, config.env)
+    env = _from_file(type(config.env)(id=config.env.id), "env", config.env.label, config.env)
     return asdict(TrainConfig()) | {"algo": algo, "env": env}
 
 

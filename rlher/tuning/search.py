@@ -114,7 +114,7 @@ def _validate(config: OptimizeConfig) -> None:
 
 
 def _default_name(config: OptimizeConfig) -> str:
-    parts = (config.algo.name, config.env.name or config.env.id, Path(config.search_space).stem)
+    parts = (config.algo.name, config.env.label, Path(config.search_space).stem)
     return re.sub(r"[^\w.-]+", "-", "-".join(parts))
 
 

@@ -1,6 +1,5 @@
 """`rlher compare`: intervals, probabilities of improvement, and the formats of the tables."""
 
-import html
 import io
 
 import numpy as np
@@ -84,11 +83,3 @@ def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     assert pd.read_csv(io.StringIO(second)).loc[0, ["A", "B", "probability"]].tolist() == ["good", "bad", 1]
     assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
     assert r"\begin{tabular}" in rlher("compare", *two_agents, "--format", "latex").out
-
-
-def test_markdown_of_a_strangers_run_is_plain_text(rlher, make_run: Make) -> None:
-    make_run("one", env={"id": "Some|`<b>&*_[a](b)\\"})
-    done = rlher("compare", "--format", "markdown")
-    (row,) = rows_of(done.out)
-    assert row[0] == "Some&#124;&#96;&#60;b&#62;&#38;&#42;&#95;[a]&#40;b)&#92;"
-    assert html.unescape(row[0]) == "Some|`<b>&*_[a](b)\\"

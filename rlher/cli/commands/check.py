@@ -81,7 +81,7 @@ def _print_text(found: "CheckResult") -> None:
     from rich.markup import escape
 
     console = Console(highlight=False)
-    console.print(found.cfg.name or found.cfg.id, style="bold")
+    console.print(found.cfg.label, style="bold")
     properties = _spaces(found) | {f"env.{name}": literal(getattr(found.cfg, name)) for name in PROPERTIES}
     width = max(map(len, properties))
     for name, text in properties.items():

@@ -1,6 +1,6 @@
 """Write curves, tables, clips and versions of runs as one HTML page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,8 +68,8 @@ def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group],
     for study, name in zip(studies, folder_labels([str(study.folder) for study in studies]), strict=True):
         reruns = study.folder / RERUNS
         runs, skipped = read_runs(str(reruns)) if reruns.is_dir() and not links_outside(reruns) else ([], [])
-        more, pooled = group_runs(runs, config.by, name if named else "") if runs else ([], [])
-        groups += more
+        more, pooled = group_runs(runs, config.by) if runs else ([], [])
+        groups += [replace(group, label=f"{name}: {group.label}") for group in more] if named else more
         notes += [*study.notes, *skipped, *pooled]
     return groups, notes
 

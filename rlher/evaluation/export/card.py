@@ -45,7 +45,7 @@ def model_card(
     return template.from_string(resources.files(__package__).joinpath("card.md.jinja").read_text()).render(
         algorithm=type(model).__name__,
         library=LIBRARIES[type(model).__module__.partition(".")[0]],
-        env=config.env.name or config.env.id,
+        env=config.env.label,
         timesteps=model.num_timesteps,
         her=strategy if her.n_sampled_goal else "plain replay, without hindsight",
         table={**format_cells(measured), "episodes": measured["episodes"], "training runs": 1},

@@ -93,7 +93,7 @@ def export(config: ExportConfig) -> int:
 
 def _base_name(run: RunFolder) -> str:
     env = run.config.env
-    return f"{run.config.algo.name}-{safe_name(env.name or env.id)[:100]}"  # a file system limits names
+    return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 
 
 def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[str]:
