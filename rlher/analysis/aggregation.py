@@ -52,11 +52,6 @@ class GroupCurve:
         """Whether there are enough seeds for an interval."""
         return len(self.seeds) >= MIN_SEEDS
 
-    @property
-    def label(self) -> str:
-        """Label of the group with its number of seeds."""
-        return f"{self.group.label} ({len(self.seeds)} seed{'s' if len(self.seeds) != 1 else ''})"
-
 
 def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> list[GroupCurve]:
     """Return the curve of each group that has numbers in two columns.

@@ -2,7 +2,7 @@
 
 import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.aggregation import MIN_SEEDS, GroupCurve, aggregate_all
@@ -36,19 +37,31 @@ DASHES = ("-", (0, (3.7, 1.6)), (0, (6.4, 1.6, 1, 1.6)), (0, (1, 1.65)), (0, (5,
 """Line styles; the numbers are lengths on and off in line widths."""
 
 STYLES: dict[str, Any] = {
-    "screen": {},
-    "paper": {"font.family": "serif", "font.size": 8, "axes.titlesize": 8},
+    "screen": {"legend.fontsize": "small", "legend.handlelength": 3, "lines.linewidth": 2},
+    "paper": {
+        "font.family": ["STIXGeneral", "DejaVu Serif"],  # both come with matplotlib; the first looks like Times
+        "font.size": 8,
+        "axes.titlesize": 8,
+        "legend.fontsize": 8,
+        "xtick.labelsize": 7,
+        "ytick.labelsize": 7,
+        "lines.linewidth": 1.2,
+        "lines.markersize": 4,
+        "grid.linewidth": 0.5,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    },
 }
 """matplotlib's settings by the values of ``--style``."""
 
+Styles = Mapping[str, Mapping[str, Any]]
+"""Colour and dashes of a line by the label of its group."""
+
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
-LABEL_WIDTH = 58
-"""Characters per line of a legend, which then is as wide as its panel."""
-LINE_HEIGHT = 0.22
-"""Height of a line of the legend, in inches."""
-LEGEND_DISTANCE = 5
-"""Distance between a panel and its legend, in sizes of the legend's font; the label of the axis is between them."""
+CHARACTERS = 15
+"""Characters of a small font per inch."""
 
 
 def plot(config: PlotConfig) -> int:
@@ -101,6 +114,7 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
     curves = aggregate_all(groups, x, config.y, config.smooth)
     with matplotlib.rc_context(STYLES[config.style]):
         draw(figure, curves, config)
+        figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
     for note in notes:
         warn(note)
     return curves
@@ -117,7 +131,7 @@ def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:
 
 
 def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
-    """Draw one panel per environment, with a legend below each panel and a caption below all.
+    """Draw one panel per environment, with one legend above all panels and a caption below.
 
     :param figure: an empty figure, which is resized.
     :param curves: at least one.
@@ -128,88 +142,122 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> No
         by_env.setdefault(curve.group.env, []).append(curve)
     columns = min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
+    is_paper = config.style == "paper"
+    width, height = (3.3 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
     figure.set_layout_engine("constrained")
-    size = max(4.6 * columns, 6), (3.4 + max(map(_legend_height, by_env.values()))) * rows + 0.3
-    figure.set_size_inches(*(config.figsize or size))
-    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    figure.set_figwidth(config.figsize[0] if config.figsize else width)
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharey=describe(config.y).is_rate).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
-    for panel, (env, members) in zip(panels, by_env.items(), strict=False):
-        _draw_panel(panel, members, X_COLUMNS[config.x], config.y)
-        labels = {"xlabel": config.xlabel, "ylabel": config.ylabel}
+    styles = line_styles(curves)
+    for index, (panel, (env, members)) in enumerate(zip(panels, by_env.items(), strict=False)):
+        _draw_panel(panel, members, X_COLUMNS[config.x], config.y, styles, with_seeds=not is_paper)
+        labels = {"xlabel": config.xlabel, "ylabel": config.ylabel if index % columns == 0 else ""}
         panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
-        panel.set_title(_wrap(env if config.title is None or len(by_env) > 1 else config.title, lines=1))
-        _draw_legend(panel)
-    if config.title and len(by_env) > 1:
-        figure.suptitle(escape_control(config.title))
-    if config.style == "paper":
-        return
-    width = figure.get_figwidth() * 16  # characters of the small font per inch
-    figure.supxlabel(textwrap.fill(caption(curves), int(width)), fontsize="small", color="#555555")
+        name = env if config.title is None or len(by_env) > 1 else config.title
+        panel.set_title(textwrap.shorten(escape_control(name), 58, placeholder="…"))
+    title = config.title if len(by_env) > 1 else None
+    legend_height = _draw_legend(figure, curves, styles, title, with_seeds=not is_paper)
+    figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
+    if not is_paper:
+        text = textwrap.fill(caption(curves), int(figure.get_figwidth() * CHARACTERS))
+        figure.supxlabel(text, fontsize="small", color="#555555")
 
 
-def to_svg(curves: Sequence[GroupCurve], x: str, y: str, with_legend: bool) -> str:
+def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
     """Return one panel as an SVG element, without background and with selectable text.
 
-    :param curves: of one environment. Curves without points are left out, but count for the colours of the others.
+    :param curves: of one environment; those without points are left out.
+    :param styles: as :func:`line_styles` returns them.
     """
-    height = 2.8 + (_legend_height(curves) if with_legend else 0)
-    figure = Figure(figsize=(4.6, height), layout="constrained")  # its text stays readable on a phone
-    panel = figure.subplots()
-    _draw_panel(panel, curves, x, y)
-    if with_legend:
-        _draw_legend(panel)
-    picture = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
+    with matplotlib.rc_context(STYLES["screen"] | {"svg.fonttype": "none"}):
+        figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
+        _draw_panel(figure.subplots(), curves, x, y, styles)
+        if with_legend:
+            figure.set_figheight(2.8 + _draw_legend(figure, curves, styles))
+        picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
     svg = picture.getvalue()
     return svg[svg.index("<svg") :]
 
 
-def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], x: str, y: str) -> None:
-    for index, curve in enumerate(curves):
+def line_styles(curves: Iterable[GroupCurve]) -> Styles:
+    """Return colour and dashes by the label of a group, which are the same for all environments."""
+    return {
+        label: {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)]}
+        for index, label in enumerate(dict.fromkeys(curve.group.label for curve in curves))
+    }
+
+
+def _draw_panel(
+    panel: Axes,
+    curves: Iterable[GroupCurve],
+    x: str,
+    y: str,
+    styles: Styles,
+    with_seeds: bool = True,
+) -> None:
+    for curve in curves:
         if curve.seeds:
-            _draw_curve(panel, curve, describe(x).unit, COLORS[index % len(COLORS)], DASHES[index % len(DASHES)])
+            _draw_curve(panel, curve, describe(x).unit, styles[curve.group.label], with_seeds or not curve.has_band)
     panel.set(xlabel=describe(x).axis, ylabel=escape_control(describe(y).axis))
     if describe(y).is_rate:
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     if x != "wall_seconds":
         panel.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k
+    panel.locator_params(nbins=5)
     panel.set_xlim(left=0)
     panel.margins(x=0.02)
     panel.grid(alpha=0.3)
 
 
-def _draw_curve(panel: Axes, curve: GroupCurve, unit: float, color: str, linestyle: Any) -> None:
+def _draw_curve(panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str, Any], with_seeds: bool) -> None:
     """Draw a group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band."""
-    if len(curve.seeds) > 1:
+    if len(curve.seeds) > 1 and with_seeds:
         for x, y in curve.seeds:
-            panel.plot(x / unit, y, color=color, linewidth=0.6, alpha=0.5)
+            panel.plot(x / unit, y, color=style["color"], linewidth=0.6, alpha=0.5)
     if curve.has_band:
-        panel.fill_between(curve.x / unit, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
+        panel.fill_between(curve.x / unit, curve.low, curve.high, color=style["color"], alpha=0.15, linewidth=0)
     marker = "o" if len(curve.x) == 1 else None
-    label = _legend_label(curve)
-    panel.plot(curve.x / unit, curve.iqm, label=label, color=color, linewidth=2, linestyle=linestyle, marker=marker)
+    panel.plot(curve.x / unit, curve.iqm, **style, marker=marker, clip_on=marker is None)  # it may be on the axis
 
 
-def _draw_legend(panel: Axes) -> None:
-    # An offset in font sizes is the same for every panel; one in shares of the panel's height would vary with it.
-    below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": LEGEND_DISTANCE}
-    panel.legend(**below, fontsize="small", frameon=False, handlelength=3)
+def _draw_legend(
+    figure: Figure, curves: Iterable[GroupCurve], styles: Styles, title: str | None = None, with_seeds: bool = True
+) -> float:
+    """Draw one legend above all panels, in as many columns as fit; return its height in inches."""
+    seeds: dict[str, list[int]] = {}
+    for curve in curves:
+        if curve.seeds:
+            seeds.setdefault(curve.group.label, []).append(len(curve.seeds))
+    handles = [Line2D([], [], **styles[label]) for label in seeds]
+    width = int(figure.get_figwidth() * CHARACTERS) - 8  # beside the line
+    wrap = textwrap.TextWrapper(max(width, 1), max_lines=20, placeholder="…")
+    texts = [escape_control(f"{label} ({_range(each)})" if with_seeds else label) for label, each in seeds.items()]
+    for columns in range(len(texts), 0, -1):
+        legend = figure.legend(
+            handles,
+            [wrap.fill(text) for text in texts],
+            loc="outside upper center",
+            ncols=columns,
+            columnspacing=1.2,
+            frameon=False,
+            title=escape_control(title) if title else None,
+            title_fontsize="large",
+        )
+        size = legend.get_window_extent()
+        if size.width <= figure.bbox.width or columns == 1:
+            break
+        legend.remove()
+    return size.height / figure.dpi
 
 
-def _legend_height(curves: Iterable[GroupCurve]) -> float:
-    return LINE_HEIGHT * sum(_legend_label(curve).count("\n") + 1 for curve in curves)
-
-
-def _legend_label(curve: GroupCurve) -> str:
-    return _wrap(curve.label, lines=20)
-
-
-def _wrap(text: str, lines: int) -> str:
-    return textwrap.fill(text, LABEL_WIDTH, max_lines=lines, placeholder="…")
+def _range(seeds: Sequence[int]) -> str:
+    """Return ``1 seed``, ``3 seeds`` or ``3–5 seeds``."""
+    low, high = min(seeds), max(seeds)
+    return f"{low}{f'–{high}' * (high > low)} seed{'s' * (high > 1)}"
 
 
 def caption(curves: Sequence[GroupCurve]) -> str:

@@ -19,7 +19,7 @@ from rlher.analysis.aggregation import GroupCurve, aggregate
 from rlher.analysis.columns import REPORTED
 from rlher.analysis.comparison import few_seeds_notes
 from rlher.analysis.grouping import Group
-from rlher.analysis.plotting import caption, to_svg
+from rlher.analysis.plotting import caption, line_styles, to_svg
 from rlher.analysis.study import Study
 from rlher.analysis.tables import configuration, tables
 from rlher.core.console import escape_control
@@ -75,7 +75,7 @@ def render(
         runs=runs,
         groups=groups,
         names=[group.name if len(envs) > 1 else group.label for group in groups],
-        charts=[_charts(env, [curve for curve in curves if curve.group.env == env]) for env in envs],
+        charts=[_charts(env, curves) for env in envs],
         caption=caption(curves),
         few_seeds=few_seeds_notes(groups),
         tables=tables(groups),
@@ -89,12 +89,13 @@ def render(
 
 def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
     """Return an environment, its learning curves, and a small chart of each column in which a run has numbers."""
-    training = {}
+    styles, training = line_styles(curves), {}
+    curves = [curve for curve in curves if curve.group.env == env]
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]
         if any(len(each.x) for each in small):
-            training[column] = Markup(to_svg(small, X, column, with_legend=False))
-    return env, Markup(to_svg(curves, X, Y, with_legend=True)), training
+            training[column] = Markup(to_svg(small, X, column, styles, with_legend=False))
+    return env, Markup(to_svg(curves, X, Y, styles, with_legend=True)), training
 
 
 def _escape_lines(page: str) -> str:

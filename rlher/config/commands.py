@@ -85,4 +85,6 @@ class PlotConfig(CurvesConfig):
     xlabel: str | None = runtime_key(None, "label of the horizontal axis")
     ylabel: str | None = runtime_key(None, "label of the vertical axis")
     figsize: list[float] = runtime_key([], "width and height in inches; empty: by the number of panels")
-    style: str = runtime_key("screen", "paper: serif font, text of 8 points, no caption", choices=("screen", "paper"))
+    style: str = runtime_key(
+        "screen", "paper: width of a page or column, text of 8 points", choices=("screen", "paper")
+    )

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,9 @@ from tests.analysis.conftest import write_log
 from tests.conftest import Make
 
 
-def legends(picture: Any) -> list[list[str]]:
-    return [[text.get_text() for text in panel.get_legend().get_texts()] for panel in picture.axes]
+def legend(picture: Figure) -> list[str]:
+    (found,) = picture.legends
+    return [text.get_text() for text in found.get_texts()]
 
 
 def curves_of(tmp_path: Path) -> list[aggregation.GroupCurve]:
@@ -33,7 +33,8 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
     curves = curves_of(tmp_path)
     picture = Figure()
     plotting.draw(picture, curves, PlotConfig())
-    assert legends(picture) == [["sac, future (3 seeds)", "tqc, future (1 seed)"], ["tqc, future (2 seeds)"]]
+    assert legend(picture) == ["sac, future (3 seeds)", "tqc, future (1–2 seeds)"]
+    assert picture.axes[0].lines[-1].get_color() == picture.axes[1].lines[-1].get_color(), "of one agent"
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
     assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"
     drawn = plotting.to_frame(curves)
@@ -140,11 +141,34 @@ def test_texts_size_and_names_of_curves(make_run: Make, tmp_path: Path) -> None:
     config = PlotConfig(runs=runs, figsize=[3.3, 2.5], style="paper", **texts)
     curves = plotting.draw_runs(config, figure)
     assert [curve.group.label for curve in curves] == ["HER", "two"]
+    assert legend(figure) == ["HER", "two"]
     (panel,) = figure.axes
-    assert (figure.get_suptitle(), panel.get_title()) == ("", "Push")
+    assert panel.get_title() == "Push"
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("environment steps", "success")
     assert figure.get_size_inches().tolist() == [3.3, 2.5]
     assert figure.get_supxlabel() == ""
+
+
+@pytest.mark.parametrize("names", [["HER", "off"], ["a long name of an agent", "another long name of an agent"]])
+def test_a_figure_for_a_paper(make_run: Make, tmp_path: Path, names: list[str]) -> None:
+    """One row of panels fits a page of two columns, with the text of a paper and one legend within the figure."""
+    for agent in names:
+        for env in ("Push-v0", "Slide-v0"):
+            for seed in range(3):
+                make_run(f"{agent}/{env}_{seed}", seed, env={"id": env})
+    figure = Figure()
+    runs = [str(tmp_path / "logs" / agent) for agent in names]
+    plotting.draw_runs(PlotConfig(runs=runs, style="paper", title="Two tasks"), figure)
+    assert figure.get_figwidth() == 6.75
+    assert legend(figure) == names
+    assert [panel.get_title() for panel in figure.axes] == ["Push-v0", "Slide-v0"]
+    assert [bool(panel.get_ylabel()) for panel in figure.axes] == [True, False]
+    assert [len(panel.lines) for panel in figure.axes] == [2, 2], "bands instead of seeds"
+    box = figure.legends[0].get_window_extent()
+    assert box.width <= figure.bbox.width
+    assert all(panel.get_tightbbox().y1 < box.y0 for panel in figure.axes), "the legend is above the panels"
+    assert {label.get_size() for panel in figure.axes for label in panel.get_xticklabels()} == {7}
+    assert {label.get_fontfamily()[0] for label in figure.axes[0].get_xticklabels()} == {"STIXGeneral"}
 
 
 def test_curves_are_smoothed_by_a_running_mean(make_run: Make, tmp_path: Path) -> None:

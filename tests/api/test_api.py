@@ -99,11 +99,11 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
         assert table["agent"].tolist() == ["dqn, final", "dqn, off"]
     figure = rlher.plot(runs, by="her")
     assert isinstance(figure, matplotlib.figure.Figure)
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["final (1 seed)", "off (1 seed)"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["final (1 seed)", "off (1 seed)"]
     assert figure._repr_png_().startswith(b"\x89PNG")
     named = rlher.plot({"HER": runs}, title="a title", xlabel="x", style="paper", figsize=[3, 2])
     assert named.axes[0].get_xlabel() == "x"
-    assert [text.get_text() for text in named.axes[0].get_legend().get_texts()] == ["HER (2 seeds)"]
+    assert [text.get_text() for text in named.legends[0].get_texts()] == ["HER"]
 
 
 def test_make_env_composes_the_environment_as_training_does() -> None:
