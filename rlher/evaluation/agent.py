@@ -111,7 +111,6 @@ def load_agent(run: RunFolder, which: str, device: str, deterministic: bool, ren
     :raises UserError: there is no such model, or it is damaged.
     """
     env = make_env(run.config.env, render_mode=render_mode)
-    model_file.require_spaces(run.model(which), env)
     validate_actions(run.config.algo.name, env.action_space)
     model = load_model(run.config, run.model(which), env, device)
     return Agent(make_policy(model, deterministic), env, model)

@@ -85,10 +85,7 @@ def _newest(logs: Path) -> Path | None:
 
 
 def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # being replaced by a running training
-        return 0.0
+    return path.stat().st_mtime
 
 
 # ------------------------------------------------------------------------------------------------ bundled agents

@@ -10,7 +10,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import torch as th
@@ -77,22 +76,13 @@ def _misfit(error: Exception) -> str:
     return f"its networks differ ({details[0][:160]})" if details else "its networks differ"
 
 
-def require_spaces(path: Path, env: gym.Env) -> None:
-    """Check that an environment has the spaces of the one a model was trained in, before a model is built for it.
-
-    :raises UserError: its spaces have changed, or the file is missing or damaged.
-    """
-    with _as_user_error(path), open_zip(path) as archive:
-        _require_spaces(archive, _describe_spaces(env.observation_space, env.action_space))
-
-
 def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
     """Load a file's policy weights into a freshly built model.
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _as_user_error(file if isinstance(file, Path) else Path("the model in memory")), open_zip(file) as archive:
-        _require_spaces(archive, _spaces_of(model))
+        _require_spaces(archive, model)
         tensors = _tensors(archive, POLICY, model.device)
         _require_same_normalization(archive, tensors, model)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
@@ -107,7 +97,7 @@ def load_all(path: Path, model: OffPolicyAlgorithm) -> None:
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _as_user_error(path), open_zip(path) as archive:
-        _require_spaces(archive, _spaces_of(model))
+        _require_spaces(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
         if ENT_COEF_OPTIMIZER in parameters and getattr(model, ENT_COEF_OPTIMIZER, None) is None:
@@ -146,12 +136,12 @@ def _require_same_normalization(
 # ------------------------------------------------------------------------------------------------------ spaces
 
 
-def _require_spaces(archive: zipfile.ZipFile, spaces: dict[str, str]) -> None:
-    """Raise UserError unless a model was trained in these spaces; a file of plain SB3 does not record its own."""
+def _require_spaces(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
+    """Raise UserError unless a file's model was trained in a model's spaces; plain SB3 does not record its own."""
     if SPACES not in archive.namelist():
         return
     trained = json.loads(archive.read(SPACES))
-    for part, found in spaces.items():
+    for part, found in _spaces_of(model).items():
         if trained[part] != found:
             raise UserError(
                 f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {found}; use the "
@@ -159,20 +149,12 @@ def _require_spaces(archive: zipfile.ZipFile, spaces: dict[str, str]) -> None:
             )
 
 
-def _describe_spaces(observation_space: gym.Space, action_space: gym.Space) -> dict[str, str]:
+def _spaces_of(model: OffPolicyAlgorithm) -> dict[str, str]:
     """Return the properties that a network depends on, as text: shapes of observations, shape and bounds of actions."""
-    parts = getattr(observation_space, "spaces", {"": observation_space})
+    parts = getattr(model.observation_space, "spaces", {"": model.observation_space})
     observations = ", ".join(f"{key} {_shape(part)}" for key, part in sorted(parts.items()))
-    return {"observations": observations, "actions": str(action_space)}
+    return {"observations": observations, "actions": str(model.action_space)}
 
 
 def _shape(space: gym.Space) -> str:
     return f"Box{space.shape}" if isinstance(space, gym.spaces.Box) else str(space)
-
-
-def _spaces_of(model: OffPolicyAlgorithm) -> dict[str, str]:
-    """Return the spaces of a model's environment below its wrappers."""
-    env: Any = model.env
-    while hasattr(env, "venv"):
-        env = env.venv
-    return _describe_spaces(env.observation_space, env.action_space)

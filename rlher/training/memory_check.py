@@ -15,7 +15,7 @@ WORKER_BYTES = 2**27
 """Memory left for each evaluation process, beside what all of them share."""
 
 PRIORITY_BYTES = 16
-"""Bytes of a transition's priority."""
+"""Bytes of a transition's priority, if it has one."""
 
 MB = 10**6
 
@@ -29,7 +29,10 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
     :raises UserError: with the largest ``algo.buffer_size`` that fits.
     """
     stored = min(config.algo.buffer_size, config.total_timesteps)
-    needed = stored * _bytes_per_transition(config, envs)
+    assert isinstance(envs.observation_space, spaces.Dict)
+    layout = Layout.of(envs.observation_space, envs.action_space)
+    per_episode = -(-layout.episode_bytes // (config.env.episode_steps or 1))
+    needed = stored * (layout.transition_bytes + per_episode + PRIORITY_BYTES)
     free = available_memory()
     usable = max(free - RESERVED_BYTES - WORKER_BYTES * (config.eval.workers or 0), 0)
     if needed > usable:
@@ -38,12 +41,3 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
             f"memory are free; use algo.buffer_size={stored * usable // needed}."
         )
     return f"replay buffer of up to {stored:,} transitions, at most {needed / MB:,.2f} MB"
-
-
-def _bytes_per_transition(config: TrainConfig, envs: VecEnv) -> int:
-    """Return the bytes of a transition, including its share of what is stored once per episode."""
-    assert isinstance(envs.observation_space, spaces.Dict)
-    layout = Layout.of(envs.observation_space, envs.action_space)
-    steps = config.env.episode_steps or 1
-    priority = PRIORITY_BYTES if config.her.priority != "uniform" else 0
-    return layout.transition_bytes + -(-layout.episode_bytes // steps) + priority

@@ -1,15 +1,16 @@
 """Runs the trials of a study in worker processes, and repeats those whose worker or command died.
 
-The command asks Optuna for the parameters of each trial, and tells it how the trial ended. A worker trains, and reports
-evaluations to the pruner. Several commands may share a study; each runs its own trials.
+The command asks Optuna for the parameters of each trial. A worker trains, reports evaluations to the pruner and records
+how the trial ended. Several commands may share a study; each runs its own trials.
 """
 
 import contextlib
 import time
 import traceback
+import types
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,18 +57,6 @@ class TrialSpec:
     total: int
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a trial ended.
-
-    :param attributes: user attributes to store: its score, or the reason of its failure.
-    """
-
-    state: TrialState
-    value: float | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-
-
 class TrialJobs(Jobs):
     """The trials of a study that this command runs; the table shows the best and the running ones of all commands.
 
@@ -106,11 +95,9 @@ class TrialJobs(Jobs):
 
     @wait_for_database
     def end(self, trial: Trial, future: Future) -> None:
-        """Record how a trial ended; repeat it if its worker died."""
+        """Repeat a trial if its worker died; else the worker has recorded how it ended."""
         if future.exception():
             fail_and_repeat(self._study, trial)
-        else:
-            _tell(self._study, trial, future.result())
         self._running.remove(trial)
 
     def stop(self) -> None:
@@ -149,7 +136,7 @@ class TrialJobs(Jobs):
 
 def fail_and_repeat(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:
     """Record a running trial as failed, and queue it again unless it was repeated ``max_retry`` times."""
-    if _tell(study, trial, Outcome(TrialState.FAIL)):
+    if _record_end(study, trial, TrialState.FAIL):
         _queue_again(study, trial, max_retry)
 
 
@@ -172,13 +159,23 @@ def repeat_lost_trials(study: Study, seconds: float) -> None:
             fail_and_repeat(study, trial)
 
 
-def _tell(study: Study, trial: Trial | FrozenTrial, outcome: Outcome) -> bool:
-    """Record how a trial ended, unless another process was first; return whether this one was."""
-    state = None if outcome.state is TrialState.COMPLETE else outcome.state  # None: failed if the value is NaN
+@wait_for_database
+def _record_end(
+    study: Study,
+    trial: Trial | FrozenTrial,
+    state: TrialState | None,
+    value: float | None = None,
+    attributes: Mapping[str, Any] = types.MappingProxyType({}),
+) -> bool:
+    """Record how a trial ended, unless another process was first; return whether this one was.
+
+    :param state: None: it is complete, or failed if the value is NaN.
+    :param attributes: user attributes to store: its score, or the reason of its failure.
+    """
     try:
-        for name, value in outcome.attributes.items():
-            study._storage.set_trial_user_attr(trial._trial_id, name, value)
-        study.tell(trial.number, outcome.value, state)
+        for name, entry in attributes.items():
+            study._storage.set_trial_user_attr(trial._trial_id, name, entry)
+        study.tell(trial.number, value, state)
     except (UpdateFinishedTrialError, ValueError):
         return False
     return True
@@ -187,16 +184,18 @@ def _tell(study: Study, trial: Trial | FrozenTrial, outcome: Outcome) -> bool:
 # -------------------------------------------------------------------------------------------- in a worker
 
 
-def run_trial(spec: TrialSpec, trial_id: int) -> Outcome:
-    """Run a trial that the command asked for. If it raises, its output has the traceback."""
+def run_trial(spec: TrialSpec, trial_id: int) -> None:
+    """Run a trial that the command asked for, and record how it ended. If it raises, its output has the traceback."""
+    trial = _load_trial(spec, trial_id)
     try:
-        value, score = spec.objective(_load_trial(spec, trial_id))
-        return Outcome(TrialState.COMPLETE, value, asdict(score))
+        value, score = spec.objective(trial)
+        _record_end(trial.study, trial, None, value, asdict(score))
     except optuna.TrialPruned:
-        return Outcome(TrialState.PRUNED)
+        _record_end(trial.study, trial, TrialState.PRUNED)
     except Exception as error:  # a failed trial does not end the study
         traceback.print_exc()
-        return Outcome(TrialState.FAIL, attributes={REASON: f"{type(error).__name__}: {error}"})
+        reason = f"{type(error).__name__}: {error}"
+        _record_end(trial.study, trial, TrialState.FAIL, attributes={REASON: reason})
 
 
 @wait_for_database
