@@ -5,7 +5,7 @@ from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -16,14 +16,16 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.controllers import SCRIPTED, load_controller
-from rlher.demonstrations.datasets import OWN, RecordedEpisode, new_folder, write_dataset
+from rlher.demonstrations.datasets import OWN, new_folder, write_dataset
 from rlher.envs.make import make_env
 from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.agent import find_source
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
-from rlher.her.trajectories import Trajectory
 from rlher.run.metadata import package_versions
+
+if TYPE_CHECKING:
+    from minari.data_collector import EpisodeBuffer
 
 MAX_PLAYED = 10
 """With ``successes_only``, episodes played at most, per episode asked for."""
@@ -85,13 +87,12 @@ def collect(config: CollectConfig) -> Collected:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
         metadata = _metadata(config, demonstrator, sum(outcomes) / len(outcomes))
         write_dataset(folder, kept, demonstrator.env, env_config.max_episode_steps, metadata)
-    steps = sum(len(episode.trajectory) for episode in kept)
-    return Collected(folder, len(kept), steps, len(outcomes), sum(outcomes), stop.requested)
+    return Collected(folder, len(kept), sum(map(len, kept)), len(outcomes), sum(outcomes), stop.requested)
 
 
 def _play(
     demonstrator: Demonstrator, config: CollectConfig, outcomes: list[bool], stop: StopRequest
-) -> Iterator[RecordedEpisode]:
+) -> "Iterator[EpisodeBuffer]":
     """Play until enough episodes are kept or the user asks to stop, and yield the episodes to write.
 
     :param outcomes: whether each episode that was played succeeded; extended here.
@@ -138,15 +139,18 @@ class Recorder(gym.Wrapper):
         self._stop.raise_if_requested()
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._observations.append(deepcopy(observation))
-        self._steps.append((np.copy(action), float(reward), terminated, info["is_success"]))
+        self._steps.append((np.copy(action), float(reward), terminated, truncated, info["is_success"]))
         return observation, reward, terminated, truncated, info
 
-    def recorded(self) -> RecordedEpisode:
+    def recorded(self) -> "EpisodeBuffer":
         """Return the episode since the last reset."""
+        from minari.data_collector import EpisodeBuffer  # takes a while to import
+
         observations = {key: np.stack([each[key] for each in self._observations]) for key in self._observations[0]}
-        actions, rewards, terminated, success = map(np.array, zip(*self._steps, strict=True))
-        trajectory = Trajectory(observations, actions, rewards, bool(terminated[-1]))
-        return RecordedEpisode(trajectory, self._seed, np.array([False, *success]))
+        *arrays, success = map(np.array, zip(*self._steps, strict=True))
+        return EpisodeBuffer(
+            None, self._seed, None, observations, *arrays, infos={"is_success": np.array([False, *success])}
+        )
 
 
 def _controller(config: CollectConfig) -> Demonstrator:

@@ -14,18 +14,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
-from numpy.typing import NDArray
 
 from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line, os_error_reason
 from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
 from rlher.her.storage import ACHIEVED, GOAL
 from rlher.her.trajectories import Trajectory
+
+if TYPE_CHECKING:
+    from minari.data_collector import EpisodeBuffer
 
 METADATA, MAIN = "metadata.json", "main_data.hdf5"
 """Files in a dataset's folder ``data``."""
@@ -168,21 +170,9 @@ EPISODE_BYTES = 50_000
 """Room for an episode's small arrays and HDF5's own tables, which take 24 to 28 kB."""
 
 
-@dataclass(frozen=True)
-class RecordedEpisode:
-    """An episode to be written.
-
-    :param success: (T + 1,) whether the goal was reached, at the reset and after each step.
-    """
-
-    trajectory: Trajectory
-    seed: int
-    success: NDArray[np.bool_]
-
-
 def write_dataset(
     folder: Path,
-    episodes: Sequence[RecordedEpisode],
+    episodes: Sequence["EpisodeBuffer"],
     env: gym.Env,
     max_episode_steps: int | None,
     metadata: dict[str, Any],
@@ -190,6 +180,7 @@ def write_dataset(
     """Write a dataset beside its place, and rename it.
 
     :param folder: of the dataset; its name is the dataset's id, its parent what ``MINARI_DATASETS_PATH`` should name.
+    :param episodes: of Minari, with arrays; observations are a dict.
     :param env: in which the episodes were recorded, for its spaces and its registration.
     :param max_episode_steps: limit of an episode, for an environment that is made from the dataset.
     :param metadata: added to Minari's own; JSON values.
@@ -206,7 +197,7 @@ def write_dataset(
             _require_space(Path(temporary), episodes)
             spec = _describable_spec(env, max_episode_steps)
             storage = MinariStorage.new(data, env.observation_space, env.action_space, spec, jpeg_encoding=False)
-            storage.update_episodes(_buffer(number, episode) for number, episode in enumerate(episodes))
+            storage.update_episodes(episodes)
             storage.update_metadata({"dataset_id": folder.name, "minari_version": minari.__version__, **metadata})
             folder.mkdir()
             shutil.move(data, folder / "data")
@@ -214,9 +205,9 @@ def write_dataset(
         raise UserError(f"cannot write {folder}: {os_error_reason(error)}.") from error
 
 
-def _require_space(folder: Path, episodes: Sequence[RecordedEpisode]) -> None:
+def _require_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:
     """Raise OSError unless the disk has room for episodes: HDF5 ends the process if it cannot write."""
-    arrays = [array for each in episodes for array in (*each.trajectory.observations.values(), each.trajectory.actions)]
+    arrays = [array for each in episodes for array in (*each.observations.values(), each.actions)]
     size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
     with tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, size)
@@ -233,23 +224,6 @@ def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | 
     except (TypeError, ValueError):
         return None
     return spec
-
-
-def _buffer(number: int, episode: RecordedEpisode) -> Any:
-    from minari.data_collector.episode_buffer import EpisodeBuffer
-
-    trajectory = episode.trajectory
-    last = np.arange(len(trajectory)) == len(trajectory) - 1
-    return EpisodeBuffer(
-        id=number,
-        seed=episode.seed,
-        observations=dict(trajectory.observations),
-        actions=trajectory.actions,
-        rewards=trajectory.rewards,
-        terminations=last & trajectory.terminated,
-        truncations=last & (not trajectory.terminated),
-        infos={"is_success": episode.success},
-    )
 
 
 def new_folder(output: str, name: str) -> Path:

@@ -11,24 +11,27 @@ import h5py
 import numpy as np
 import pytest
 from gymnasium import spaces
+from minari.data_collector import EpisodeBuffer
 
 from rlher.core.errors import DamagedFile, UserError
-from rlher.demonstrations.datasets import RecordedEpisode, read_dataset, write_dataset
+from rlher.demonstrations.datasets import read_dataset, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.her import Trajectory
 from tests.support.fuzzing.checks import time_limit
 from tests.support.minari_data import collect_with_minari
 
 ENV = BitFlippingEnv(n_bits=3)
 
 
-def episode(steps: int, bit: int = 0) -> RecordedEpisode:
+def episode(steps: int, bit: int = 0) -> EpisodeBuffer:
     """Return an episode that flips one bit again and again."""
     bits = np.zeros((steps + 1, 3), dtype=np.int8)
     bits[1::2, bit] = 1
     observations = {"observation": bits, "achieved_goal": bits, "desired_goal": np.ones_like(bits)}
-    trajectory = Trajectory(observations, np.full(steps, bit), -np.ones(steps), terminated=bit == 2)
-    return RecordedEpisode(trajectory, seed=7, success=np.zeros(steps + 1, dtype=bool))
+    ends = np.arange(steps) == steps - 1
+    terminated = ends & (bit == 2)
+    success = {"is_success": np.zeros(steps + 1, dtype=bool)}
+    actions, rewards = np.full(steps, bit), -np.ones(steps)
+    return EpisodeBuffer(None, 7, None, observations, actions, rewards, terminated, ends & ~terminated, success)
 
 
 def read(folder: Path | str):
@@ -49,9 +52,9 @@ def test_what_was_written_is_read(dataset: Path, monkeypatch: pytest.MonkeyPatch
         assert [len(each) for each in found.trajectories] == [3, 1]
         assert [each.terminated for each in found.trajectories] == [False, True]
         for one, two in zip(found.trajectories, (episode(3), episode(1, bit=2)), strict=True):
-            assert (one.actions == two.trajectory.actions).all()
-            assert (one.rewards == two.trajectory.rewards).all()
-            for key, values in two.trajectory.observations.items():
+            assert (one.actions == two.actions).all()
+            assert (one.rewards == two.rewards).all()
+            for key, values in two.observations.items():
                 assert (one.observations[key] == values).all()
         assert (found.n_steps, found.env_id, found.action_repeat) == (4, "Bits-v0", 2)
     assert not [*dataset.parent.glob(".*")], "no temporary folder is left"

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+from minari.data_collector import EpisodeBuffer
 
-from rlher.demonstrations.datasets import RecordedEpisode, write_dataset
+from rlher.demonstrations.datasets import write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.her import Trajectory
 
 
 def write_bit_demonstrations(folder: Path, n_bits: int = 5, continuous: bool = True, episodes: int = 8, **own) -> Path:
@@ -20,7 +20,7 @@ def write_bit_demonstrations(folder: Path, n_bits: int = 5, continuous: bool = T
     return folder
 
 
-def _play(env: BitFlippingEnv, seed: int) -> RecordedEpisode:
+def _play(env: BitFlippingEnv, seed: int) -> EpisodeBuffer:
     observation, _ = env.reset(seed=seed)
     observations, actions, rewards, terminated = [observation], [], [], False
     while not terminated:
@@ -30,5 +30,6 @@ def _play(env: BitFlippingEnv, seed: int) -> RecordedEpisode:
         observations.append(observation)
         rewards.append(reward)
     by_key = {key: np.stack([each[key] for each in observations]) for key in observation}
-    trajectory = Trajectory(by_key, np.stack(actions), np.array(rewards), terminated)
-    return RecordedEpisode(trajectory, seed, np.array([False, *(reward == 0 for reward in rewards)]))
+    ends = np.arange(len(actions)) == len(actions) - 1
+    success = {"is_success": np.array([False, *(reward == 0 for reward in rewards)])}
+    return EpisodeBuffer(None, seed, None, by_key, np.stack(actions), np.array(rewards), ends, ends & False, success)
