@@ -11,9 +11,6 @@ from rlher.algos.exploration import RandomActions
 from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs, polyak_update
 from rlher.algos.networks import BatchedMLP
 
-OFFLINE_WEIGHT = 2.5
-"""TD3+BC's weight of the actor's own loss (its alpha)."""
-
 
 class ActorCritic(FastUpdate):
     """Gradients, optimizer steps and target networks of an actor and its critics.
@@ -24,8 +21,6 @@ class ActorCritic(FastUpdate):
     actor: Any
     critic: Any
     critic_target: Any
-    _offline = False
-    """Whether this update is one of :meth:`train_offline`."""
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
@@ -87,15 +82,6 @@ class ActorCritic(FastUpdate):
         """Move the target networks towards the networks."""
         polyak_update(self.critics.stacked, self.critics_target.stacked, self.tau)
 
-    def update_targets_if(self, when: str) -> None:
-        """Move the target networks if ``options.target_update`` has that value; offline there are no rounds."""
-        if when == ("update" if self._offline else self.options.target_update):
-            self.update_targets()
-
-    def end_round(self) -> None:
-        """Move the target networks if that is done once per round."""
-        self.update_targets_if("round")
-
     def _critic_gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
             loss, errors = self.critic_loss(batch)
@@ -138,10 +124,11 @@ class ActorCritic(FastUpdate):
 
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
+        buffer: Any = self.replay_buffer
         self._update_learning_rate([self.actor.optimizer])
         total = th.zeros((), device=self.device)
         for _ in range(updates):
-            samples = self._sample_demonstrations(batch_size, relabel=False)
+            samples = buffer.sample_demonstrations(batch_size, self._vec_normalize_env, relabel=False)
             with self.autocast():
                 distances, _ = self._distances(self._features(samples.observations), samples.actions)
                 loss = distances.mean()
@@ -150,39 +137,13 @@ class ActorCritic(FastUpdate):
             total += loss.detach()
         return float(total) / updates
 
-    def train_offline(self, updates: int, batch_size: int) -> None:
-        """Update actor and critics on demonstrations alone, with a cloning loss that keeps the actor near them.
-
-        :raises RuntimeError: the replay buffer has no demonstrations.
-        """
-        self._offline = True
-        try:
-            self._update_repeatedly(updates, lambda: self._sample_demonstrations(batch_size, relabel=True))
-        finally:
-            del self._offline
-
-    def _sample_demonstrations(self, batch_size: int, relabel: bool) -> Any:
-        buffer: Any = self.replay_buffer
-        return buffer.sample_demonstrations(batch_size, self._vec_normalize_env, relabel)
-
-    @property
-    def has_cloning_loss(self) -> bool:
-        """Whether the actor's loss contains a cloning loss."""
-        return self._offline or super().has_cloning_loss
-
     def _add_cloning_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the sum of the actor's loss and the cloning loss, and the cloning loss.
 
-        Online, the cloning loss has the weight ``options.bc_weight``; ``options.q_filter`` leaves out actions that the
-        critics prefer less than the actor's own (Nair et al. 2018). Offline, the actor's loss has the weight
-        :data:`OFFLINE_WEIGHT` divided by the mean absolute value of its actions (TD3+BC, Fujimoto & Gu 2021,
-        arXiv:2106.06860).
+        The cloning loss has the weight ``options.bc_weight``; ``options.q_filter`` leaves out actions that the critics
+        prefer less than the actor's own (Nair et al. 2018).
         """
         distances, own = self._distances(obs, actions)
-        if self._offline:
-            size = self._value_of(obs, own).abs().mean().clamp_min(1e-6)
-            cloning = distances.mean() / actions.shape[1]
-            return OFFLINE_WEIGHT / size * loss + cloning, cloning.detach()
         if self.options.q_filter:
             distances = distances * (self._value_of(obs, actions) > self._value_of(obs, own))
         cloning = distances.mean()

@@ -101,7 +101,6 @@ def cloning_keys(config: TrainConfig) -> dict[str, float]:
     return {
         "demos.bc_weight": config.demos.bc_weight,
         "demos.pretrain_steps": config.demos.pretrain_steps,
-        "offline_updates": config.offline_updates,
     }
 
 

@@ -100,9 +100,6 @@ class FastUpdate(TrainingLoop):
         """
         raise NotImplementedError
 
-    def end_round(self) -> None:
-        """Do what is due after the updates of a ``train`` call; by default nothing."""
-
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return actions (batch, …) for (batch, features); continuous ones in [-1, 1]."""
         raise NotImplementedError
@@ -128,26 +125,21 @@ class FastUpdate(TrainingLoop):
         return [*super()._excluded_save_params(), "slow_reason", *self._made_from_networks]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
-        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions."""
+        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
         if self.slow_reason is not None:
             super().train(gradient_steps, batch_size)
             return
         buffer: Any = self.replay_buffer
-        self._update_repeatedly(gradient_steps, lambda: buffer.sample(batch_size, env=self._vec_normalize_env))
-
-    def _update_repeatedly(self, gradient_steps: int, sample: Callable[[], Any]) -> None:
-        """Update on batches that a function samples, and log the mean of each loss."""
         self._update_learning_rate(self.optimizers())
         history: dict[str, list[th.Tensor]] = defaultdict(list)
         for step in range(gradient_steps):
-            samples = sample()
+            samples = buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
             losses, errors = self.update(self._loss_inputs(samples), step)
             for name, loss in losses.items():
                 history[name].append(loss)
             if getattr(samples, "indices", None) is not None:
-                self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))  # type: ignore[union-attr]
-        self.end_round()
+                buffer.update_priorities(samples.indices, _error_per_transition(errors))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(value.item() for value in values) / len(values))
@@ -162,13 +154,8 @@ class FastUpdate(TrainingLoop):
             samples.rewards,
             (1 - samples.dones) * discounts,
             getattr(samples, "weights", None),
-            None if places is None or not self.has_cloning_loss else (obs[places], samples.actions[places]),
+            None if places is None or not self.options.bc_weight else (obs[places], samples.actions[places]),
         )
-
-    @property
-    def has_cloning_loss(self) -> bool:
-        """Whether the actor's loss contains a cloning loss."""
-        return self.options.bc_weight > 0
 
     # ------------------------------------------------------------------------------------ parts of the losses
 

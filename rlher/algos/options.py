@@ -17,8 +17,6 @@ class UpdateOptions:
         baselines' ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param random_action_hold: steps for which a random action is held. Above 1, also the random actions before
         ``learning_starts`` are held.
-    :param target_update: ``update``: target networks follow each update; ``round``: only the last one of a call of
-        ``train``, by the share ``tau`` (OpenAI baselines' HER, nnabla-rl).
     :param target_policy_noise_schedule: TD3: ``constant`` or ``linear``: whether the noise of the target actions falls
         from ``target_policy_noise`` to 0. The critic needs the noise in the beginning; in the end it hides precise
         actions.
@@ -33,7 +31,6 @@ class UpdateOptions:
 
     target_bounds: tuple[float | None, float | None] | None = None
     target_critics: int | None = None
-    target_update: str = "update"
     random_action: float = 0.0
     random_action_hold: int = 1
     target_policy_noise_schedule: str = "constant"

@@ -46,7 +46,7 @@ class SACUpdate(ActorCritic):
         losses = {**critic_losses, **actor_losses, **self.update_ent_coef(log_prob)}
         losses["ent_coef"] = batch.ent_coef
         if step % self.target_update_interval == 0:
-            self.update_targets_if("update")
+            self.update_targets()
         return losses, errors
 
     def with_noise(self, batch: LossInputs) -> LossInputs:

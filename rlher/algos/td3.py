@@ -33,7 +33,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         losses, errors = self.update_critics(batch)
         if self._n_updates % self.policy_delay == 0:
             losses |= self.update_actor(batch)[0]
-            self.update_targets_if("update")
+            self.update_targets()
         return losses, errors
 
     def with_noise(self, batch: LossInputs) -> LossInputs:

@@ -27,9 +27,6 @@ ACTIVATIONS = {
 }
 """Classes by the value of ``algo.activation``."""
 
-TARGET_UPDATES = ("update", "round")
-"""Values of ``algo.target_update``."""
-
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -111,7 +108,6 @@ class EnsembleConfig(ActorCriticConfig):
     """Keys that only the fast update has."""
 
     target_critics: int | None = key(None, "random critics whose minimum is the target; null: all critics", low=1)
-    target_update: str = key("update", "update the target after each update or each round", choices=TARGET_UPDATES)
     layer_norm_critics: bool = key(False, "layer normalisation in the critics")
     random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
     random_action_hold: int = key(1, "steps that a random action is held, in learning_starts as well", low=1)

@@ -106,7 +106,6 @@ class TrainConfig:
         high=MAX_STEPS,
         ignored_by=["grouping", "resume"],
     )
-    offline_updates: int = experiment_key(0, "updates on demonstrations alone, before the first step", low=0)
     n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = runtime_key(
         "auto",

@@ -75,7 +75,7 @@ def _count_updates(config: TrainConfig) -> int:
     algo = config.algo
     steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
     rounds = steps // (algo.train_freq * config.n_envs)
-    return rounds * (algo.gradient_steps or 0) + config.offline_updates
+    return rounds * (algo.gradient_steps or 0)
 
 
 def _share_cores(config: TrainConfig) -> tuple[int, str]:

@@ -3,7 +3,6 @@
 The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.demonstrations.datasets`.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -33,8 +32,8 @@ def validate_demonstrations(config: TrainConfig) -> None:
     for name, value in cloning_keys(config).items():
         if value and path is None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
-    if not (config.total_timesteps or config.demos.pretrain_steps or config.offline_updates):
-        raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_steps or offline_updates.")
+    if not (config.total_timesteps or config.demos.pretrain_steps):
+        raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_steps.")
     if path is not None and config.her.copy_info_dict:
         raise UserError("her.copy_info_dict=true needs infos, which demonstrations lack; leave it or demos out.")
 
@@ -82,7 +81,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
 
 
 class DemonstrationCallback(BaseCallback):
-    """Before the first step, clone the demonstrations and update on them offline, if the config says so; then evaluate.
+    """Before the first step, clone the demonstrations for ``demos.pretrain_steps`` updates, then evaluate.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
 
@@ -98,24 +97,18 @@ class DemonstrationCallback(BaseCallback):
         self._config, self._evaluations, self._progress, self._stop = config, evaluations, progress, stop
 
     def _on_training_start(self) -> None:
-        if not (self._config.demos.pretrain_steps or self._config.offline_updates):
-            return
-        size = self._config.algo.batch_size
-        clone = self.model.clone_demonstrations
-        self._repeat("cloning updates", self._config.demos.pretrain_steps, lambda n: clone(n, size))
-        self._repeat("offline updates", self._config.offline_updates, lambda n: self.model.train_offline(n, size))
-        self._evaluations.evaluate()
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _repeat(self, name: str, updates: int, update: Callable[[int], object]) -> None:
-        """Do a number of updates in chunks.
+        """Clone in chunks.
 
         :raises KeyboardInterrupt: a stop was requested.
         """
+        updates = self._config.demos.pretrain_steps
         for done in range(0, updates, CHUNK):
             if self._stop.requested:
                 raise KeyboardInterrupt
-            update(min(CHUNK, updates - done))
-            self._progress.show_updates(name, min(done + CHUNK, updates), updates)
+            self.model.clone_demonstrations(min(CHUNK, updates - done), self._config.algo.batch_size)
+            self._progress.show_updates("cloning updates", min(done + CHUNK, updates), updates)
+        if updates:
+            self._evaluations.evaluate()
+
+    def _on_step(self) -> bool:
+        return True

@@ -1,4 +1,4 @@
-"""Learning from demonstrations: the cloning loss with its Q filter, cloning alone, and offline updates."""
+"""Learning from demonstrations: the cloning loss with its Q filter, and cloning alone."""
 
 import numpy as np
 import pytest
@@ -95,18 +95,3 @@ def test_training_with_cloning_keeps_the_actor_near_the_demonstrations(name) -> 
         distances.append(float(((own - samples.actions) ** 2).sum(dim=1).mean()))
     assert model.logger.name_to_value["train/cloning_loss"] > 0
     assert distances[1] < 0.5 * distances[0]
-
-
-@pytest.mark.parametrize("name", ["sac", "td3"])
-def test_offline_updates_learn_from_demonstrations_alone(name, monkeypatch) -> None:
-    model = cloning_model(name)
-    monkeypatch.setattr(model.replay_buffer, "sample", None)
-    before, done = [each.clone() for each in model.critic.parameters()], model._n_updates
-    model.train_offline(200, 64)
-    assert model._n_updates == done + 200
-    assert not any(map(th.equal, before, model.critic.parameters()))
-    values = model.logger.name_to_value
-    assert values["train/cloning_loss"] > 0
-    assert values["train/critic_loss"] > 0
-    assert not model.has_cloning_loss, "only while it is offline"
-    assert "_offline" not in vars(model)

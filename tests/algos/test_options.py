@@ -80,29 +80,6 @@ def test_target_critics_draws_a_subset_of_the_critics(name) -> None:
         ours(name, options=UpdateOptions(target_critics=3), policy_kwargs={"n_critics": 2})
 
 
-@pytest.mark.parametrize("name", CRITICS)
-def test_target_networks_move_once_per_round(name) -> None:
-    model = ours(name, options=UpdateOptions(target_update="round"), tau=0.25)
-    pairs = [(model.critic, model.critic_target)]
-    if hasattr(model, "actor_target"):
-        pairs.append((model.actor, model.actor_target))
-    before = [[each.clone() for each in target.parameters()] for _, target in pairs]
-    updated, update = [], model.update
-
-    def watched(*arguments):
-        found = update(*arguments)
-        for (_, target), old in zip(pairs, before, strict=True):
-            updated.append(all(th.equal(*each) for each in zip(target.parameters(), old, strict=True)))
-        return found
-
-    model.update = watched
-    train(model, 5)
-    assert updated == [True] * 5 * len(pairs)
-    for (network, target), old in zip(pairs, before, strict=True):
-        for source, start, now in zip(network.parameters(), old, target.parameters(), strict=True):
-            assert th.allclose(now, start + 0.25 * (source - start), atol=1e-7)
-
-
 def test_action_l2_reduces_the_size_of_actions() -> None:
     unpenalised, penalised = (ours("td3", options=UpdateOptions(action_l2=weight)) for weight in (0.0, 100.0))
     for model in (unpenalised, penalised):

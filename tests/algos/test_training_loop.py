@@ -33,8 +33,8 @@ def recorded_run(overlap: bool, **arguments) -> tuple:
     model = ours("td3", options=UpdateOptions(overlap=overlap), learning_starts=20, **arguments)
     events: list = []
     model.env, model._n_updates = Recorded(model.env, events), 0
-    update, sample_action, acting = model._update_repeatedly, model._sample_action, []
-    model._update_repeatedly = lambda *args: (events.append("update"), update(*args))
+    update, sample_action, acting = model.train, model._sample_action, []
+    model.train = lambda **kwargs: (events.append("update"), update(**kwargs))
     model._sample_action = lambda *args: (acting.append(model._n_updates), sample_action(*args))[1]
     model.learn(40)
     return model, events, acting

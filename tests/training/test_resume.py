@@ -58,7 +58,6 @@ CASES = {
         "algo=td3",
         "algo.train_freq=10",
         "algo.gradient_steps=4",
-        "algo.target_update=round",
         "algo.target_policy_noise_schedule=linear",
     ),
     "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),

@@ -84,7 +84,7 @@ def test_what_needs_the_fast_update_is_refused_without_it(case: str) -> None:
         pass
 
 
-@pytest.mark.parametrize("option", [{"random_action": 0.1}, {"target_critics": 1}, {"target_update": "round"}])
+@pytest.mark.parametrize("option", [{"random_action": 0.1}, {"target_critics": 1}])
 def test_options_of_the_fast_update_are_refused_without_it(option: dict) -> None:
     config = slow_config("learnt features")
     with pytest.raises(UserError), prepare(replace(config, algo=replace(config.algo, **option))):

@@ -1,4 +1,4 @@
-"""Training with demonstrations, from cloned or offline updates to errors about datasets that do not fit."""
+"""Training with demonstrations, from cloning to errors about datasets that do not fit."""
 
 import csv
 import json
@@ -108,12 +108,6 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     assert result["timesteps"] == 60
 
 
-def test_offline_updates(rlher) -> None:
-    done = rlher(*RUN, "algo=td3", "total_timesteps=0", "offline_updates=250")
-    assert done.code == 0, done.err
-    assert [(row["timesteps"], row["updates"]) for row in rows_of("logs/td3/BitFlipping-v0_1")] == [("0", "250")]
-
-
 @pytest.mark.slow
 def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
     words = (*RUN, "algo=ddpg", "demos.pretrain_steps=450", "checkpoint.every=50")
@@ -202,7 +196,6 @@ ERRORS = {
     "other shapes": ("env.n_bits=4",),
     "cloning without demonstrations": ("demos=null", "demos.bc_weight=1"),
     "pretraining without demonstrations": ("demos=null", "demos.pretrain_steps=5"),
-    "offline without demonstrations": ("demos=null", "offline_updates=5"),
     "nothing to train": ("total_timesteps=0",),
     "infos": ("her.copy_info_dict=true",),
     "pretraining of crossq": ("algo=crossq", "demos.pretrain_steps=5"),

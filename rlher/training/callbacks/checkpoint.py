@@ -68,7 +68,7 @@ class CheckpointCallback(BaseCallback):
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._barrier_step = 0
         # The model of init_from may change later, and updates before the first step are not to be done twice.
-        is_due_first = run.config.init_from or run.config.demos.pretrain_steps or run.config.offline_updates
+        is_due_first = run.config.init_from or run.config.demos.pretrain_steps
         self._due_time = time.monotonic() + (0 if is_due_first else self._interval)
         """When a checkpoint between barriers is due."""
         self._restore_envs: Callable[[], None] | None = None
