@@ -5,12 +5,10 @@ Every function does what the command of the same name does, with the same config
 """
 
 import functools
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.utils import env_override
 
@@ -18,13 +16,12 @@ from rlher import COMMAND
 from rlher.cli import flags, resume
 from rlher.cli.commands import load_command
 from rlher.cli.composition import compose
-from rlher.config.commands import PlayConfig, PlotConfig
-from rlher.config.key import validate
+from rlher.config.commands import PlayConfig
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
-from rlher.core.errors import MissingFile, UserError, did_you_mean, exit_as_fault
+from rlher.core.errors import MissingFile, UserError, exit_as_fault
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
@@ -40,22 +37,6 @@ if TYPE_CHECKING:
     from rlher.training.result import RunResult
 
 ignore_current_folder()  # before a library starts a process
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
-
-
-def _short_traceback(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Raise a UserError of the function without the traceback of Hydra and rlher, which says nothing to a user."""
-
-    @functools.wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        try:
-            return function(*args, **kwargs)
-        except UserError as error:
-            raise error.with_traceback(None) from None
-
-    return call
 
 
 class Run:
@@ -94,7 +75,6 @@ class Run:
 
         return find_source(self._source).load()
 
-    @_short_traceback
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them.
 
@@ -102,20 +82,17 @@ class Run:
         """
         return self.model.predict(observation, deterministic=deterministic)[0]
 
-    @_short_traceback
     def evaluate(self, episodes: int = 100, seed: int = PlayConfig.seed, deterministic: bool = True) -> dict[str, Any]:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
         :param seed: of the first episode; the next ones count up.
         """
-        from rlher.cli.commands.evaluate import EvaluateConfig
         from rlher.evaluation.agent import find_source
 
-        source = replace(self._source, deterministic=deterministic)
-        _config(EvaluateConfig, **vars(source) | {"episodes": episodes, "seed": seed})  # raises for an invalid number
-        return find_source(source).evaluate(episodes, seed)
+        keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
+        line = flags.CommandLine(_words(vars(self._source) | keys))
+        return find_source(_compose("evaluate", line)).evaluate(episodes, seed)
 
-    @_short_traceback
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
 
@@ -125,9 +102,9 @@ class Run:
         """
         from rlher.cli.commands import enjoy
 
-        enjoy.run(_config(enjoy.EnjoyConfig, **vars(self._source) | {"video": video and str(video)} | keys))
+        line = flags.CommandLine(_words(vars(self._source) | {"video": video} | keys))
+        enjoy.run(_compose("enjoy", line))
 
-    @_short_traceback
     def curves(self) -> "pd.DataFrame":
         """Return the evaluations during training, a row each, with ``run``, ``algo``, ``env``, ``her`` and ``seed``.
 
@@ -142,14 +119,12 @@ class Run:
         keys: dict[str, Any] = {"run": str(self._run)} | {key: run.value(key) for key in ("algo", "env", "her", "seed")}
         return run.evaluations.assign(**keys)[[*keys, *run.evaluations]]
 
-    @_short_traceback
     def env(self, render_mode: str | None = None) -> "gym.Env":
         """Return a new environment of the run; ``info["is_success"]`` is always there."""
         from rlher.envs.make import make_env
 
         return make_env(self.config.env, render_mode)
 
-    @_short_traceback
     def resume(self, **keys: Any) -> "Run":
         """Continue an interrupted run, or a finished one with ``total_timesteps="+5000"``, in its folder.
 
@@ -174,7 +149,6 @@ Runs = Folders | Mapping[str, Folders]
 """Runs, or runs by the name of their agent."""
 
 
-@_short_traceback
 def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any = None, **keys: Any) -> Run:
     """Train an agent into a new run folder, as ``rlher train`` does. Progress is printed on stderr.
 
@@ -194,10 +168,9 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
     chosen = {"algo": algo, "env": env, "her": her}
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
     with exit_as_fault(), _typed(["train", *words]):
-        return _ended(*train_run(_compose("train", words)))
+        return _ended(*train_run(_compose("train", flags.parse("train", words))))
 
 
-@_short_traceback
 def load(name: str | Path, *, checkpoint: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
     """Return a run by its folder, or an agent that comes with rlher by its name.
 
@@ -212,7 +185,6 @@ def load(name: str | Path, *, checkpoint: str = "auto", device: str = "cpu", tru
     return _wrap(found, agent=agent, checkpoint=checkpoint, device=device, trust_code=trust_code)
 
 
-@_short_traceback
 def runs(folder: str | Path = "logs") -> list[Run]:
     """Return all runs in and below a folder; warn about runs that cannot be read or whose code is not trusted.
 
@@ -231,7 +203,6 @@ def runs(folder: str | Path = "logs") -> list[Run]:
     return found
 
 
-@_short_traceback
 def compare(runs: Runs = "logs", by: str | Sequence[str] = ()) -> "pd.DataFrame":
     """Return a row per agent: seeds, final success rate with its interval, and steps to success rates.
 
@@ -251,7 +222,6 @@ def compare(runs: Runs = "logs", by: str | Sequence[str] = ()) -> "pd.DataFrame"
     return summary(groups)
 
 
-@_short_traceback
 def plot(runs: Runs = "logs", by: str | Sequence[str] = (), **keys: Any) -> "Figure":
     """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them; a notebook shows it.
 
@@ -263,11 +233,11 @@ def plot(runs: Runs = "logs", by: str | Sequence[str] = (), **keys: Any) -> "Fig
     from rlher.analysis.plotting import NotebookFigure, draw_runs
 
     figure = NotebookFigure()
-    draw_runs(_config(PlotConfig, runs=_paths(runs), by=_list(by), **keys), figure)
+    line = flags.CommandLine(_words({"runs": _paths(runs), "by": _list(by), **keys}))
+    draw_runs(_compose("plot", line), figure)
     return figure
 
 
-@_short_traceback
 def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
     """Return a goal environment as runs are evaluated in it; ``info["is_success"]`` is always there.
 
@@ -278,29 +248,20 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     from rlher.envs.make import make_env as make
     from rlher.envs.probe import probe
 
-    return make(probe(_compose("check", _words({"env": env}) + _words({"env": keys})).env), render_mode)
+    words = _words({"env": env}) + _words({"env": keys})
+    return make(probe(_compose("check", flags.parse("check", words)).env), render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers
 
 
-def _compose(command: str, words: list[str]) -> Any:
-    """Return the config of a command with these overrides."""
-    (job,) = compose(load_command(command), flags.parse(command, words))
-    return job.config
-
-
-def _config(schema: Callable[..., Result], **keys: Any) -> Result:
-    """Return the validated config of a command that composes no groups.
+def _compose(command: str, line: flags.CommandLine) -> Any:
+    """Return the config of a command.
 
     :raises UserError: unknown key or invalid value.
     """
-    known = inspect.signature(schema).parameters
-    if unknown := [key for key in keys if key not in known]:
-        raise UserError(f"there is no key {unknown[0]!r}{did_you_mean(unknown[0], known)}.")
-    config = schema(**keys)
-    validate(config)
-    return config
+    (job,) = compose(load_command(command), line)
+    return job.config
 
 
 def _words(keys: Mapping[str, Any]) -> list[str]:

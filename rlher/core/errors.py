@@ -15,6 +15,10 @@ class UserError(Exception):
 
     exit_code = 2
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython and Jupyter print: no traceback through Hydra and rlher, which says nothing to a user."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class MissingFile(UserError):
     """A file or folder the user named does not exist; ``path`` is where it was expected."""
