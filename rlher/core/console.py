@@ -86,16 +86,13 @@ class LenientStream:
 def prepare_streams() -> None:
     """Make stderr lenient, let stdout print any character, and reopen closed streams.
 
-    Otherwise the next file that is opened would take the place of a closed stream. stdout still raises if it cannot be
-    written, because it has the result of a command.
+    Otherwise the next file that is opened would take the number of a closed stream, and MuJoCo would write into it.
+    stdout still raises if it cannot be written, because it has the result of a command.
     """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
+    for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            handle = os.open(os.devnull, os.O_RDONLY)  # so that writing to it raises
-            if handle != number:
-                os.dup2(handle, number)
-                os.close(handle)
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+            handle = os.open(os.devnull, os.O_RDONLY)  # the lowest free number, the stream's; writing to it raises
+            setattr(sys, name, os.fdopen(handle, "r" if name == "stdin" else "w"))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.stderr = LenientStream(sys.stderr)

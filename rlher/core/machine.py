@@ -27,7 +27,7 @@ def available_cores(root: Path = Path("/")) -> int:
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Return the bytes that this process can still allocate, within its control groups and its limit (``ulimit -v``).
+    """Return the bytes that this process can still allocate, within its control groups.
 
     :param root: where ``proc`` and ``sys`` are mounted.
     """
@@ -38,11 +38,6 @@ def available_memory(root: Path = Path("/")) -> int:
             counts = dict(zip(stat[::2], map(int, stat[1::2]), strict=True))
             cached = counts.get("active_file", 0) + counts.get("inactive_file", 0)  # the kernel frees it on demand
             free = min(free, int(limit[0]) - int(used[0]) + cached)
-    if hasattr(psutil, "RLIMIT_AS"):  # on Linux
-        process = psutil.Process()
-        address_space, _ = process.rlimit(psutil.RLIMIT_AS)
-        if address_space != psutil.RLIM_INFINITY:
-            free = min(free, address_space - process.memory_info().vms)
     return max(free, 0)
 
 

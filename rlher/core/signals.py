@@ -11,12 +11,6 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM: 128 + SIGINT, as in shells."""
 
 
-def signal_name(number: int) -> str:
-    """Return the name of a signal; most real-time signals have none."""
-    names = {each.value: each.name for each in signal.Signals}
-    return names.get(number, f"signal {number}")
-
-
 class StopRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
 

@@ -17,7 +17,6 @@ often. To wait for the first of several workers, use ``multiprocessing.connectio
 """
 
 import contextlib
-import math
 import multiprocessing
 import os
 import pickle
@@ -36,7 +35,6 @@ from typing import Any
 
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.signals import signal_name
 
 RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """Signals that a terminal or a batch system sends to every process of a run."""
@@ -47,8 +45,8 @@ BUILD_SECONDS = 300.0
 CLOSE_SECONDS = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
-POLL_SECONDS = 1.0
-"""Length of one wait within a timeout."""
+GRACE_SECONDS = 1.0
+"""Time that a worker has after its time limit, in case that all processes were stopped for longer than the limit."""
 
 REPORT_SECONDS = 0.1
 """Shortest time from one report to the next one without a value."""
@@ -67,30 +65,23 @@ class Timeout:
     """
 
     def __init__(self, seconds: float | None, note: str = "", extra: float = 0) -> None:
-        self._seconds = math.inf if seconds is None else seconds
-        self._note = note
+        self._seconds, self._note = seconds, note
         self.restart(extra)
 
     def restart(self, extra: float = 0) -> None:
         """Begin the time limit again."""
-        self._left = self._limit = self._seconds + extra
+        self._limit = (self._seconds or 0) + extra
+        self._end = time.monotonic() + self._limit
 
     def __str__(self) -> str:
         return f"no answer in {self._limit:g} s{self._note and f', {self._note}'}"
 
     def wait(self, pipe: Any) -> bool:
-        """Wait for a message; return whether it arrived in time.
-
-        While a laptop sleeps, or after Ctrl-Z, time passes without a chance to answer. So a wait counts with at most
-        the length that it was meant to have.
-        """
-        while self._left > 0:
-            seconds, started = min(POLL_SECONDS, self._left), time.monotonic()
-            arrived = pipe.poll(seconds)
-            self._left -= min(time.monotonic() - started, seconds)
-            if arrived:
-                return True
-        return bool(pipe.poll(0))
+        """Wait for a message; return whether it arrived in time."""
+        if self._seconds is None:
+            return bool(pipe.poll(None))
+        # After Ctrl-Z and `fg` the limit may have passed while the worker had no chance to answer.
+        return bool(pipe.poll(max(self._end - time.monotonic(), 0)) or pipe.poll(GRACE_SECONDS))
 
 
 class Worker:
@@ -159,7 +150,7 @@ class Worker:
         code = self.process.exitcode
         if code is None:
             return "stopped answering"
-        return f"died ({f'killed by {signal_name(-code)}' if code < 0 else f'exit status {code}'})"
+        return f"died ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit status {code}'})"
 
 
 class RestartLimit:

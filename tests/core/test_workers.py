@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import numpy as np
 import pytest
 
 from rlher.core import workers
@@ -131,32 +130,21 @@ def test_workers_need_no_shared_memory_folder() -> None:
     subprocess.run(command, check=True)
 
 
-class SlowPipe:
-    """A pipe with an answer after some seconds, on a clock that jumps while the process is suspended."""
-
-    def __init__(self, work: float, suspended_at: float, suspension: float) -> None:
-        self.now, self.work, self.suspended_at, self.suspension = 0.0, work, suspended_at, suspension
-
-    def poll(self, seconds: float) -> bool:
-        worked = min(seconds, self.work)
-        self.now += worked
-        self.work -= worked
-        if self.now >= self.suspended_at:
-            self.now, self.suspended_at = self.now + self.suspension, np.inf
-        return self.work == 0
+def test_several_answers_share_one_timeout(start) -> None:
+    busy = [start(), start()]
+    for worker in busy:
+        worker.receive(Timeout(60))
+        worker.send("work", 1, 1000)
+    timeout, started = Timeout(2.0), time.monotonic()
+    for worker in busy:
+        with pytest.raises(WorkerLost):
+            worker.receive(timeout)
+    assert time.monotonic() - started < 2.0 + 2 * workers.GRACE_SECONDS + 1
 
 
-@pytest.mark.parametrize(
-    ("work", "suspended_at", "in_time"),
-    [(4.0, np.inf, True), (4.0, 2.0, True), (7.0, np.inf, False), (7.0, 2.0, False)],
-)
-def test_a_timeout_excludes_the_time_of_a_suspension(monkeypatch, work, suspended_at, in_time):
-    remote = SlowPipe(work, suspended_at, suspension=600)
-    monkeypatch.setattr(workers.time, "monotonic", lambda: remote.now)
-    assert workers.Timeout(5.0).wait(remote) == in_time
-
-
-def test_several_answers_share_one_timeout(monkeypatch):
-    timeout, remotes = workers.Timeout(5.0), [SlowPipe(3.0, np.inf, 0), SlowPipe(3.0, np.inf, 0)]
-    monkeypatch.setattr(workers.time, "monotonic", lambda: sum(remote.now for remote in remotes))
-    assert [timeout.wait(remote) for remote in remotes] == [True, False]
+def test_a_timeout_that_passed_while_all_processes_were_stopped_has_a_grace_time(start) -> None:
+    worker, timeout = start(), Timeout(0.01)
+    time.sleep(0.1)
+    assert worker.receive(Timeout(60)) is None
+    worker.send("add", 1, 2)
+    assert worker.receive(timeout) == 3
