@@ -1,7 +1,8 @@
 """The words of a command line as Hydra's overrides: flags, positional words, environment ids and recipe files."""
 
+import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from pathlib import Path
@@ -12,7 +13,7 @@ from hydra.core.config_store import ConfigStore
 from rlher.cli.commands import Command, load_command
 from rlher.config.algorithms import own_algorithm
 from rlher.config.key import dotted_keys
-from rlher.config.override_syntax import quote
+from rlher.config.override_syntax import literal, quote
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
@@ -20,8 +21,6 @@ from rlher.run.trust import require_no_code
 
 GROUPS = ("algo", "env", "her", "recipe", "preset")
 """Config groups, which are chosen with ``<group>=<name>`` or ``--<group> <name>``."""
-# Hydra would take space=... for its config group conf/space; a search space may also be a path or joined by +.
-SHORT_FORMS = {"space=": "search_space=", "--space": "--search-space", "--stochastic": "--no-deterministic"}
 NAMED_CLASS = re.compile(r"(\{\s*[\w.]+):(\w+\s*:)")
 """The beginning of ``{module:Class: ...}``; Hydra's grammar needs its first colon escaped."""
 CLASSES = ("env.wrappers", "callbacks")
@@ -31,6 +30,8 @@ SPECIAL = re.compile(r"[,(\[{$']")
 OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix)(\.|$)")
 YAML_SUFFIXES = (".yaml", ".yml")
 NO_RECIPE = "none"
+OTHER = ("words", "multirun", "cfg", "config_dir")
+"""What a command line has beside config keys."""
 ZOO_PAGE = "docs/guide/coming_from.md"
 _recipe_files: dict[str, str] = {}
 
@@ -88,26 +89,17 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = load_command(name)
-    is_sweep = prints_config = False
+    try:
+        typed, unknown = _parser(command).parse_known_intermixed_args(argv)
+    except argparse.ArgumentError as error:
+        raise UserError(f"`rlher {name}`: {error}.") from error
+    if unknown:
+        flag, near = unknown[0].partition("=")[0], did_you_mean(unknown[0].partition("=")[0], flags(command))
+        raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {ZOO_PAGE}.")
     overrides: list[str] = []
     positionals: list[str] = []
-    config_dirs: list[str] = []
-    words = iter(
-        re.sub(r"^(space=|--space(?=$|=)|--stochastic$)", lambda found: SHORT_FORMS[found[1]], word) for word in argv
-    )
-    for word in words:
-        flag, equals, value = word.partition("=")
-        if word in ("-m", "--multirun"):
-            is_sweep = True
-        elif flag in ("-c", "--cfg"):
-            if (value if equals else next(words, "")) != "job":
-                raise UserError(f"{flag} prints the config of the command: {flag} job.")
-            prints_config = True
-        elif flag in ("-cd", "--config-dir"):
-            config_dirs.append(value if equals else _flag_value(flag, words))
-        elif word.startswith("-"):
-            overrides.append(_flag_to_override(command, word, words))
-        elif positional(command) and _is_positional(word, command):
+    for word in typed.words:
+        if positional(command) and _is_positional(word, command):
             positionals.append(word)
         elif group := next((each for each in groups(command)[:2] if word in options(each)), None):
             overrides.append(f"{group}={word}")  # rlher train sac FetchReach-v4
@@ -115,15 +107,46 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
             flag = "--" + word.replace("_", "-")
             near = f" (did you mean {flag} or {word}=...?)" if flag in flags(command) else ""
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
+        elif word.startswith("space="):  # Hydra would take it for its config group conf/space
+            overrides.append(f"search_{word}")
         else:
             overrides.append(word.removeprefix(f"{command.name}."))  # optimize.n_seeds=3 is n_seeds=3
+    overrides += [_override(command, key, value) for key, value in vars(typed).items() if key not in OTHER]
     if positionals:
         overrides.insert(0, _positional_override(command, positionals))
-    if is_sweep and prints_config:
+    if typed.multirun and typed.cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     trust_code = "trust_code=true" in overrides
-    overrides = [each for word in overrides for each in _expand(word, config_dirs, trust_code)]
-    return CommandLine(overrides, is_sweep, prints_config, config_dirs)
+    overrides = [each for word in overrides for each in _expand(word, typed.config_dir, trust_code)]
+    return CommandLine(overrides, typed.multirun, typed.cfg is not None, typed.config_dir)
+
+
+def _parser(command: Command) -> argparse.ArgumentParser:
+    """Return the parser of a command's flags; all other words are its ``words``."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("-m", "--multirun", action="store_true")
+    parser.add_argument("-c", "--cfg", choices=["job"])
+    parser.add_argument("-cd", "--config-dir", action="append", default=[])
+    known = flags(command)
+    for group in groups(command):
+        parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
+    for name, flag in known.items():
+        action: Any = argparse.BooleanOptionalAction if isinstance(flag.default, bool) else "store"
+        if flag.key not in groups(command):
+            short = ["--space"] if flag.key == "search_space" else []
+            parser.add_argument(name, *short, dest=flag.key, action=action, default=argparse.SUPPRESS)
+    if "--deterministic" in known:
+        parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
+    return parser
+
+
+def _override(command: Command, key: str, value: Any) -> str:
+    """Return the override for a flag: ``n_envs=2`` for ``--n-envs 2``."""
+    if key in groups(command):
+        return f"{key}={value}"  # quoted later, if it is a file
+    is_list = isinstance(flags(command)["--" + key.replace("_", "-")].default, list)
+    return f"{key}={literal([entry for entry in value.split(',') if entry] if is_list else value)}"
 
 
 def _is_positional(word: str, command: Command) -> bool:
@@ -146,40 +169,6 @@ def _positional_override(command: Command, words: list[str]) -> str:
     if len(words) > 1:
         raise UserError(f"`rlher {command.name}` takes one {item.name}, not {len(words)}.")
     return f"{item.name}={quote(words[0])}"
-
-
-def _flag_value(flag: str, words: Iterator[str]) -> str:
-    value = next(words, None)
-    if value is None:
-        raise UserError(f"{flag} needs a value.")
-    return value
-
-
-def _flag_to_override(command: Command, word: str, words: Iterator[str]) -> str:
-    """Return the override for a flag: ``n_envs=2`` for ``--n-envs 2`` or ``--n-envs=2``.
-
-    :param words: the words after it, of which its value is taken.
-    :raises UserError: the flag is unknown or has no value.
-    """
-    known = flags(command)
-    flag, equals, value = word.partition("=")
-    negated = flag.startswith("--no-") and "--" + flag[5:] in known and isinstance(known["--" + flag[5:]].default, bool)
-    if negated:
-        flag = "--" + flag[5:]
-    if flag[2:] in groups(command):
-        return f"{flag[2:]}={value if equals else _flag_value(flag, words)}"
-    if flag not in known:
-        near = did_you_mean(flag, known)
-        raise UserError(
-            f"`rlher {command.name}` has no flag {flag}{near}; RL Zoo's flags are translated in {ZOO_PAGE}."
-        )
-    key, default, _ = known[flag]
-    if isinstance(default, bool) and not equals:
-        return f"{key}={'false' if negated else 'true'}"
-    value = value if equals else _flag_value(flag, words)
-    if isinstance(default, list):
-        return f"{key}=[{','.join(quote(entry) for entry in value.split(',') if entry)}]"
-    return f"{key}={quote(value)}"
 
 
 # ------------------------------------------------------------------------------------------------ values and files

@@ -10,9 +10,13 @@ from rlher.core.errors import UserError
 
 def test_flags_and_overrides_in_any_order() -> None:
     words = ["algo=sac", "-m", "--n-envs", "2", "--config-dir=conf", "seed=0,1", "--no-progress", "--device=cpu"]
-    overrides = ["algo=sac", "n_envs=2", "seed=0,1", "progress=false", "device=cpu"]
+    overrides = ["algo=sac", "seed=0,1", "n_envs=2", "progress=false", "device=cpu"]
     assert flags.parse("train", words) == (overrides, True, False, ["conf"])
     assert flags.parse("train", ["--cfg", "job", "x=1"]) == (["x=1"], False, True, [])
+    assert flags.parse("optimize", ["--space", "x.yaml", "space=her"]).overrides == [
+        "search_space=her",
+        "search_space=x.yaml",
+    ]
     assert flags.parse("evaluate", ["logs/a b", "--episodes", "3"]).overrides == ["run='logs/a b'", "episodes=3"]
     assert flags.parse("train", ["env=Some-v9"]).overrides == ["env=any", "env.id=Some-v9"]
 
