@@ -4,15 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from rlher.analysis.tables import percent
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
-from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.run.metadata import commands
-from rlher.tuning.scoring import format_steps
+from rlher.tuning.significance import table_row
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""
@@ -65,24 +62,10 @@ def read_study(folder: Path) -> Study:
 
 def _candidates(folder: Path, verdict: dict[str, Any], notes: list[str]) -> pd.DataFrame:
     try:
-        return pd.DataFrame([_candidate_row(each) for each in verdict.get("candidates", [])])
+        return pd.DataFrame([table_row(each) for each in verdict.get("candidates", [])])
     except (KeyError, TypeError, ValueError, AttributeError):
         notes.append(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
         return pd.DataFrame()
-
-
-def _candidate_row(candidate: dict[str, Any]) -> dict[str, str]:
-    gain, low, high = candidate["gain"]
-    is_baseline = candidate["number"] < 0
-    return {
-        "candidate": "baseline" if is_baseline else f"trial {candidate['number']}",
-        "final success": percent(float(np.mean(candidate["success"]))),
-        "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
-        "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        f"steps to {TARGET_SUCCESS}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
-        "difference to baseline": "" if is_baseline else f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]",
-        "parameters": " ".join(f"{key}={value}" for key, value in candidate["params"].items()),
-    }
 
 
 def _trials(path: Path, notes: list[str]) -> pd.DataFrame:

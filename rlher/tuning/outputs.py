@@ -27,10 +27,9 @@ from rlher.run.metadata import typed_command
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
-from rlher.tuning.scoring import format_steps
 from rlher.tuning.search_space import apply_params
-from rlher.tuning.significance import Candidate, rank_trials
-from rlher.tuning.trials import HEARTBEAT, STATES, counted_trials, format_value
+from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
+from rlher.tuning.trials import HEARTBEAT, STATES, counted_trials
 
 NOT_RECIPE = keys_ignored_by("recipe")
 """Keys that a recipe leaves to the user: seeds, machine, files and output."""
@@ -62,7 +61,8 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
     if config.json:
         print(json.dumps({"folder": str(folder), **summary}))
     else:
-        table = _table(compared).splitlines() if compared else []
+        rows = [table_row(each) for each in summary["candidates"]]
+        table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
         lines = [_count_states(study), *table, conclusion]
         print("\n".join(map(escape_control, [*lines, f"written to {folder}: {', '.join(files)}"])))
     if compared and compared[0].is_better:
@@ -99,19 +99,6 @@ def _count_states(study: Study) -> str:
     return f"{sum(states.values())} trials: " + ", ".join(f"{number} {state}" for state, number in states.items())
 
 
-def _table(compared: list[Candidate]) -> str:
-    rows = []
-    for each in compared:
-        is_baseline = each.number == BASELINE_NUMBER
-        name, difference = ("baseline", "") if is_baseline else (f"trial {each.number}", _difference(each))
-        parameters = " ".join(f"{key}={format_value(value)}" for key, value in each.params.items())
-        mean = each.mean
-        steps = format_steps(mean.steps, mean.reached)
-        rows.append([name, f"{mean.success:.1%}", f"{mean.auc:.3f}", steps, difference, parameters])
-    header = ["", "success", "area", f"{TARGET_SUCCESS}% at", "difference", "parameters"]
-    return text_table(header, rows, output_width())
-
-
 def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     """Return in one line whether the best candidate beats the baseline."""
     if not compared:
@@ -124,13 +111,8 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     start = "Better than the baseline" if best.is_better else "Not significantly better than the baseline"
     return (
         f"{start}: trial {best.number} minus trial 0, {measure} on {n_seeds} fresh seeds each: "
-        f"{_difference(best)}, 95 % interval."
+        f"{format_gain(best.gain)}, 95 % interval."
     )
-
-
-def _difference(candidate: Candidate) -> str:
-    gain, low, high = candidate.gain
-    return f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:

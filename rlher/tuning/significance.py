@@ -1,7 +1,7 @@
 """Comparison of the best trials with the baseline: all are trained again on fresh seeds, with confidence intervals."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +11,12 @@ from optuna.trial import FrozenTrial
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import stats
+from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.tuning.objective import BASELINE_NUMBER
-from rlher.tuning.scoring import Score, mean_score, score_of
+from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import decode
 from rlher.tuning.study_storage import BASELINE
-from rlher.tuning.trials import completed_trials, counted_trials
+from rlher.tuning.trials import completed_trials, counted_trials, format_value
 
 CONFIDENCE = 0.95
 Candidates = Mapping[int, Mapping[str, Any]]
@@ -61,6 +62,26 @@ class Candidate:
             "is_better": self.is_better,
             "params": {key: decode(value) for key, value in self.params.items()},
         }
+
+
+def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cells of a table, by column, for a candidate of ``verdict.json``."""
+    is_baseline = candidate["number"] == BASELINE_NUMBER
+    return {
+        "candidate": "baseline" if is_baseline else f"trial {candidate['number']}",
+        "final success": f"{np.mean(candidate['success']):.1%}",
+        "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
+        "area under curve": f"{np.mean(candidate['auc']):.3f}",
+        f"steps to {TARGET_SUCCESS}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
+        "difference to baseline": "" if is_baseline else format_gain(candidate["gain"]),
+        "parameters": " ".join(f"{key}={format_value(value)}" for key, value in candidate["params"].items()),
+    }
+
+
+def format_gain(gain: Sequence[float]) -> str:
+    """Return a difference to the baseline with its interval."""
+    mean, low, high = gain
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def rank_trials(study: Study) -> list[FrozenTrial]:
