@@ -116,21 +116,17 @@ def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dic
     np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
 
 
-def load_episodes(folder: Path, model: TrainingLoop) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
+def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
     """Return the content of :func:`save_episodes`; None if the checkpoint is a barrier.
 
-    :raises ValueError, KeyError: the content is invalid.
+    :raises zipfile.BadZipFile, ValueError, KeyError: the content is invalid.
     """
     path = folder / "episodes.npz"
     if not path.exists():
         return None
     with stored_arrays(path) as arrays:
         observations = dict(arrays)
-    actions = observations.pop("_actions")
-    shape = (model.n_envs, *(model.action_space.shape or ()))
-    if len(actions) and (actions.shape[1:] != shape or actions.dtype.kind not in "iuf"):
-        raise ValueError("the actions belong to another environment")
-    return actions, observations
+    return observations.pop("_actions"), observations
 
 
 def _counters(model: TrainingLoop) -> list[str]:

@@ -11,7 +11,6 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
-from matplotlib.ticker import NullFormatter
 from optuna.study import Study
 from optuna.visualization import matplotlib as optuna_plots
 
@@ -52,4 +51,6 @@ def _draw_slice(study: Study) -> None:
     figure.set_size_inches(max(2.5 * len(figure.axes), 6.4), 4.8)
     for axes in figure.axes:
         axes.tick_params(axis="x", labelrotation=45)
-        axes.xaxis.set_minor_formatter(NullFormatter())  # minor labels of a logarithmic axis overlap
+        if axes.get_xscale() == "log":  # its own labels are formulas, and those of minor ticks overlap
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("")

@@ -185,7 +185,7 @@ class CheckpointCallback(BaseCallback):
         """
         try:
             state = training_state.load(checkpoint, model)
-            episodes = training_state.load_episodes(checkpoint, model)
+            episodes = training_state.load_episodes(checkpoint)
             generators, build_number = state["generators"], int(state["envs"])
             training_state.restore_generators(generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / "buffer")
