@@ -50,7 +50,7 @@ KINDS = {
     "ddpg FetchReach, energy": "algo=ddpg env=FetchReach-v4 her.priority=energy normalize.enabled=false",
     "td3 FetchReach, td_error": "algo=td3 env=FetchReach-v4 her.priority=td_error her.goal_selection_strategy=final",
     "tqc parking, small buffer": "algo=tqc env=parking-classic algo.buffer_size=400 her.goal_selection_strategy=random",
-    "crossq FetchReach": "algo=crossq env=FetchReach-v4 her.goal_selection_strategy=geometric",
+    "tqc FetchReach": "algo=tqc env=FetchReach-v4 her.goal_selection_strategy=geometric",
     "dqn BitFlipping": "algo=dqn env=BitFlipping-v0 her.goal_selection_strategy=mix her.n_steps=2",
     "dqn BitFlipping, td_error, 4 envs": "algo=dqn env=BitFlipping-v0 her.priority=td_error n_envs=4 vec_env=dummy",
     "qrdqn BitFlipping": "algo=qrdqn env=BitFlipping-v0 normalize.enabled=false",

@@ -12,14 +12,13 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import FastUpdate
 from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_class
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.user_code import load_object, resolve
@@ -78,22 +77,15 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
     :param venv: vectorised goal environments.
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
-    algo = config.algo
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
         replay_buffer_kwargs=_buffer_arguments(config),
         seed=config.seed,
+        options=_options(config),
     )
-    if has_fast_update(algo):
-        arguments["options"] = _options(config)
     model = _construct(config, venv, config.device, **arguments)
     _require_fast_update(config, model)
     return model
-
-
-def has_fast_update(algo: OffPolicyConfig) -> bool:
-    """Return whether an algorithm has a fast update; CrossQ has none. A model's policy may prevent it nevertheless."""
-    return issubclass(load_class(algo), FastUpdate)
 
 
 def cloning_keys(config: TrainConfig) -> dict[str, float]:

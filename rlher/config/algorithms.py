@@ -185,14 +185,6 @@ class TQCConfig(SACConfig):
             raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={all_}.")
 
 
-@dataclass
-class CrossQConfig(EntropyConfig, ActorCriticConfig):
-    """CrossQ: batch normalisation instead of a target network (Bhatt et al. 2024)."""
-
-    batch_size: int = key(256, "transitions per update; one has no variance to normalise by", low=2)
-    policy_delay: int = key(3, "critic updates per actor update", low=1)
-
-
 def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
     """Import the class of a config's model: the algorithm's, or the user's own that extends it."""
     base = ALGORITHMS[algo.name].load()
@@ -231,6 +223,5 @@ ALGORITHMS = {
     "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
     "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
     "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
-    "crossq": Algorithm(CrossQConfig, "rlher.algos.crossq:CrossQ", "sb3_contrib:CrossQ", "continuous"),
 }
 """Every algorithm, by the name that ``algo=`` takes."""

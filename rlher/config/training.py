@@ -29,7 +29,7 @@ LOGGERS = {"wandb": "rlher.training.loggers:WandbService"}
 
 @dataclass
 class EngineConfig:
-    """How updates are computed. Without the fast update (CrossQ, images) the keys have no effect."""
+    """How updates are computed. Without the fast update (images, learnt features) the keys have no effect."""
 
     compile: str = runtime_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = experiment_key(

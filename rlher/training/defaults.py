@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import choose_compilation
-from rlher.algos.factory import has_fast_update
 from rlher.algos.precision import choose_precision
 from rlher.config.her import DemosConfig
 from rlher.config.training import TrainConfig
@@ -62,8 +61,6 @@ def _learning_starts(config: TrainConfig) -> int:
 def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     """Choose compilation, precision and overlap; return a line for each choice."""
     algo, engine = config.algo, config.engine
-    if not has_fast_update(algo):
-        return replace(config, engine=replace(engine, overlap=False)), []
     updates = _count_updates(config)
     compiled, compile_note = choose_compilation(engine.compile, updates)
     engine = replace(engine, compile="on" if compiled else "off", overlap=engine.overlap is not False)

@@ -26,7 +26,7 @@ MISTAKES = [
     (("train", "algo.target_q_bounds=7"), "algo.target_q_bounds"),
     (("train", "algo.kwargs.frobnicate=1"), "frobnicate"),
     (("train", "+algo.kwargs.buffer_size=1_000_000_000_000"), "tqc"),
-    (("train", "algo=dqn", "env=parking-v0"), "sac, td3, ddpg, tqc, crossq"),
+    (("train", "algo=dqn", "env=parking-v0"), "sac, td3, ddpg, tqc"),
     (("train", "algo.net_arch=[0]"), "algo.net_arch"),
     (("train", "env.kwargs.render_mode=human"), "env.kwargs.render_mode"),
     (("train", "env.reward_range=[0]"), "reward_range"),

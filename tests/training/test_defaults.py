@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rlher.config.algorithms import CrossQConfig, SACConfig
+from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
@@ -40,7 +40,6 @@ def test_open_values_are_resolved() -> None:
         (TrainConfig(algo=SACConfig(name="sac"), threads=1), 2, True, "dummy"),
         (TrainConfig(algo=SACConfig(name="sac"), vec_env="dummy"), 2, True, "dummy"),
         (TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=False)), 2, False, "dummy"),
-        (TrainConfig(algo=CrossQConfig(name="crossq")), 2, False, "dummy"),
     ],
 )
 def test_a_second_core_steps_the_environment_during_updates(

@@ -60,7 +60,7 @@ CASES = {
         "algo.gradient_steps=4",
         "algo.target_policy_noise_schedule=linear",
     ),
-    "crossq, n steps": ("algo=crossq", "her.n_steps=3", "her.goal_selection_strategy=episode"),
+    "sac, n steps": ("algo=sac", "her.n_steps=3", "her.goal_selection_strategy=episode"),
     "sac, mix": ("algo=sac", "her=mix"),
     "sac, no overlap": ("algo=sac", "engine.overlap=false"),
     "sac, environment in a process": ("algo=sac", "vec_env=subproc"),

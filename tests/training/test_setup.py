@@ -7,7 +7,7 @@ import pytest
 import stable_baselines3
 import torch as th
 
-from rlher.config.algorithms import ALGORITHMS, CrossQConfig, DQNConfig, SACConfig
+from rlher.config.algorithms import ALGORITHMS, DQNConfig, SACConfig
 from rlher.config.environment import BitFlippingConfig, EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
@@ -52,15 +52,11 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
 
 
 LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:LearntFeatures"}
-SLOW = {
-    "crossq": (CrossQConfig("crossq"), False),
-    "learnt features": (SACConfig("sac", policy_kwargs=LEARNT_FEATURES), True),
-}
 
 
-def slow_config(case: str, **values) -> TrainConfig:
+def slow_config(**values) -> TrainConfig:
     return TrainConfig(
-        algo=SLOW[case][0],
+        algo=SACConfig("sac", policy_kwargs=LEARNT_FEATURES),
         env=BitFlippingConfig("BitFlipping-v0", n_bits=4, continuous=True),
         engine=EngineConfig(compile="on", precision="bf16", overlap=True),
         normalize=NormalizeConfig(enabled=False),
@@ -70,22 +66,20 @@ def slow_config(case: str, **values) -> TrainConfig:
     )
 
 
-@pytest.mark.parametrize("case", SLOW)
-def test_without_the_fast_update_the_engine_is_stable_baselines3s(case: str) -> None:
-    with prepare(slow_config(case)) as setup:
-        assert setup.config.engine == EngineConfig(compile="off", precision="float32", overlap=SLOW[case][1])
+def test_without_the_fast_update_the_engine_is_stable_baselines3s() -> None:
+    with prepare(slow_config()) as setup:
+        assert setup.config.engine == EngineConfig(compile="off", precision="float32", overlap=True)
         assert [note for note in setup.notes if "Stable-Baselines3's train" in note]
         assert not [note for note in setup.notes if "target Q" in note]
 
 
-@pytest.mark.parametrize("case", SLOW)
-def test_what_needs_the_fast_update_is_refused_without_it(case: str) -> None:
-    with pytest.raises(UserError), prepare(slow_config(case, her=HerConfig(priority="td_error"))):
+def test_what_needs_the_fast_update_is_refused_without_it() -> None:
+    with pytest.raises(UserError), prepare(slow_config(her=HerConfig(priority="td_error"))):
         pass
 
 
 @pytest.mark.parametrize("option", [{"random_action": 0.1}, {"target_critics": 1}])
 def test_options_of_the_fast_update_are_refused_without_it(option: dict) -> None:
-    config = slow_config("learnt features")
+    config = slow_config()
     with pytest.raises(UserError), prepare(replace(config, algo=replace(config.algo, **option))):
         pass

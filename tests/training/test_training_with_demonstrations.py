@@ -59,7 +59,7 @@ def rows_of(folder: str | Path) -> list[dict[str, str]]:
         ("algo=ddpg", "n_envs=2", "vec_env=dummy", "her.priority=energy"),
         ("algo=tqc", "her.n_steps=2", "her.priority=td_error", "demos.bc_weight=2"),
         ("algo=td3",),
-        ("algo=crossq", "demos.fraction=0.5", "normalize.enabled=false"),
+        ("algo=sac", "demos.fraction=0.5", "normalize.enabled=false"),
     ],
     ids=" ".join,
 )
@@ -190,6 +190,10 @@ def test_rewards_and_goals_are_those_of_the_training_environment() -> None:
         assert np.array_equal(values, np.stack([each[key] for each in shown]))
 
 
+LEARNT_FEATURES = (
+    "normalize.enabled=false",
+    "+algo.policy_kwargs.features_extractor_class=tests.algos.test_faithful:LearntFeatures",
+)
 ERRORS = {
     "no dataset": ("demos=nowhere",),
     "a folder without any": ("demos=logs_of_nothing",),
@@ -198,8 +202,8 @@ ERRORS = {
     "pretraining without demonstrations": ("demos=null", "demos.pretrain_steps=5"),
     "nothing to train": ("total_timesteps=0",),
     "infos": ("her.copy_info_dict=true",),
-    "pretraining of crossq": ("algo=crossq", "demos.pretrain_steps=5"),
-    "cloning of crossq": ("algo=crossq", "demos.bc_weight=1"),
+    "pretraining of dqn": ("algo=dqn", "env.continuous=false", "demos.pretrain_steps=5"),
+    "cloning with learnt features": (*LEARNT_FEATURES, "demos.bc_weight=1"),
     "a share of 1": ("demos.fraction=1",),
     "other action repeat": ("env.action_repeat=2",),
 }

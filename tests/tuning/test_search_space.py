@@ -47,7 +47,7 @@ def test_a_path_without_suffix_names_no_space(tmp_path: Path) -> None:
 
 INVALID = [  # a space, the key of its error, what the message names: the suggested spelling, limit or word
     ("her: {n_sampled_gaol: {low: 1, high: 2}}", "her.n_sampled_gaol", "'her.n_sampled_goal'"),
-    ("algo: {ent_coef: {choices: [auto]}}", "algo.ent_coef", "only: [sac, tqc, crossq]"),
+    ("algo: {ent_coef: {choices: [auto]}}", "algo.ent_coef", "only: [sac, tqc]"),
     ("her: {n_sampled_goal: {low: 1}}", "her.n_sampled_goal", "low and high"),
     ("her: {n_sampled_goal: {low: -3, high: 2}}", "her.n_sampled_goal", "-3"),
     ("her: {goal_selection_strategy: {choices: [future, fianl]}}", "her.goal_selection_strategy", "'final'"),

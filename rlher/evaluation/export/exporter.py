@@ -16,9 +16,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from sb3_contrib.crossq.policies import CrossQPolicy
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import goal_normalizer
@@ -151,10 +149,7 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
         standalone = import_standalone(goal_normalizer.__name__)
         kwargs["features_extractor_class"] = standalone.NormalizedExtractor
     model_class = load_object(ALGORITHMS[algo.name].sb3)
-    policy_class = model_class.policy_aliases.get("MultiInputPolicy")
-    if policy_class is None:  # sb3-contrib's CrossQ
-        policy_class = CrossQPolicy
-        kwargs.setdefault("features_extractor_class", CombinedExtractor)
+    policy_class = model_class.policy_aliases["MultiInputPolicy"]
     described_kwargs = _json_classes(kwargs)  # constructors change them
     model = model_class(policy_class, venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
@@ -199,11 +194,6 @@ def caveats(algo: OffPolicyConfig) -> list[str]:
         sentences.append(
             "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, "
             "the critics are untrained, so the model can be played but not trained further."
-        )
-    if algo.name == "crossq":
-        sentences.append(
-            "sb3-contrib's CrossQ cannot train on dictionary observations, so the model can be played but not trained "
-            "further."
         )
     return sentences
 
