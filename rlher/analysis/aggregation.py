@@ -101,7 +101,7 @@ def interval(
     if min(map(len, samples)) < MIN_SEEDS:
         missing = np.full(samples[0].shape[1:], np.nan)
         return missing, missing
-    low, high = stats.bootstrap_interval(samples, statistic) or at_least
+    low, high = stats.bootstrap_interval(samples, statistic)
     return np.minimum(low, at_least[0]), np.maximum(high, at_least[1])
 
 

@@ -72,15 +72,13 @@ def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
     return (np.asarray(scores)[None, :] > np.asarray(levels)[:, None]).mean(axis=1)
 
 
-def bootstrap_interval(samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm) -> Interval | None:
+def bootstrap_interval(samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm) -> Interval:
     """Return the 95 % percentile interval of a stratified bootstrap, which resamples whole runs within each sample.
 
-    :param samples: arrays whose first axis is runs, as ``statistic`` takes them.
+    :param samples: arrays of at least two runs, along their first axis, as ``statistic`` takes them.
     :param statistic: takes the samples and ``axis``.
-    :return: lower and upper end, of the shape of one statistic; None if a sample has a single run.
+    :return: lower and upper end, of the shape of one statistic.
     """
-    if min(len(sample) for sample in samples) < 2:
-        return None
     found = scipy.stats.bootstrap(
         samples,
         statistic,

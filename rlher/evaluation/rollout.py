@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import can_redraw
-from rlher.evaluation.metrics import Summary, summarize
 
 FINAL_SEED_OFFSET = 1_000_000
 """Added to ``eval.seed`` for the final evaluation, so that its episodes are not used to choose a model."""
@@ -94,11 +93,6 @@ def play_episodes(
     """Yield ``episodes`` episodes as they end, the first with ``seed``, the next with ``seed + 1`` and so on."""
     for index in range(episodes):
         yield play_episode(env, policy, seed + index, on_step)
-
-
-def evaluate_policy(env: gym.Env, policy: Policy, episodes: int, seed: int) -> Summary:
-    """Return the metrics of the episodes that :func:`play_episodes` yields."""
-    return summarize(list(play_episodes(env, policy, episodes, seed)))
 
 
 def with_bar(episodes: Iterator[Played], total: int, enabled: bool = True) -> Iterator[Played]:

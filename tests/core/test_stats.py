@@ -59,10 +59,6 @@ def test_curves_are_resampled_whole() -> None:
     assert low.shape == (3,)
 
 
-def test_one_run_has_no_interval() -> None:
-    assert stats.bootstrap_interval([np.array([0.5])]) is None
-
-
 def test_iqm_of_few_runs_is_their_mean_and_of_many_ignores_outliers() -> None:
     assert stats.iqm(np.array([0.0, 0.3, 0.9])) == pytest.approx(0.4)
     assert stats.iqm(np.array([0.0, 0.5, 0.5, 100.0])) == 0.5

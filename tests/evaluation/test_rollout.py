@@ -6,7 +6,7 @@ import pytest
 
 from rlher.core.stats import wilson
 from rlher.evaluation import metrics
-from rlher.evaluation.rollout import Episode, evaluate_policy
+from rlher.evaluation.rollout import Episode, play_episodes
 
 
 class Scripted(gym.Env):
@@ -29,7 +29,7 @@ class Scripted(gym.Env):
 
 def test_success_is_that_of_the_last_step() -> None:
     env = Scripted([(False, False), (True, True), (False, False)])
-    summary = evaluate_policy(env, lambda observation: np.zeros(1), episodes=3, seed=7)
+    summary = metrics.summarize(list(play_episodes(env, lambda observation: np.zeros(1), episodes=3, seed=7)))
     assert env.seeds == [7, 8, 9]
     assert summary["success_rate"] == 0.0
     assert summary["reached_rate"] == 1.0

@@ -38,7 +38,7 @@ from rlher.evaluation.agent import load_agent, model_name
 from rlher.evaluation.export import play
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, evaluate_policy, play_episode
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, play_episode, play_episodes
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RunFolder, safe_name
 
@@ -220,7 +220,7 @@ def _final_evaluation(run: RunFolder, which: str, env: gym.Env, policy: Policy) 
         if values.keys() >= metrics.REQUIRED:
             return {**dict.fromkeys(metrics.BY_NAME), **values, "seed": seed}
     print(f"  evaluating the model in {episodes} episodes", file=sys.stderr)
-    return {**evaluate_policy(env, policy, episodes, seed), "seed": seed}
+    return {**metrics.summarize(list(play_episodes(env, policy, episodes, seed))), "seed": seed}
 
 
 def _describe_env(env: EnvConfig) -> dict[str, Any]:
