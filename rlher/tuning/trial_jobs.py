@@ -7,8 +7,7 @@ how the trial ended. Several commands may share a study; each runs its own trial
 import contextlib
 import time
 import traceback
-import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -165,7 +164,7 @@ def _record_end(
     trial: Trial | FrozenTrial,
     state: TrialState | None,
     value: float | None = None,
-    attributes: Mapping[str, Any] = types.MappingProxyType({}),
+    **attributes: Any,
 ) -> bool:
     """Record how a trial ended, unless another process was first; return whether this one was.
 
@@ -189,13 +188,12 @@ def run_trial(spec: TrialSpec, trial_id: int) -> None:
     trial = _load_trial(spec, trial_id)
     try:
         value, score = spec.objective(trial)
-        _record_end(trial.study, trial, None, value, asdict(score))
+        _record_end(trial.study, trial, None, value, **asdict(score))
     except optuna.TrialPruned:
         _record_end(trial.study, trial, TrialState.PRUNED)
     except Exception as error:  # a failed trial does not end the study
         traceback.print_exc()
-        reason = f"{type(error).__name__}: {error}"
-        _record_end(trial.study, trial, TrialState.FAIL, attributes={REASON: reason})
+        _record_end(trial.study, trial, TrialState.FAIL, None, **{REASON: f"{type(error).__name__}: {error}"})
 
 
 @wait_for_database
