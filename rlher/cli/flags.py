@@ -21,13 +21,15 @@ from rlher.run.trust import require_no_code
 
 GROUPS = ("algo", "env", "her", "recipe", "preset")
 """Config groups, which are chosen with ``<group>=<name>`` or ``--<group> <name>``."""
-NAMED_CLASS = re.compile(r"(\{\s*[\w.]+):(\w+\s*:)")
-"""The beginning of ``{module:Class: ...}``; Hydra's grammar needs its first colon escaped."""
+NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
+"""``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 CLASSES = ("env.wrappers", "callbacks")
 """Keys whose values name classes."""
 SPECIAL = re.compile(r"[,(\[{$']")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
-OPEN_MAPPINGS = re.compile(r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix)(\.|$)")
+OPEN_MAPPINGS = re.compile(
+    r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix|her\.goal_selection_kwargs)(\.|$)"
+)
 YAML_SUFFIXES = (".yaml", ".yml")
 NO_RECIPE = "none"
 OTHER = ("words", "multirun", "cfg", "config_dir")
@@ -183,14 +185,14 @@ def _expand(word: str, config_dirs: list[str], trust_code: bool) -> list[str]:
     if key == "recipe":
         names = [value] if value in ("", "null") or Path(value).is_file() else value.split(",")
         return ["recipe=" + ",".join(_recipe_option(name, config_dirs, trust_code) for name in names)]
-    if key == "algo" and re.fullmatch(r"[\w.:,]+", value) and ":" in value:
-        return own_algorithm(value)
+    if key in ("algo", "her") and re.fullmatch(r"[\w.:,]+", value) and ":" in value:
+        return own_algorithm(value) if key == "algo" else [f"her.goal_selection_strategy={value}"]
     if key in GROUPS and value in ("", "null"):
         raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "env" and value and not re.search(SPECIAL, value) and not has_option("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
-    if key in CLASSES:
-        return [NAMED_CLASS.sub(r"\1\\:\2", word)]
+    if key in (*CLASSES, "her.goal_mix"):
+        word = NAMED_CLASS.sub(r"\1\\:\2", word)
     if key == "demos":  # a section takes no value itself
         return [f"demos.path={value if re.search(SPECIAL, value) else quote(value)}"]
     if OPEN_MAPPINGS.match(key):

@@ -18,7 +18,10 @@ class HerConfig:
         choices=tuple(KEY_TO_GOAL_STRATEGY),
         code=True,
     )
-    goal_mix: dict[str, float] = experiment_key({}, "weights of the strategies of `mix`; empty: the default weights")
+    goal_selection_kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of a strategy of your own")
+    goal_mix: dict[str, float] = experiment_key(
+        {}, "weights of the strategies of `mix`; empty: the default weights", code=True
+    )
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
     priority: str = experiment_key("uniform", "how transitions are sampled", choices=tuple(PRIORITIES), code=True)
     energy_height: int | None = experiment_key(

@@ -5,9 +5,12 @@ from typing import Any
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield ``("a.b.c", value)`` for each leaf of a nested mapping; an empty mapping is a leaf."""
+    """Yield ``("a.b.c", value)`` for each leaf of a nested mapping.
+
+    An empty mapping is a leaf, and so is one with names such as ``module:name``, which are no keys.
+    """
     for name, value in tree.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping) and value and not any(":" in str(each) for each in value):
             yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

@@ -7,7 +7,9 @@ A key may name code if its declaration says so (``code=True`` in :func:`rlher.co
 """
 
 import contextlib
+import functools
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -85,6 +87,23 @@ def resolve(key: str, name: str, known: Mapping[str, str], kind: type | None = N
 def instance_of(found: Callable[..., Any], *arguments: Any) -> Any:
     """Return a function as it is, and an object of a class, made with the arguments."""
     return found(*arguments) if isinstance(found, type) else found
+
+
+def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function with keyword arguments, or an object of a class, made with them.
+
+    :param found: a function with one further argument, or a class.
+    :param key: config key that names it, for messages.
+    :raises UserError: the arguments do not fit.
+    """
+    try:
+        if isinstance(found, type):
+            return found(**kwargs)
+        inspect.signature(found).bind(None, **kwargs)
+    except Exception as error:
+        name = getattr(found, "__name__", found)
+        raise UserError(f"{key}: {name} cannot be used with its arguments {kwargs}: {first_line(error)}.") from error
+    return functools.partial(found, **kwargs) if kwargs else found
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Relabel transitions: sample new goals, recompute reward and done, sum rewards over steps."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class Relabeller:
     :param strategy: where goals come from.
     :param done_rule: decides the ``done`` of virtual transitions.
     :param keep_goal_independent_reward: keep the reward that ``compute_reward`` does not explain.
-    :param mix: weights of the ``mix`` strategy.
+    :param mix: strategies of the ``mix`` strategy with their weights.
     :param goal_gamma: discount of the ``geometric`` strategy.
     :param n_steps: steps of a return; fewer where the episode ends, or the new goal is reached.
     :param gamma: discount of the returns.
@@ -49,7 +49,7 @@ class Relabeller:
         strategy: Strategy,
         done_rule: DoneRule,
         keep_goal_independent_reward: bool,
-        mix: Mapping[str, float],
+        mix: Sequence[tuple[Strategy | None, float]],
         goal_gamma: float,
         n_steps: int,
         gamma: float,
@@ -57,7 +57,7 @@ class Relabeller:
         part_shares: Sequence[float] | None = None,
     ) -> None:
         self.strategy, self.done_rule, self.mix, self.goal_gamma = strategy, done_rule, mix, goal_gamma
-        self._is_own = strategy not in STRATEGIES.values()
+        self._is_own = any(each not in (None, *STRATEGIES.values()) for each in (strategy, *(each for each, _ in mix)))
         self.n_steps, self.gamma, self.reward, self.part_shares = n_steps, gamma, reward, part_shares
         self.goal_independent = GoalIndependentReward(keep_goal_independent_reward, done_rule, self._compute_reward)
 
@@ -98,7 +98,7 @@ class Relabeller:
                 any_transition=lambda count: _sample_any(storage, count, rng),
                 achieved_goals=lambda ids: storage.achieved_goals(storage.positions(ids)),
                 gamma=self.goal_gamma,
-                weights=self.mix,
+                mix=self.mix,
             )
             chosen = self._own_choice(storage, request) if self._is_own else self.strategy(request)
             goals = self._goals_of(storage, chosen, rng)
@@ -116,7 +116,8 @@ class Relabeller:
 
         :raises EnvironmentFault: it raised, or returned something else than ids of transitions that are held.
         """
-        name = getattr(self.strategy, "__name__", type(self.strategy).__name__)
+        function = getattr(self.strategy, "func", self.strategy)  # of a functools.partial
+        name = getattr(function, "__name__", type(function).__name__)
         try:
             chosen = np.asarray(self.strategy(request))
         except Exception as error:

@@ -22,7 +22,7 @@ from rlher.her.relabelling import Relabeller
 from rlher.her.rewards import RewardFunction
 from rlher.her.samples import HerReplayBufferSamples, to_tensors
 from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Storage
-from rlher.her.strategies import GoalRequest, Strategy, mix, mix_weights, strategy_of
+from rlher.her.strategies import GoalRequest, Strategy, mix, mix_of, strategy_of
 from rlher.her.trajectories import Trajectory, insert, store
 
 __all__ = ["GoalRequest", "HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
@@ -58,6 +58,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: known if sparse.
     :param compute_reward: instead of the environment's own; takes batches of raw goals.
     :param seed: of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
+    :param goal_selection_kwargs: keyword arguments of a strategy of one's own, also in a ``mix``.
     :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the goal as collected.
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
@@ -93,6 +94,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         success_reward: float | None = None,
         compute_reward: Callable[..., Any] | None = None,
         seed: int | None = None,
+        goal_selection_kwargs: Mapping[str, Any] | None = None,
         goal_mix: Mapping[str, float] | None = None,
         goal_gamma: float | None = None,
         n_steps: int = 1,
@@ -103,8 +105,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         demonstrations: Sequence[Trajectory] | None = None,
         demonstration_fraction: float = 1 / 8,
     ) -> None:
+        strategy = strategy_of(goal_selection_strategy, goal_selection_kwargs)
         _validate(locals())
-        strategy = strategy_of(goal_selection_strategy)
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -121,7 +123,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             strategy,
             DoneRule(relabel_done, ends_on_success, success_reward),
             keep_goal_independent_reward,
-            mix=mix_weights(goal_mix),
+            mix=mix_of(goal_mix, goal_selection_kwargs),
             goal_gamma=gamma if goal_gamma is None else goal_gamma,
             n_steps=n_steps,
             gamma=gamma,
@@ -436,5 +438,5 @@ def _validate(given: Mapping[str, Any]) -> None:
     if (shares := given["goal_part_shares"]) is not None:
         if len(shares) < 2 or desired % len(shares) or min(shares) < 0 or not sum(shares) > 0:
             raise ValueError(f"goal_part_shares={shares!r} is invalid; give one weight for each of equal parts.")
-        if strategy_of(given["goal_selection_strategy"]) is mix or given["n_steps"] > 1:
+        if given["strategy"] is mix or given["n_steps"] > 1:
             raise ValueError("goal_part_shares (relay sub-goals) needs n_steps=1 and another strategy than mix.")

@@ -14,14 +14,15 @@ To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_str
 To give it a name, add it here and to :class:`~rlher.her.names.GoalSelectionStrategy`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.user_code import instance_of, resolve
+from rlher.core.user_code import resolve, with_arguments
 from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL, GoalSelectionStrategy
 
 Ids = NDArray[np.int64]
@@ -44,7 +45,7 @@ class GoalRequest:
     :param any_transition: returns as many ids as it is given, uniformly over all stored transitions.
     :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
     :param gamma: discount of the geometric strategy, in [0, 1].
-    :param weights: weight of each strategy in a mix, and of ``"original"`` for the goal as collected.
+    :param mix: strategies of a mix with their weights; None in place of a strategy keeps the goal as collected.
     """
 
     transition: Ids
@@ -54,7 +55,7 @@ class GoalRequest:
     any_transition: Callable[[int], Ids]
     achieved_goals: Callable[[Ids], NDArray]
     gamma: float = 0.95
-    weights: Mapping[str, float] = field(default_factory=dict)
+    mix: "Sequence[tuple[Strategy | None, float]]" = ()
 
     def __len__(self) -> int:
         return len(self.transition)
@@ -120,16 +121,15 @@ def mix(request: GoalRequest) -> Ids:
 
     mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
     """
-    names = [name for name, weight in request.weights.items() if weight > 0]
-    share = np.cumsum([request.weights[name] for name in names])
+    share = np.cumsum([weight for _, weight in request.mix])
     chosen = np.searchsorted(share / share[-1], request.rng.random(len(request)), side="right")
     goals = np.full(len(request), KEEP, dtype=np.int64)
-    for number, name in enumerate(names):
+    for number, (strategy, _) in enumerate(request.mix):
         where = np.flatnonzero(chosen == number)
-        if name != ORIGINAL and where.size:
+        if strategy is not None and where.size:
             first, last = request.first[where], request.last[where]
             part = replace(request, transition=request.transition[where], first=first, last=last)
-            goals[where] = STRATEGIES[GoalSelectionStrategy(name)](part)
+            goals[where] = strategy(part)
     return goals
 
 
@@ -137,35 +137,43 @@ STRATEGIES: dict[GoalSelectionStrategy, Strategy] = {each: globals()[each.value]
 """The function of each strategy, which has its name."""
 
 
-def strategy_of(name: str | Enum | Strategy) -> Strategy:
-    """Return the strategy of that name, or of that member of SB3's own enumeration; a function is returned as it is.
+def strategy_of(name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = None) -> Strategy:
+    """Return the strategy of that name, or of that member of SB3's own enumeration.
 
-    :param name: or ``module:function`` of the user's own; of a class, an object is the strategy.
+    :param name: or a function of the user's own, or a class whose objects are called, or its ``module:name``.
+    :param kwargs: keyword arguments of the user's own.
     :raises ValueError: no such strategy.
-    :raises UserError: the user's own cannot be imported.
+    :raises UserError: the user's own cannot be imported, or does not take the arguments.
     """
-    if callable(name):
-        return name
-    if isinstance(name, str) and ":" in name:
-        return instance_of(resolve("her.goal_selection_strategy", name, {}))
+    if callable(name) or (isinstance(name, str) and ":" in name):
+        key = "her.goal_selection_strategy"
+        return with_arguments(key, name if callable(name) else resolve(key, name, {}), kwargs or {})
     key = (name.name if isinstance(name, Enum) else str(name)).lower()
     if key not in KEY_TO_GOAL_STRATEGY:
         raise ValueError(f"goal_selection_strategy={name!r} is unknown; use {', '.join(KEY_TO_GOAL_STRATEGY)}.")
     return STRATEGIES[KEY_TO_GOAL_STRATEGY[key]]
 
 
-def mix_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the weights of a mix as floats, the default ones for None.
+def mix_of(
+    weights: Mapping[str, float] | None, kwargs: Mapping[str, Any] | None = None
+) -> list[tuple[Strategy | None, float]]:
+    """Return the strategies of a mix with weights above 0, by default those of :data:`~rlher.her.names.DEFAULT_MIX`.
 
+    :param weights: by the name of a strategy, or ``module:name``; of ``"original"`` for the goal as collected.
+    :param kwargs: keyword arguments of the user's own strategies.
     :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
     """
     weights = DEFAULT_MIX if weights is None else weights
     known = [*(key for key in KEY_TO_GOAL_STRATEGY if key != GoalSelectionStrategy.MIX.value), ORIGINAL]
     for name, weight in weights.items():
-        if name not in known:
+        if name not in known and ":" not in name:
             raise ValueError(f"goal_mix has the unknown strategy {name!r}; use {', '.join(known)}.")
         if not 0 <= weight < np.inf:
             raise ValueError(f"goal_mix has the weight {weight} for {name!r}; use a finite number of at least 0.")
     if not any(weights.values()):
         raise ValueError("goal_mix has no weight above 0; give one strategy a weight.")
-    return {name: float(weight) for name, weight in weights.items()}
+    return [
+        (None if name == ORIGINAL else strategy_of(name, kwargs), weight)
+        for name, weight in weights.items()
+        if weight > 0
+    ]

@@ -83,9 +83,10 @@ def interpolations(values: Any) -> list[str]:
 
 
 def _leaves(value: Any) -> list[Any]:
-    """Return the values in nested mappings and lists."""
-    nested = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return [value] if nested is None else [leaf for each in nested for leaf in _leaves(each)]
+    """Return the values in nested mappings and lists, and names of mappings such as ``module:name``."""
+    if isinstance(value, dict):  # the names in `her.goal_mix` may be code
+        value = [*(name for name in value if ":" in str(name)), *value.values()]
+    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, list) else [value]
 
 
 def require_own_files(folder: Path) -> None:

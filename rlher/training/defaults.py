@@ -100,8 +100,11 @@ def _keys_without_effect(config: TrainConfig) -> list[str]:
     if typed and config.her.priority != "energy":
         keys = " and ".join(f"her.{name}" for name in typed)
         notes.append(f"{keys} without effect: her.priority={config.her.priority}")
-    if config.her.goal_mix and config.her.goal_selection_strategy != "mix":
-        notes.append(f"her.goal_mix without effect: her.goal_selection_strategy={config.her.goal_selection_strategy}")
+    strategy = config.her.goal_selection_strategy
+    if config.her.goal_mix and strategy != "mix":
+        notes.append(f"her.goal_mix without effect: her.goal_selection_strategy={strategy}")
+    if config.her.goal_selection_kwargs and not any(":" in name for name in (strategy, *config.her.goal_mix)):
+        notes.append(f"her.goal_selection_kwargs without effect: her.goal_selection_strategy={strategy}")
     if config.demos.path is None and config.demos.fraction != DemosConfig.fraction:
         notes.append("demos.fraction without effect: there are no demos=<dataset>")
     return notes

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from same_run import differences
@@ -24,6 +25,7 @@ COMMANDS = [words for words in commands("docs/extend.md") if words[0] == "train"
 SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.every=60")
 KEYS: dict[str, dict[str, Any]] = {
     "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},
+    "her.goal_mix": {"her": {"goal_selection_strategy": "mix", "goal_mix": {"future": 1.0, "evil:f": 1.0}}},
     "her.priority": {"her": {"priority": "evil:F"}},
     "algo.policy_kwargs": {"algo": {"policy_kwargs": {"features_extractor_class": "evil:F"}}},
     "algo.activation": {"algo": {"activation": "evil:F"}},
@@ -110,6 +112,24 @@ def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path
     done = rlher("train", "algo=sac", "env=FetchReach-v4", "her.goal_selection_strategy=wrong:wrong", *SHORT)
     assert (done.code, "Traceback" in done.err) == (1, False)
     assert "the goal selection strategy wrong" in done.err
+
+
+def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -> None:
+    from rlher.her.strategies import GoalRequest, mix_of, strategy_of
+
+    zeros, rng = np.zeros(99, dtype=int), np.random.default_rng(0)
+    request = GoalRequest(zeros, zeros, zeros + 50, rng, lambda _: zeros, lambda ids: ids)
+    for strategy in (strategy_of("my_code:within", {"steps": 3}), mix_of({"my_code:within": 2}, {"steps": 3})[0][0]):
+        assert strategy is not None
+        assert set(strategy(request)) == {0, 1, 2}
+    her = {"goal_mix": {"future": 3, "my_code:within": 1}, "goal_selection_strategy": "mix"}
+    with pytest.raises(UserError, match="steps"):
+        api.train("sac", "FetchReach-v4", **_tiny(her=her))
+    assert not Path("logs").exists()
+    run = api.train("sac", "FetchReach-v4", **_tiny(her=her | {"goal_selection_kwargs": {"steps": 3}}))
+    assert run.config.her.goal_mix == her["goal_mix"]
+    with pytest.raises(UserError, match="stepz"):
+        api.train("sac", "FetchReach-v4", **_tiny(her="my_code:within", **{"her.goal_selection_kwargs.stepz": 3}))
 
 
 @pytest.mark.parametrize("key", KEYS)

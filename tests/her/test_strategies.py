@@ -18,7 +18,7 @@ from rlher.her.strategies import (
     STRATEGIES,
     GoalRequest,
     GoalSelectionStrategy,
-    mix_weights,
+    mix_of,
     strategy_of,
 )
 from tests.support.her_play import Player, make_buffer
@@ -108,7 +108,7 @@ def test_geometric_offsets_are_discounted(t, T, gamma):
 
 def test_mix_follows_its_weights():
     weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
-    ids = sample_many("mix", 48, 50, count=50_000, weights=weights) + 100
+    ids = sample_many("mix", 48, 50, count=50_000, mix=mix_of(weights)) + 100
     counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == KEEP)]
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
 
@@ -163,7 +163,7 @@ def test_a_function_can_be_a_strategy():
 @pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
 def test_invalid_mixes_are_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
-        mix_weights(weights)
+        mix_of(weights)
 
 
 def test_names_are_known_without_torch():
