@@ -270,8 +270,7 @@ def _words(keys: Mapping[str, Any]) -> list[str]:
     for key, value in flatten(keys):
         if not (callable(value) or isinstance(value, str | int | float | list | tuple | dict | Path | None)):
             raise UserError(f"{key} is {type(value).__name__}, which a config cannot hold; give a name or a number.")
-        is_whole = isinstance(value, float) and value.is_integer() and "kwargs" not in key  # total_timesteps=1e5
-        words.append(f"{key}={literal(_path(value) if callable(value) else int(value) if is_whole else value)}")
+        words.append(f"{key}={literal(_path(value) if callable(value) else value)}")
     return words
 
 

@@ -18,7 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import open_dict
 
 from rlher.cli.commands import Command
-from rlher.cli.flags import NO_RECIPE, CommandLine, has_option, recipe_file
+from rlher.cli.flags import CommandLine, has_option, typed_recipe
 from rlher.cli.messages import hydra_errors_as_user_errors
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import ENV_SCHEMAS
@@ -109,18 +109,17 @@ def sweep_jobs(name: str, jobs: Sequence[Composed]) -> list[SweepJob]:
 
     :param name: of the command.
     """
-    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
+    every = [[_as_typed(word) for word in job.overrides] for job in jobs]
+    common = set.intersection(*map(set, every)) if len(jobs) > 1 else set()
     named = []
-    for overrides, config in jobs:
-        typed = [_as_typed(word) for word in overrides if word.partition("=")[0] not in WORKER_KEYS]
-        own = " ".join(word for word in overrides if word not in common)
-        named.append(SweepJob(own, command_line(["rlher", name, *typed]), config))
+    for words, job in zip(every, jobs, strict=True):
+        typed = [word for word in words if word.partition("=")[0] not in WORKER_KEYS]
+        own = " ".join(word for word in words if word not in common)
+        named.append(SweepJob(own, command_line(["rlher", name, *typed]), job.config))
     return named
 
 
 def _as_typed(override: str) -> str:
     """Return an override as one would type it: a recipe by its file or ``null``, not by its option in Hydra."""
-    key, _, value = override.partition("=")
-    if key != "recipe":
-        return override
-    return f"recipe={'null' if value == NO_RECIPE else recipe_file(value) or value}"
+    key, equals, value = override.partition("=")
+    return f"{key}{equals}{typed_recipe(value) if key == 'recipe' else value}"

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import urllib.parse
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
@@ -35,7 +36,6 @@ NO_RECIPE = "none"
 OTHER = ("words", "multirun", "cfg", "config_dir")
 """What a command line has beside config keys."""
 ZOO_PAGE = "docs/guide/coming_from.md"
-_recipe_files: dict[str, str] = {}
 
 
 class CommandLine(NamedTuple):
@@ -197,7 +197,7 @@ def _expand(word: str, config_dirs: list[str], trust_code: bool) -> list[str]:
         return [f"demos.path={value if re.search(SPECIAL, value) else quote(value)}"]
     if OPEN_MAPPINGS.match(key):
         return [f"++{word}"]  # Hydra's plain form only changes keys that exist
-    if re.fullmatch(r"[\d.]+e\+?\d+", value, re.IGNORECASE) and float(value).is_integer():
+    if re.fullmatch(r"\d+\.0|[\d.]+e\+?\d+", value, re.IGNORECASE) and float(value).is_integer():
         return [f"{key}={int(float(value))}"]  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
     is_ascii = value.isascii() or re.search(SPECIAL, value)  # Hydra's grammar has letters of ASCII only
     return [word if is_ascii else f"{key}={quote(value)}"]
@@ -246,15 +246,15 @@ def _store_recipe(path: Path, trust_code: bool) -> str:
         if name in recipe and not item.metadata["from_file"]:  # the file would trust itself
             raise UserError(f"{path} sets {name}, which belongs on the command line; remove the key.")
     node = {name: value for name, value in recipe.items() if name not in ("defaults", "hydra")}
-    option = re.sub(r"\W", "_", str(path))
-    _recipe_files[option] = str(path)
+    # Hydra interprets slashes, and takes mine.yaml and mine for the same option.
+    option = urllib.parse.quote(str(path), safe="").replace(".", "%2E")
     ConfigStore.instance().store(group="recipe", name=option, node=node | {"recipe": str(path)}, package="_global_")
     return option
 
 
-def recipe_file(option: str) -> str | None:
-    """Return the file that was registered as an option of the group ``recipe``, None for any other option."""
-    return _recipe_files.get(option)
+def typed_recipe(option: str) -> str:
+    """Return an option of the group ``recipe`` as one would type it: a name, a file, or ``null``."""
+    return "null" if option == NO_RECIPE else urllib.parse.unquote(option)
 
 
 def read_file(path: Path) -> Any:

@@ -9,7 +9,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher.cli.commands import known_keys
-from rlher.cli.flags import CLASSES, recipe_file
+from rlher.cli.flags import CLASSES, typed_recipe
 from rlher.config.algorithms import ALGORITHMS
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
@@ -68,7 +68,7 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
     if found := re.match(r"In '(preset|recipe)/([^']*)'", first):
         group, name = found.groups()
         reason = str(error).splitlines()[1].strip()
-        return f"{group} {recipe_file(name) or name} does not fit {_misfit(reason)}."
+        return f"{group} {typed_recipe(name)} does not fit {_misfit(reason)}."
     if first.startswith("Error merging override "):
         return _invalid_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)
     return f"{first}{': ' + cause if cause and cause != first else ''}."

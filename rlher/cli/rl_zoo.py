@@ -131,9 +131,8 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
         section, _, rest = name.partition(".")
         key = f"{SECTIONS[section]}.{rest}" if section in SECTIONS else f"algo.{name}"
         key_or_none = HYPERPARAMETERS.get(name, key)
-        is_whole = isinstance(value, float) and value.is_integer()  # RL Zoo writes n_timesteps: !!float 1e6
         if key_or_none:
-            found[key_or_none] = int(value) if is_whole else value
+            found[key_or_none] = value
     return found
 
 

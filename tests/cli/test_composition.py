@@ -35,7 +35,7 @@ def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.Mo
     monkeypatch.setattr(load_command("train").module, "sweep", lambda found: jobs.extend(found) or 0)
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
     assert rlher("train", "-m", *words).code == 0
-    assert [job.name for job in jobs][:2] == ["her=future recipe=mine_yaml", "her=future recipe=none"]
+    assert [job.name for job in jobs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
     assert [job.command for job in jobs] == [
         f"{common} her={her} recipe={recipe}" for her in ("future", "final") for recipe in ("mine.yaml", "null")

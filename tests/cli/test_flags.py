@@ -35,7 +35,7 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_steps_may_be_written_as_powers_of_ten() -> None:
-    assert flags.parse("train", ["total_timesteps=1e5", "--n-envs", "2e0"]).overrides == [
+    assert flags.parse("train", ["total_timesteps=1e5", "--n-envs", "2.0"]).overrides == [
         "total_timesteps=100000",
         "n_envs=2",
     ]
