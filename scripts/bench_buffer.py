@@ -67,7 +67,7 @@ def ours(capacity: int, fill: bool = True, n_envs: int = 1, **options: Any) -> H
         rows["achieved_goal"], newest["achieved_goal"] = achieved[:-1], achieved[-1]
         rows["desired_goal"] = newest["desired_goal"] = achieved[0] + 1
         rows["_action"], rows["_reward"] = rng.random((STEPS, ACT)), -1
-        storage.extend(0, rows, newest, achieved[1:], newest["desired_goal"])
+        storage.extend(0, rows, newest, achieved[1:])
     return buffer
 
 

@@ -100,7 +100,7 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
             rows[name] = rng.standard_normal(rows[name].shape)
     outcomes = np.zeros(EPISODE, layout.achieved)
     for _ in range(transitions // EPISODE):
-        storage.extend(0, rows, newest, outcomes, np.zeros((), layout.goal))
+        storage.extend(0, rows, newest, outcomes)
 
 
 def on_disk(folder: Path) -> int:

@@ -143,8 +143,7 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
     parts = []
     for episode in episodes:
         positions = storage.positions(np.arange(storage.first[episode], storage.last[episode] + 1))
-        newest, goal = storage.newest[episode].copy(), storage.first_goal[episode].copy()
-        parts.append((storage.rows[positions], newest, storage.outcomes[positions], goal))
+        parts.append((storage.rows[positions], storage.newest[episode].copy(), storage.outcomes[positions]))
     while storage.count + 1000 < capacity:
         storage.extend(0, *parts[index % len(parts)])
         index += 1

@@ -128,7 +128,7 @@ class ActorCritic(FastUpdate):
         self._update_learning_rate([self.actor.optimizer])
         total = th.zeros((), device=self.device)
         for _ in range(updates):
-            samples = buffer.sample_demonstrations(batch_size, self._vec_normalize_env, relabel=False)
+            samples = buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
             with self.autocast():
                 distances, _ = self._distances(self._features(samples.observations), samples.actions)
                 loss = distances.mean()

@@ -11,7 +11,7 @@ from stable_baselines3.common.policies import BaseModel
 from torch import nn
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
-from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, make_observation_fn
+from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
 
@@ -115,7 +115,7 @@ class FastUpdate(TrainingLoop):
             return
         before = set(vars(self))
         policy_network = self.networks()[0]
-        self._features, self._read = make_feature_fn(policy_network), make_observation_fn(policy_network)
+        self._features = make_feature_fn(policy_network)
         # No batchable layer depends on the training mode, so setting it in every step would only cost time.
         self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
         self.setup_update()
@@ -193,17 +193,16 @@ class FastUpdate(TrainingLoop):
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
-        """Return the same actions as Stable-Baselines3, faster if observations are dictionaries of vectors."""
-        if self.slow_reason is not None or self._read is None or not isinstance(observation, dict):
+        """Return the same actions as Stable-Baselines3, with less work."""
+        if self.slow_reason is not None:
             return super().predict(observation, state, episode_start, deterministic)
+        obs, is_batch = self.policy.obs_to_tensor(observation)
         with th.no_grad():
-            actions = self.act(self._read(observation), deterministic).cpu().numpy()
+            actions = self.act(self._features(obs), deterministic).cpu().numpy()
+        actions = actions.reshape(-1, *(self.action_space.shape or ()))
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
-        shape: tuple[int, ...] = self.action_space.shape or ()
-        key, space = next(iter(self.observation_space.spaces.items()))  # type: ignore[attr-defined]
-        is_batch = observation[key].ndim > len(space.shape)
-        return actions.reshape((-1, *shape) if is_batch else shape), state
+        return actions if is_batch else actions[0], state
 
 
 class FusedAdam:

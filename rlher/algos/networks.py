@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel, BasePolicy
@@ -135,26 +134,8 @@ def make_feature_fn(network: BaseModel) -> Callable[[Observation], th.Tensor]:
     keys = vector_keys(network)
     if keys is None:
         return lambda obs: network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
-    normalize: Callable = getattr(network.features_extractor, "normalizer", th.Tensor.float)
-    return lambda obs: normalize(th.cat([obs[key] for key in keys], dim=1))
-
-
-def make_observation_fn(network: BaseModel) -> Callable[[dict[str, np.ndarray]], th.Tensor] | None:
-    """Return the function from NumPy observations, single or batched, to (batch, features) on the network's device.
-
-    None unless observations are dictionaries of vectors.
-    """
-    keys = vector_keys(network)
-    if keys is None:
-        return None
-    normalize: Callable = getattr(network.features_extractor, "normalizer", th.Tensor.float)
-    device = network.device
-
-    def read(obs: dict[str, np.ndarray]) -> th.Tensor:
-        joined = np.concatenate([obs[key] for key in keys], axis=-1, dtype=np.float32, casting="unsafe")
-        return normalize(th.from_numpy(joined.reshape(-1, joined.shape[-1])).to(device))
-
-    return read
+    normalize: Callable = getattr(network.features_extractor, "normalizer", nn.Identity())
+    return lambda obs: normalize(th.cat([obs[key].float() for key in keys], dim=1))
 
 
 def vector_keys(network: BaseModel) -> list[str] | None:

@@ -5,7 +5,7 @@ end on success, a transition relabelled to success then bootstraps beyond the en
 another goal is terminal without being one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,56 +20,6 @@ ROUNDING = 1e-5
 """Tolerance of the success threshold (relative above 1), because rewards are stored as float32."""
 
 
-class SparseReward:
-    """Collects values of ``compute_reward`` until there are three; the reward is sparse while there are two.
-
-    :ivar values: the two values of a sparse reward, the lower first; empty while it is not known to be sparse.
-    :ivar success: reward of a goal that is reached; None where it is unknown.
-    """
-
-    def __init__(self) -> None:
-        self.values: list[float] = []
-        self.success: float | None = None
-        self._seen: set[float] = set()  # at most three, and the rewards of exactly achieved goals
-        self._exact: float | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether another value can still change the answer."""
-        return len(self._seen) <= 2
-
-    @property
-    def needs_exact(self) -> bool:
-        """Whether :meth:`observe` needs the rewards of goals that are achieved exactly: at its first call."""
-        return self._exact is None
-
-    def observe(self, rewards: Floats, exact: Floats | None) -> None:
-        """Record values of ``compute_reward``.
-
-        :param rewards: (n,) under the original goals.
-        :param exact: (n,) under goals equal to the achieved ones, if :attr:`needs_exact`.
-        """
-        if exact is not None:
-            self._exact = float(np.min(exact))
-            self._seen.update(np.unique(exact)[:3].tolist())
-        if self.is_open:
-            self._seen.update(np.unique(rewards)[:3].tolist())
-        self._conclude()
-
-    def state(self) -> dict[str, Any]:
-        """Return the recorded values as JSON values."""
-        return {"values": sorted(self._seen), "exact": self._exact}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore a value of :meth:`state`."""
-        self._seen, self._exact = set(state["values"]), state["exact"]
-        self._conclude()
-
-    def _conclude(self) -> None:
-        self.values = sorted(self._seen) if len(self._seen) == 2 else []
-        self.success = self._exact if self.values and self._exact == self.values[1] else None
-
-
 @dataclass
 class DoneRule:
     """Decides ``done`` of virtual transitions.
@@ -81,66 +31,78 @@ class DoneRule:
         reached their goal were terminal; before the first of them, ``auto`` means ``keep``.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached. None: the greater value of a
         sparse reward. With a dense reward success is unknown, and ``keep`` applies.
-    :ivar sparse: the values of ``compute_reward``.
+    :ivar values: values of ``compute_reward`` until there are three: the reward is sparse while there are two.
+    :ivar exact: the least reward of a goal that is achieved exactly; None before the first is observed.
     :raises ValueError: unknown mode, or ``success_reward`` is not finite.
     """
 
     mode: str = "auto"
     ends_on_success: bool | None = None
     success_reward: float | None = None
-    sparse: SparseReward = field(default_factory=SparseReward, init=False)
-    _ended: int = field(default=0, init=False)
-    _continued: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if self.mode not in RELABEL_DONE:
             raise ValueError(f"relabel_done={self.mode!r} is unknown; use {', '.join(RELABEL_DONE)}.")
         if self.success_reward is not None and not np.isfinite(self.success_reward):
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
+        self.reset()
 
     def reset(self) -> None:
         """Discard everything observed."""
-        self.sparse, self._ended, self._continued = SparseReward(), 0, 0
+        self.values: set[float] = set()
+        self.exact: float | None = None
+        self.ended = self.continued = 0  # transitions that reached their goal, by whether they ended the episode
 
     @property
-    def needs_observations(self) -> bool:
-        """Whether :meth:`observe` can still change the rule."""
-        return self.mode == "auto" and self.ends_on_success is None
+    def sparse_values(self) -> list[float]:
+        """The two values of a sparse reward, the lower first; empty while it is not known to be sparse."""
+        return sorted(self.values) if len(self.values) == 2 else []
+
+    @property
+    def threshold(self) -> float | None:
+        """The reward at or above which a goal counts as reached; None while it is unknown."""
+        if self.success_reward is not None:
+            return self.success_reward
+        return self.exact if self.exact in self.sparse_values[1:] else None
 
     @property
     def resolved_mode(self) -> str:
         """The mode with ``auto`` resolved and unknown success considered: ``keep``, ``success`` or ``never``."""
         if self.mode not in ("auto", "success"):
             return self.mode
-        ends = self.ends_on_success if self.ends_on_success is not None else self._ended > self._continued
-        return "success" if (ends or self.mode == "success") and self._threshold() is not None else "keep"
+        ends = self.ends_on_success if self.ends_on_success is not None else self.ended > self.continued
+        return "success" if (ends or self.mode == "success") and self.threshold is not None else "keep"
+
+    def observe_exact(self, rewards: Floats) -> None:
+        """Record the (n,) rewards of goals equal to the achieved ones, before the first call of :meth:`observe`."""
+        self.exact = float(np.min(rewards))
+        self.values.update(np.unique(rewards)[:3].tolist())
 
     def observe(self, goal_rewards: Floats, terminated: Bools) -> None:
-        """Count whether episodes end on success.
+        """Record values of the reward, and count whether episodes end on success.
 
         :param goal_rewards: (n,) ``compute_reward`` under the original goals.
         :param terminated: (n,) whether the transition ended its episode, time-outs excepted.
         """
+        if len(self.values) <= 2:
+            self.values.update(np.unique(goal_rewards)[:3].tolist())
         reached = self.success(goal_rewards)
-        self._ended += int(np.sum(reached & terminated))
-        self._continued += int(np.sum(reached & ~terminated))
+        self.ended += int(np.sum(reached & terminated))
+        self.continued += int(np.sum(reached & ~terminated))
 
     def state(self) -> dict[str, Any]:
         """Return everything observed as JSON values."""
-        return {"ended": self._ended, "continued": self._continued} | self.sparse.state()
+        counts = {"ended": self.ended, "continued": self.continued}
+        return counts | {"values": sorted(self.values), "exact": self.exact}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`state`."""
-        self._ended, self._continued = int(state["ended"]), int(state["continued"])
-        self.sparse.restore(state)
-
-    def _threshold(self) -> float | None:
-        return self.sparse.success if self.success_reward is None else self.success_reward
+        self.ended, self.continued = int(state["ended"]), int(state["continued"])
+        self.values, self.exact = set(state["values"]), state["exact"]
 
     def success(self, goal_rewards: Floats) -> Bools:
         """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
-        threshold = self._threshold()
-        if threshold is None:
+        if (threshold := self.threshold) is None:
             return np.zeros(len(goal_rewards), dtype=bool)
         return np.asarray(goal_rewards >= threshold - ROUNDING * max(1.0, abs(threshold)))
 

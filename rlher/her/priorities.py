@@ -19,9 +19,6 @@ GRAVITY = 9.81
 LARGEST_GAIN = 0.5
 """Most energy in J per kg that one step counts for, as in the authors' code: collisions throw objects faster."""
 
-FAN_OUT = 32
-"""Children of a node of :class:`SumTree`: one NumPy call does the work of five levels of a binary tree."""
-
 
 class Priority:
     """Samples transitions of a storage: in this class uniformly, in its subclasses by priority.
@@ -194,31 +191,31 @@ class Energy(Priority):
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids, one from each of ``count`` equal shares of the episodes' weights."""
-        sums = np.cumsum(self._episode_weights())
+        episodes = self._episodes()
+        sums = np.cumsum(self._weights(episodes))
         shares = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
-        episodes = np.searchsorted(sums, np.minimum(shares, np.nextafter(sums[-1], 0.0)), side="right")
-        first, last = self.storage.first[episodes], self.storage.last[episodes]
+        chosen = episodes[np.searchsorted(sums, np.minimum(shares, np.nextafter(sums[-1], 0.0)), side="right")]
+        first, last = self.storage.first[chosen], self.storage.last[chosen]
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 
-    def _episode_weights(self) -> NDArray:
-        """Return (episodes,) weights by index of an episode, after computing energies of episodes that have ended."""
-        used = slice(self.storage.episodes_used)
-        first, last = self.storage.first[used], self.storage.last[used]
-        running = [self.storage.episode[env] for env in range(self.storage.n_envs) if self.storage.running[env]]
-        held = first <= last
-        held[: self.storage.n_demonstrations] = False
-        finished = held.copy()
-        finished[running] = False
-        for episode in np.flatnonzero(finished & (self.computed_at[used] != last)):
-            self.energy[episode], self.computed_at[episode] = self._energy_of(episode), last[episode]
-        energy = self.energy[used]
-        mean = energy[finished].mean() if finished.any() else 0.0
-        if mean == 0:
-            return held.astype(np.float64)
-        weights = np.where(held, np.maximum(energy, self.floor * mean), 0.0)
-        steps = last - first + 1
-        weights[running] = mean * steps[running] / steps[finished].mean()
-        return weights
+    def _episodes(self) -> NDArray[np.int64]:
+        return np.concatenate([self.storage.episodes(env) for env in range(self.storage.n_envs)])
+
+    def _weights(self, episodes: NDArray[np.int64]) -> NDArray:
+        """Return the weights of episodes, after computing the energies of those that have ended."""
+        storage = self.storage
+        first, last = storage.first[episodes], storage.last[episodes]
+        is_finished = ~np.isin(
+            episodes, [storage.episode[env] for env in range(storage.n_envs) if storage.running[env]]
+        )
+        for episode in episodes[is_finished & (self.computed_at[episodes] != last)]:
+            self.energy[episode], self.computed_at[episode] = self._energy_of(episode), storage.last[episode]
+        energy, steps = self.energy[episodes], last - first + 1
+        if not energy[is_finished].any():
+            return np.ones(len(episodes))
+        mean = energy[is_finished].mean()
+        as_average = mean * steps / steps[is_finished].mean()
+        return np.where(is_finished, np.maximum(energy, self.floor * mean), as_average)
 
     def _energy_of(self, episode: np.integer) -> float:
         """Return the energy of a finished episode."""
@@ -236,15 +233,15 @@ class Energy(Priority):
 
     def state(self) -> dict[str, NDArray]:
         """Return the energies: those of episodes that have lost transitions cannot be computed again."""
-        used = slice(self.storage.episodes_used)
-        return {"energy": self.energy[used], "computed_at": self.computed_at[used]}
+        episodes = self._episodes()
+        return {"energy": self.energy[episodes], "computed_at": self.computed_at[episodes]}
 
     def restore(self, state: dict[str, NDArray]) -> None:
         """Restore a value of :meth:`state`."""
-        used = slice(len(state["energy"]))  # the saved buffer may have used more episodes than are left
         if not (np.isfinite(state["energy"]) & (state["energy"] >= 0)).all():
             raise ValueError("the energies are not finite numbers of at least 0")
-        self.energy[used], self.computed_at[used] = state["energy"], state["computed_at"]
+        episodes = self._episodes()
+        self.energy[episodes], self.computed_at[episodes] = state["energy"], state["computed_at"]
 
 
 def make_priority(name: str, storage: Storage, **options: Any) -> Priority:
@@ -261,47 +258,39 @@ def make_priority(name: str, storage: Storage, **options: Any) -> Priority:
 
 
 class SumTree:
-    """Non-negative values, one of which is drawn with probability proportional to it.
+    """A binary tree of sums over non-negative values, to draw one with probability proportional to it.
 
-    Two levels of nodes hold the running sums of their children; above them, one search in a running sum is enough.
-    Sums are always recomputed from the children, so that rounding errors do not accumulate.
+    ``sums[1]`` is the total, and the children of node i are 2i and 2i + 1; the values are the leaves.
 
     :param size: number of values.
     """
 
     def __init__(self, size: int) -> None:
-        nodes = -(-size // FAN_OUT)
-        tops = -(-nodes // FAN_OUT)
-        self.leaves = np.zeros(nodes * FAN_OUT)
-        self.levels = [np.zeros((tops, FAN_OUT)), np.zeros((nodes, FAN_OUT))]  # running sums: of nodes, of leaves
-        self._nodes = np.zeros(tops * FAN_OUT)  # sums of nodes
+        self.depth = (size - 1).bit_length()
+        self.sums = np.zeros(2 << self.depth)
+        self.leaves = self.sums[1 << self.depth :]
 
     @property
     def total(self) -> float:
         """Sum of all values."""
-        return float(self.levels[0][:, -1].sum())
+        return float(self.sums[1])
 
     def set(self, index: Positions, value: NDArray | float) -> None:
         """Set values; of several values for one index, one is stored."""
         self.leaves[index] = value
-        nodes = np.unique(index // FAN_OUT)
-        running = np.cumsum(self.leaves.reshape(-1, FAN_OUT)[nodes], axis=1)
-        self.levels[1][nodes], self._nodes[nodes] = running, running[:, -1]
-        tops = np.unique(nodes // FAN_OUT)
-        self.levels[0][tops] = np.cumsum(self._nodes.reshape(-1, FAN_OUT)[tops], axis=1)
+        node = index + len(self.leaves)
+        for _ in range(self.depth):
+            node = node >> 1
+            self.sums[node] = self.sums[2 * node] + self.sums[2 * node + 1]
 
     def find(self, share: NDArray[np.float64]) -> Positions:
         """Return, for each (n,) share of the total in [0, 1), the index at which the running sum exceeds it."""
-        running = np.cumsum(self.levels[0][:, -1])
-        mass = share * running[-1]
-        index = np.minimum(np.searchsorted(running, mass, side="right"), len(running) - 1)
-        remaining = mass - running[index] + self.levels[0][index, -1]
-        for level in self.levels:
-            sums = level.take(index, axis=0)
-            # Rounding may leave the remaining mass slightly outside the node.
-            remaining = np.clip(remaining, 0.0, np.nextafter(sums[:, -1], 0.0))
-            child = (sums > remaining[:, None]).argmax(axis=1)
-            index = index * FAN_OUT + child
-            before = sums.reshape(-1).take(np.arange(0, sums.size, FAN_OUT) + child - 1)
-            remaining = remaining - np.where(child > 0, before, 0.0)
-        return index
+        node, mass = np.ones(len(share), np.int64), share * self.total
+        for _ in range(self.depth):
+            node = 2 * node
+            left = self.sums[node]
+            # Rounding may leave some mass where the right child has none.
+            is_right = (mass >= left) & (self.sums[node + 1] > 0)
+            mass = np.where(is_right, mass - left, mass)
+            node += is_right
+        return node - len(self.leaves)

@@ -95,7 +95,7 @@ class Relabeller:
                 first=storage.first.take(episodes),
                 last=storage.last.take(episodes),
                 rng=rng,
-                any_transition=lambda count: _sample_any(storage, count, rng),
+                any_transition=lambda count: storage.sample(count, rng),
                 achieved_goals=lambda ids: storage.achieved_goals(storage.positions(ids)),
                 gamma=self.goal_gamma,
                 mix=self.mix,
@@ -122,16 +122,14 @@ class Relabeller:
             chosen = np.asarray(self.strategy(request))
         except Exception as error:
             raise as_fault(error, f"the goal selection strategy {name}") from error
-        if chosen.shape != (len(request),) or chosen.dtype.kind not in "iu":
-            what = f"{chosen.dtype} of shape {chosen.shape}, not whole numbers of shape ({len(request)},)"
-            raise EnvironmentFault(f"the goal selection strategy {name} returned {what}.")
-        is_valid = (chosen == KEEP) | storage.is_held(np.where(chosen <= DESIRED, DESIRED - chosen, chosen))
-        if not is_valid.all():
-            raise EnvironmentFault(
-                f"the goal selection strategy {name} returned {chosen[~is_valid][0]}, which is no id of a stored "
-                "transition; those of an episode are from request.first to request.last."
-            )
-        return chosen
+        if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
+            ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
+            if (storage.is_held(ids) | (chosen == KEEP)).all():
+                return chosen
+        raise EnvironmentFault(
+            f"the goal selection strategy {name} must return one id of a stored transition for each of the "
+            f"{len(request)} requested goals; those of an episode are from request.first to request.last."
+        )
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
         """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""
@@ -153,14 +151,12 @@ class Relabeller:
         :param goals: (n, …) the new goals.
         """
         infos = None if storage.infos is None else storage.infos[positions]
-        goal_rewards = self._compute_reward(storage.outcomes.take(positions, axis=0), goals, infos)
+        goal_rewards = self._compute_reward(storage.achieved_goals(positions), goals, infos)
         rewards = goal_rewards + packed["_goal_independent"] if self.goal_independent.keep else goal_rewards
         dones = self.done_rule.done(goal_rewards, packed["_terminated"], packed["_reward"], packed["_goal_independent"])
         return rewards, dones
 
     def _compute_reward(self, achieved: NDArray, desired: NDArray, infos: NDArray | None) -> NDArray:
-        if achieved.shape != desired.shape:
-            achieved = achieved.reshape(desired.shape)
         return self.reward()(achieved, desired, None if infos is None else list(infos))
 
     def _sum_steps(
@@ -188,10 +184,6 @@ class Relabeller:
         _, after = storage.transitions(ends, storage.positions(ends))
         after[GOAL][changed] = goals
         return SampledBatch(now, after, returns, ended, self.gamma**taken)
-
-
-def _sample_any(storage: Storage, count: int, rng: np.random.Generator) -> Ids:
-    return storage.sample(count, rng) if storage.count else storage.sample_demonstrations(count, rng)
 
 
 def keep_one_part(goals: NDArray, shares: Sequence[float], rng: np.random.Generator) -> NDArray:

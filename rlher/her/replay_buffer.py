@@ -23,7 +23,7 @@ from rlher.her.rewards import RewardFunction
 from rlher.her.samples import HerReplayBufferSamples, to_tensors
 from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Storage
 from rlher.her.strategies import GoalRequest, Strategy, mix, mix_of, strategy_of
-from rlher.her.trajectories import Trajectory, insert, store
+from rlher.her.trajectories import Trajectory, store
 
 __all__ = ["GoalRequest", "HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
 
@@ -186,18 +186,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param infos: one dictionary per environment. Where ``infos[i]["lost_step"]`` is true, that environment's
             step is not stored, and its episode ends before it, as by a time-out.
         """
-        ended = [index for index, end in enumerate(np.asarray(done).tolist()) if end]
-        action = np.asarray(action)
-        terminated: NDArray | bool = False
-        lost: list[int] = []
-        if ended:
-            terminated = np.zeros(self.n_envs, dtype=bool)
-            for index in ended:
-                timed_out = self.handle_timeout_termination and infos[index].get("TimeLimit.truncated", False)
-                terminated[index] = not timed_out
-            lost = [index for index in ended if infos[index].get(LOST)]
+        timed_out = [self.handle_timeout_termination and info.get("TimeLimit.truncated", False) for info in infos]
+        terminated = np.asarray(done, dtype=bool) & ~np.array(timed_out, dtype=bool)
+        stored = [index for index, info in enumerate(infos) if not info.get(LOST)]
         stored_infos = infos if self.copy_info_dict else None
-        self.storage.add(obs, next_obs, action, reward, terminated, ended, stored_infos, lost)
+        self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated, stored, stored_infos)
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full, self.pos = True, 0
@@ -267,19 +260,21 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         if self.storage.count == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
-        n_real, n_demonstrations = self._n_real(batch_size), self._n_demonstrations(batch_size)
         # Which transitions: by priority, and the demonstrations around the border of real and virtual ones.
-        ids, weights = self.priority.sample(batch_size - n_demonstrations, self.rng)
+        ids, weights = self.priority.sample(batch_size, self.rng)
+        n_real = self._n_real(batch_size)
         demonstrations = None
-        if n_demonstrations:
-            start = n_real - self._n_real(n_demonstrations)
-            demonstrations = slice(start, start + n_demonstrations)
-            ids = insert(ids, demonstrations, self.storage.sample_demonstrations(n_demonstrations, self.rng))
+        if self.has_demonstrations and batch_size > 1:
+            count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)  # never a whole batch
+            start = n_real - self._n_real(count)
+            demonstrations = slice(start, start + count)
+            ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
         # Which goals, and the rewards and dones that follow from them.
         batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
         samples = to_tensors(batch, env)._replace(demonstrations=demonstrations)
         if weights is not None:
-            weights = weights if demonstrations is None else insert(weights, demonstrations, 1.0)
+            if demonstrations is not None:
+                weights[demonstrations] = 1
             weights = weights.astype(np.float32).reshape(-1, 1)
             samples = samples._replace(weights=th.from_numpy(weights), indices=ids)
         return samples if self.device == CPU else samples.to(self.device)
@@ -288,26 +283,15 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Return how many of ``count`` transitions keep their goals."""
         return count - int(self.her_ratio * count)
 
-    def _n_demonstrations(self, batch_size: int) -> int:
-        """Return the number of demonstrations in a batch: one at least, and never a whole batch."""
-        if not self.has_demonstrations:
-            return 0
-        return min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
+    def sample_demonstrations(self, batch_size: int, env: VecNormalize | None = None) -> HerReplayBufferSamples:
+        """Sample transitions of the demonstrations alone, with their own goals; see :meth:`sample`.
 
-    def sample_demonstrations(
-        self, batch_size: int, env: VecNormalize | None = None, relabel: bool = True
-    ) -> HerReplayBufferSamples:
-        """Sample transitions of the demonstrations alone; other parameters and the result are as in :meth:`sample`.
-
-        :param relabel: give the usual share of them virtual goals.
         :raises RuntimeError: there are no demonstrations.
         """
         if not self.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        n_real = self._n_real(batch_size) if relabel else batch_size
-        batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
-        samples = to_tensors(batch, env)._replace(demonstrations=slice(0, batch_size))
+        samples = to_tensors(self.relabeller.relabel(self.storage, ids, batch_size, self.rng), env)
         return samples if self.device == CPU else samples.to(self.device)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
@@ -366,8 +350,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             )
         part = self.relabeller.goal_independent
         extra = {
-            "pos": self.pos,
-            "full": self.full,
             "rng": self.rng.bit_generator.state,
             "goal_independent": part.state(),
             "priority": self.priority.options,
@@ -385,17 +367,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         self.reset()
         try:
-            with saving.as_value_error(folder):
-                storage, extra, priorities = saving.load(folder, self._empty_storage)
-                self.pos, self.full = min(int(extra["pos"]), self.buffer_size - 1), bool(extra["full"])
-                self.rng.bit_generator.state = extra["rng"]
-                self.relabeller.goal_independent.restore(extra["goal_independent"])
-                self.priority.reset(storage)
-                if extra["priority"] == self.priority.options:
-                    self.priority.restore(priorities)
-        except ValueError:
-            self.reset()
+            storage, extra, priorities = saving.load(folder, self._empty_storage)
+            added = max(storage.total[: self.n_envs])
+            self.pos, self.full = added % self.buffer_size, added >= self.buffer_size
+            self.rng.bit_generator.state = extra["rng"]
+            self.relabeller.goal_independent.restore(extra["goal_independent"])
+            self.priority.reset(storage)
+            if extra["priority"] == self.priority.options:
+                self.priority.restore(priorities)
+        except saving.UnsuitableFolder:
             raise
+        except Exception as error:
+            self.reset()
+            raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
         self.storage = storage
 
     def __getstate__(self) -> dict[str, Any]:

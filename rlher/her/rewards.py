@@ -171,22 +171,14 @@ class GoalIndependentReward:
         positions = storage.positions(ids)
         rows, after = storage.transitions(ids, positions)
         # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
-        achieved, desired = (
-            storage.outcomes.take(positions, axis=0),
-            storage.full_precision_goals(after[GOAL], rows["_episode"]),
-        )
+        achieved = storage.achieved_goals(positions)
         infos = None if storage.infos is None else storage.infos[positions]
-        goal_rewards = self.compute(achieved, desired, infos)
-        sparse = self.done_rule.sparse
-        if sparse.is_open:
-            exact = None
-            if sparse.needs_exact:
-                exact = self.compute(achieved, storage.achieved_goals(positions), infos)
-            sparse.observe(goal_rewards, exact)
-        part = goal_independent_part(rows["_reward"], goal_rewards, sparse.values)
+        goal_rewards = self.compute(achieved, after[GOAL], infos)
+        if self.done_rule.exact is None:
+            self.done_rule.observe_exact(self.compute(achieved, achieved, infos))
+        self.done_rule.observe(goal_rewards, rows["_terminated"])
+        part = goal_independent_part(rows["_reward"], goal_rewards, self.done_rule.sparse_values)
         storage.rows["_goal_independent"][positions] = part
-        if self.done_rule.needs_observations:
-            self.done_rule.observe(goal_rewards, rows["_terminated"])
 
     def state(self) -> dict[str, Any]:
         """Return everything observed, as JSON values."""

@@ -6,11 +6,10 @@ same evictions follow, bit for bit. Priorities, which change all the time, are w
 atomically, the manifest last: a save that is interrupted leaves the previous one intact.
 """
 
-import contextlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from rlher.core.files import atomic_write, write_json
 from rlher.core.safe_read import stored_arrays
 from rlher.her.storage import SPAN, Ids, Storage
 
-VERSION = 8
+VERSION = 9
 MANIFEST = "buffer.json"
 
 Spans = list[list[int]]
@@ -97,7 +96,7 @@ def load(
     :return: the storage, and the ``extra`` and the ``priorities`` it was saved with.
     :raises UnsuitableFolder: the folder holds no buffer, or one of other spaces, another capacity or another number of
         environments.
-    :raises Exception: a file is damaged; see :func:`as_value_error`.
+    :raises Exception: of JSON, NumPy or zip: a file is damaged.
     """
     folder = Path(folder)
     manifest = _validated(folder)
@@ -121,17 +120,6 @@ def load(
         return storage, manifest["extra"], {}
     with stored_arrays(folder / manifest["priorities"]) as arrays:
         return storage, manifest["extra"], dict(arrays)
-
-
-@contextlib.contextmanager
-def as_value_error(folder: str | os.PathLike) -> Iterator[None]:
-    """Raise ValueError("<folder> is damaged…") for every exception that reading a damaged folder raises."""
-    try:
-        yield
-    except UnsuitableFolder:
-        raise
-    except Exception as error:  # of JSON, NumPy, zip and our own arithmetic on what they return
-        raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _ids(spans: Spans) -> Ids:

@@ -7,16 +7,15 @@ nothing is ever moved, and a ring that was filled once stays full.
 
 All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
 misses. The desired goal is one of them, because an environment may move it within an episode. The goals achieved after
-each transition, ``outcomes``, are a separate array, because virtual goals are read from all over the storage. Outcomes
-and the first desired goal of each episode have the environment's precision, because rewards depend on it.
+each transition, ``outcomes``, are a separate array, because virtual goals are read from all over the storage. They
+have the environment's precision, because rewards depend on it.
 
 A transition has an *id*: its number in its environment, from 0 for ever, plus :data:`SPAN` times the number of the
 environment. Consecutive transitions of an episode have consecutive ids. Its *position* in the arrays is its number
 modulo the capacity, in the block of its environment. Demonstrations are one more block.
 """
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,7 @@ SPAN_BITS = 40
 SPAN = 1 << SPAN_BITS
 """Ids of one environment; more than it can ever add."""
 
-EPISODE_ARRAYS = ("first", "last", "newest", "first_goal")
+EPISODE_ARRAYS = ("first", "last", "newest")
 
 Batch = Mapping[str, NDArray]
 Ids = NDArray[np.int64]
@@ -47,13 +46,11 @@ class Layout:
     :param row: a packed row: keys of the observation, then fields that begin with an underscore.
     :param observation: the observation of a row; its fields are the first ones of ``row``.
     :param achieved: type of an achieved goal, with its shape, at the environment's precision.
-    :param goal: type of a desired goal likewise.
     """
 
     row: np.dtype
     observation: np.dtype
     achieved: np.dtype
-    goal: np.dtype
 
     @classmethod
     def of(cls, observation_space: spaces.Dict, action_space: spaces.Space) -> "Layout":
@@ -70,12 +67,12 @@ class Layout:
             ("_episode", np.int32),
             ("_terminated", np.bool_),
         ]
-        achieved, goal = (np.dtype((parts[key].dtype, _shape(parts[key]))) for key in (ACHIEVED, GOAL))
-        return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), achieved, goal)
+        achieved = np.dtype((parts[ACHIEVED].dtype, _shape(parts[ACHIEVED])))
+        return cls(np.dtype(observation + own, align=True), np.dtype(observation, align=True), achieved)
 
     def __str__(self) -> str:
         """Return what differs between spaces whose transitions cannot be exchanged."""
-        return str(np.dtype([("row", self.row), ("achieved", self.achieved), ("goal", self.goal)]).descr)
+        return str(np.dtype([("row", self.row), ("achieved", self.achieved)]).descr)
 
     @property
     def transition_bytes(self) -> int:
@@ -84,8 +81,8 @@ class Layout:
 
     @property
     def episode_bytes(self) -> int:
-        """Bytes that are stored once per episode: its goal, newest observation, first and last transition."""
-        return self.goal.itemsize + self.observation.itemsize + 16
+        """Bytes that are stored once per episode: its newest observation, first and last transition."""
+        return self.observation.itemsize + 16
 
 
 def sample_dtype(dtype: Any) -> np.dtype:
@@ -112,7 +109,6 @@ class Storage:
     newest: NDArray
     first: Ids
     last: Ids
-    first_goal: NDArray
     infos: NDArray | None
 
     def __init__(
@@ -132,19 +128,16 @@ class Storage:
 
     def _allocate(self) -> None:
         """Reserve the arrays, which take memory only where they are written to."""
-        self.episode = [0] * len(self.sizes)  # newest episode of each block
-        self._free: list[int] = []  # heap of indices of episodes of which no transition is left
-        self.episodes_used = self.n_demonstrations = 0  # the first episodes are the demonstrations
+        layout = self.layout
         # One row more than transitions: it repeats a block's first row, so that a row and the next are always adjacent.
         self.starts = [sum(self.sizes[:block]) + block for block in range(len(self.sizes))]
-        n_rows = sum(self.sizes) + len(self.sizes)
-        # Each environment may have begun an episode when all of its transitions are episodes of one step.
-        n_episodes = n_rows
-        layout = self.layout
-        self.rows, self.outcomes = np.zeros(n_rows, layout.row), np.zeros(n_rows, layout.achieved)
-        self.first, self.last = np.zeros(n_episodes, np.int64), np.zeros(n_episodes, np.int64)
-        self.newest, self.first_goal = np.zeros(n_episodes, layout.observation), np.zeros(n_episodes, layout.goal)
+        count = sum(self.sizes) + len(self.sizes)
+        self.rows, self.outcomes = np.zeros(count, layout.row), np.zeros(count, layout.achieved)
         self.infos = None
+        # The episodes of a block are a ring as well, with room for one more than transitions.
+        self.first, self.last = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.newest = np.zeros(count, layout.observation)
+        self.episode = [start - 1 for start in self.starts]  # newest episode of each block; at first, none
         self._start_of, self._size_of = np.array(self.starts), np.array(self.sizes)
         # Views without fields, which NumPy copies ten times faster.
         row, observation = (np.dtype((np.void, each.itemsize)) for each in (layout.row, layout.observation))
@@ -153,10 +146,8 @@ class Storage:
         self._raw_pair = np.dtype(parts | {"itemsize": self._pair.itemsize})
         self._raw_rows, self._raw_newest = self.rows.view(row), self.newest.view(observation)
         size = np.dtype((np.void, self._pair.itemsize))
-        self._raw_pairs = np.ndarray(n_rows - 1, size, self.rows, 0, (row.itemsize,))
+        self._raw_pairs = np.ndarray(count - 1, size, self.rows, 0, (row.itemsize,))
         self._episode_of = self.rows["_episode"]
-        self._all_envs = list(range(self.n_envs))
-        self._now, self._after = _Step(layout, layout.row, self.n_envs), _Step(layout, layout.observation, self.n_envs)
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -166,10 +157,10 @@ class Storage:
         next_obs: Batch,
         action: NDArray,
         reward: NDArray,
-        terminated: NDArray | bool,
-        ended: Sequence[int],
-        infos: list[dict[str, Any]] | None = None,
-        lost: Sequence[int] = (),
+        done: NDArray,
+        terminated: NDArray,
+        stored: list[int],
+        infos: list[dict[str, Any]] | None,
     ) -> None:
         """Store one transition of every environment.
 
@@ -178,68 +169,67 @@ class Storage:
         :param next_obs: (n_envs, …) observations after the step; the final ones where the episode ended.
         :param action: (n_envs, …) actions.
         :param reward: (n_envs,) rewards.
+        :param done: (n_envs,) whether the episode ended, for whatever reason.
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
-        :param ended: numbers of the environments whose episode ended, for whatever reason.
+        :param stored: numbers of the environments whose step is stored.
         :param infos: stored for ``compute_reward`` if given.
-        :param lost: environments of ``ended`` whose step is not stored; their episodes end before it.
         """
-        now, after = self._now, self._after
-        now.observe(obs)
-        for env in now.differing(after):
-            self.running[env] = False
-        now.rows["_action"] = action.reshape(self.n_envs, -1)
-        now.rows["_reward"], now.rows["_terminated"] = reward, terminated
-        after.observe(next_obs)
-        stored = [env for env in range(self.n_envs) if env not in lost] if lost else self._all_envs
+        now, after = self._pack(obs, self.layout.row), self._pack(next_obs, self.layout.observation)
+        now["_action"] = action.reshape(self.n_envs, -1)
+        now["_reward"], now["_terminated"] = reward, terminated
+        continues = self._continues(now)
         positions = []
         for env in stored:
-            if not self.running[env]:
-                self._begin(env, now.goal[env])
-                now.rows["_episode"][env] = self.episode[env]
-            position = self._take_position(env)
-            positions.append(position)
-            if position == self.starts[env]:
-                self._raw_rows[position + self.capacity] = now.raw[env]
-            if infos is not None:
-                self._store_info(position, infos[env])
-        at: Any = np.array(positions, dtype=np.int64)
-        envs: Any = stored if lost else slice(None)
-        if len(positions) == 1:  # indexing by a number is five times as fast as by an array
-            at, envs = positions[0], stored[0]
-        episodes = now.rows["_episode"][envs]
-        self._raw_rows[at], self.outcomes[at] = now.raw[envs], after.achieved[envs]
-        self._raw_newest[episodes] = after.raw[envs]
-        for env in ended:
+            if not (self.running[env] and continues[env]):
+                self._begin(env)
+            positions.append(self._take_position(env))
+        episodes = [self.episode[env] for env in stored]
+        now["_episode"][stored] = episodes
+        self._raw_rows[positions] = now.view(self._raw_rows.dtype)[stored]
+        self._raw_newest[episodes] = after.view(self._raw_newest.dtype)[stored]
+        self.outcomes[positions] = np.asarray(next_obs[ACHIEVED])[stored].reshape(-1, *self.outcomes.shape[1:])
+        self._repeat_first_rows()
+        if infos is not None:
+            self._store_infos(positions, [infos[env] for env in stored])
+        for env in np.flatnonzero(done).tolist():
             self.running[env] = False
 
-    def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray, goal: NDArray) -> None:
+    def _pack(self, obs: Batch, dtype: np.dtype) -> NDArray:
+        """Return (n_envs,) packed rows, or packed observations, with these observations."""
+        packed = np.zeros(self.n_envs, dtype)
+        for key in self.layout.observation.fields or ():
+            packed[key] = np.asarray(obs[key]).reshape(packed[key].shape)
+        return packed
+
+    def _continues(self, now: NDArray) -> NDArray[np.bool_]:
+        """Return (n_envs,) whether packed rows begin with the newest observation of the environments' episodes."""
+        newest = self._raw_newest[self.episode[: self.n_envs]].view(self.newest.dtype)
+        equal = [(now[key] == newest[key]).reshape(self.n_envs, -1).all(axis=1) for key in newest.dtype.fields or ()]
+        return np.logical_and.reduce(equal)
+
+    def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray) -> None:
         """Store a whole episode of T steps, at most as many as fit.
 
         :param block: number of the environment; ``n_envs``: the demonstrations.
         :param rows: (T,) packed rows.
         :param newest: the packed observation after the last step.
         :param outcomes: (T, …) goals achieved after each step.
-        :param goal: the first desired goal.
         """
-        self._begin(block, goal)
+        self._begin(block)
         episode = self.episode[block]
         positions = np.array([self._take_position(block) for _ in range(len(rows))])
         self.rows[positions], self.outcomes[positions] = rows, outcomes
         self.rows["_episode"][positions] = episode
-        self.rows[self.starts[block] + self.sizes[block]] = self.rows[self.starts[block]]
         self.newest[episode] = newest
+        self._repeat_first_rows()
         self.running[block] = False
 
-    def _begin(self, block: int, goal: NDArray) -> None:
+    def _begin(self, block: int) -> None:
         """Begin an episode."""
-        if self._free:
-            episode = heapq.heappop(self._free)
-        else:
-            episode = self.episodes_used
-            self.episodes_used += 1
-        self.n_demonstrations += block == self.n_envs
-        self.episode[block], self.running[block] = episode, True
-        self.first[episode], self.first_goal[episode] = block * SPAN + self.total[block], goal
+        start, count = self.starts[block], self.sizes[block] + 1
+        self.episode[block] = episode = start + (self.episode[block] + 1 - start) % count
+        self.running[block] = True
+        self.first[episode] = block * SPAN + self.total[block]
 
     def _take_position(self, block: int) -> int:
         """Return the position of the running episode's next transition, after evicting the oldest one from it."""
@@ -248,16 +238,17 @@ class Storage:
         self.total[block] = number + 1
         self.last[self.episode[block]] = block * SPAN + number
         if number >= size:
-            oldest = int(self._episode_of[position])
-            self.first[oldest] = first = block * SPAN + number - size + 1
-            if first > self.last[oldest]:
-                heapq.heappush(self._free, oldest)
+            self.first[self._episode_of[position]] = block * SPAN + number - size + 1
         return position
 
-    def _store_info(self, position: int, info: dict[str, Any]) -> None:
+    def _repeat_first_rows(self) -> None:
+        self._raw_rows[self._start_of + self._size_of] = self._raw_rows[self._start_of]
+
+    def _store_infos(self, positions: list[int], infos: list[dict[str, Any]]) -> None:
         if self.infos is None:
             self.infos = np.empty(len(self.rows), dtype=object)
-        self.infos[position] = {key: value for key, value in info.items() if "terminal_observation" not in key}
+        for position, info in zip(positions, infos, strict=True):
+            self.infos[position] = {key: value for key, value in info.items() if "terminal_observation" not in key}
 
     def truncate_running(self, terminated: bool = False) -> bool:
         """End every running episode; return whether there was one.
@@ -275,40 +266,19 @@ class Storage:
         """Remove all transitions but the demonstrations."""
         self.total[: self.n_envs] = [0] * self.n_envs
         self.running = [False] * len(self.sizes)
-        self._free, self.episodes_used = [], self.n_demonstrations
         self.last_save = ""
 
     def rebuild_index(self) -> None:
-        """Restore what follows from the transitions after they were loaded; running episodes continue.
-
-        :raises ValueError: the transitions and the episodes contradict each other.
-        """
-        used = np.zeros(len(self.first), dtype=bool)
-        for block, (start, size) in enumerate(zip(self.starts, self.sizes, strict=True)):
+        """Restore what follows from the transitions after they were loaded; running episodes continue."""
+        for block in range(len(self.sizes)):
             held = self.held(block)
-            if not len(held):
-                if self.running[block]:
-                    raise ValueError("an episode without transitions is running")
-                continue
-            self._raw_rows[start + size] = self._raw_rows[start]
-            episodes = self._episode_of[self.positions(held)]
-            if episodes.min() < 0 or episodes.max() >= len(self.first):
-                raise ValueError("an episode is out of range")
-            first, last = self.first[episodes], self.last[episodes]
-            if (first > held).any() or (held > last).any() or last.max() > held[-1] or used[episodes].any():
-                raise ValueError("transitions and episodes contradict each other")
-            used[episodes] = True
-            self.first[episodes] = np.maximum(first, held[0])
-            self.episode[block] = int(episodes[-1])
-            if block == self.n_envs:
-                self.n_demonstrations = len(np.unique(episodes))
-            elif self.running[block]:
-                self._after.raw[block] = self._raw_newest[episodes[-1]]
-                self._now.rows["_episode"][block] = episodes[-1]
-        self.episodes_used = int(np.flatnonzero(used).max(initial=-1)) + 1
-        free = np.flatnonzero(~used[: self.episodes_used])
-        self._free = free.tolist()
-        self.first[free], self.last[free] = 0, -1
+            if len(held):
+                episodes = self._episode_of[self.positions(held)]
+                self.first[episodes] = np.maximum(
+                    self.first[episodes], held[0]
+                )  # some were evicted since they were saved
+                self.episode[block] = int(episodes[-1])
+        self._repeat_first_rows()
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -324,9 +294,10 @@ class Storage:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the transitions and episodes held, and so the memory in use."""
+        """Bytes of the transitions and episodes held."""
+        episodes = sum(len(self.episodes(block)) for block in range(len(self.sizes)))
         held = sum(map(min, self.total, self.sizes))
-        return held * self.layout.transition_bytes + self.episodes_used * self.layout.episode_bytes
+        return held * self.layout.transition_bytes + episodes * self.layout.episode_bytes
 
     def held(self, block: int, since: int = 0) -> Ids:
         """Return the ids of a block's transitions, the oldest first.
@@ -335,6 +306,15 @@ class Storage:
         """
         oldest = max(self.total[block] - self.sizes[block], since)
         return block * SPAN + np.arange(oldest, self.total[block])
+
+    def episodes(self, block: int) -> NDArray[np.int64]:
+        """Return the episodes of a block's transitions, the oldest first."""
+        if self.total[block] == 0:
+            return np.zeros(0, np.int64)
+        start, size = self.starts[block], self.sizes[block]
+        oldest = self._episode_of[start + max(self.total[block] - size, 0) % size] - start
+        count = (self.episode[block] - start - oldest) % (size + 1) + 1
+        return start + (oldest + np.arange(count)) % (size + 1)
 
     def all_held(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
@@ -391,13 +371,6 @@ class Storage:
         """Return the goals achieved after transitions, in the shape of desired goals."""
         return self.outcomes.take(positions, axis=0).reshape(len(positions), *self.layout.row[GOAL].shape)
 
-    def full_precision_goals(self, goals: NDArray, episodes: NDArray) -> NDArray:
-        """Return stored desired goals at the environment's precision, except goals that moved within their episode."""
-        exact = self.first_goal.take(episodes, axis=0)
-        moved = exact.astype(goals.dtype) != goals
-        exact[moved] = goals[moved]
-        return exact
-
     # ------------------------------------------------------------------------------------ files and pickling
 
     def export(self, ids: Ids) -> dict[str, NDArray]:
@@ -417,8 +390,6 @@ class Storage:
         positions, episodes = self.positions(ids), arrays["episodes"]
         if "infos" in arrays and self.infos is None:
             self.infos = np.empty(len(self.rows), dtype=object)
-        if ((episodes < 0) | (episodes >= len(self.first))).any():
-            raise ValueError("an episode is out of range")
         of_rows = ["rows", "outcomes", *(["infos"] if "infos" in arrays else [])]
         for name, at in [(name, positions) for name in of_rows] + [(name, episodes) for name in EPISODE_ARRAYS]:
             values, into = arrays[name], getattr(self, name)
@@ -438,34 +409,6 @@ class Storage:
         self._allocate()
         self.restore(self.all_held(), arrays)
         self.rebuild_index()
-
-
-class _Step:
-    """Packed observations of all environments at one time, written before they are stored.
-
-    :param dtype: of the packed rows; they begin with the fields of an observation.
-    """
-
-    def __init__(self, layout: Layout, dtype: np.dtype, n_envs: int) -> None:
-        self.rows = np.zeros(n_envs, dtype)
-        self.achieved, self.goal = np.zeros(n_envs, layout.achieved), np.zeros(n_envs, layout.goal)
-        self.raw = self.rows.view(np.dtype((np.void, dtype.itemsize)))
-        fields: Any = layout.observation.fields
-        self._fields = [*((key, self.rows[key]) for key in fields), (ACHIEVED, self.achieved), (GOAL, self.goal)]
-        end = max(offset + field.itemsize for field, offset in fields.values())  # without padding
-        self._observed = self.rows.view(np.uint8).reshape(n_envs, -1)[:, :end]
-
-    def observe(self, obs: Batch) -> None:
-        """Write (n_envs, …) observations by key."""
-        for key, view in self._fields:
-            value = np.asarray(obs[key])
-            view[...] = value if value.shape == view.shape else value.reshape(view.shape)
-
-    def differing(self, other: "_Step") -> list[int]:
-        """Return the environments whose observations differ."""
-        if self._observed.tobytes() == other._observed.tobytes():
-            return []
-        return np.flatnonzero((self._observed != other._observed).any(axis=1)).tolist()
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

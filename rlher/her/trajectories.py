@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.storage import ACHIEVED, GOAL, Storage
+from rlher.her.storage import ACHIEVED, Storage
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error
         rows["_terminated"][-1] = trajectory.terminated
-        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:], observations[GOAL][0])
+        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:])
 
 
 def _copy(values: NDArray, into: NDArray) -> None:
@@ -78,14 +78,3 @@ def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:
     low, high = action_space.low, action_space.high
     actions = actions.reshape(len(actions), *action_space.shape)
     return 2.0 * (np.clip(actions, low, high) - low) / (high - low) - 1.0
-
-
-def insert(values: NDArray, places: slice, inserted: NDArray | float) -> NDArray:
-    """Return values with others inserted, so that the others are at ``places``.
-
-    :param inserted: as many as there are places, or one value for all of them.
-    """
-    joined = np.empty(len(values) + places.stop - places.start, dtype=values.dtype)
-    joined[: places.start], joined[places.stop :] = values[: places.start], values[places.start :]
-    joined[places] = inserted
-    return joined

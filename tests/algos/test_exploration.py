@@ -65,7 +65,7 @@ def test_no_action_is_held_beyond_the_end_of_its_episode():
     model = ours("ddpg", options=UpdateOptions(random_action=1.0, random_action_hold=100), learning_starts=0)
     actions = model.replay_buffer.storage.rows["_action"][:, 0]
     storage = model.replay_buffer.storage
-    episodes = range(storage.episodes_used - storage.running[0])
+    episodes = storage.episodes(0)[: -1 if storage.running[0] else None]
     held = [actions[storage.first[each] : storage.last[each] + 1] for each in episodes]
     assert len(held) > 5
     assert all(len(np.unique(each)) == 1 for each in held)

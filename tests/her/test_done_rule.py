@@ -128,22 +128,21 @@ def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
 
 
 def observe(rule, goal_rewards, exact, terminated):
-    rule.sparse.observe(np.array(goal_rewards), None if exact is None else np.array(exact))
+    if exact is not None:
+        rule.observe_exact(np.array(exact))
     rule.observe(np.array(goal_rewards), np.array(terminated))
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
     sparse_rule, dense_rule, open_rule = DoneRule(), DoneRule(), DoneRule()
-    assert sparse_rule.sparse.needs_exact
     observe(sparse_rule, [-1.0, -1.0], [0.0, 0.0], [False, False])
-    assert not sparse_rule.sparse.needs_exact
     assert sparse_rule.resolved_mode == "keep", "no episode has ended on success yet"
     observe(sparse_rule, [-1.0, 0.0], None, [False, True])
     assert sparse_rule.resolved_mode == "success"
     observe(sparse_rule, [0.0, 0.0], None, [False, False])
     assert sparse_rule.resolved_mode == "keep", "most successes did not end an episode"
     for reward in (-0.3, -0.2, -0.1):
-        observe(dense_rule, [reward], [0.0] if dense_rule.sparse.needs_exact else None, [False])
+        observe(dense_rule, [reward], [0.0] if dense_rule.exact is None else None, [False])
     observe(dense_rule, [0.0], None, [True])
     assert dense_rule.resolved_mode == "keep"
     assert not dense_rule.success(np.array([0.0])).any()
