@@ -15,9 +15,10 @@ PLAIN = re.compile(r"[\w./:@%+=,-]+")
 """Words in which no character means anything to a shell."""
 
 # `command` takes the program from the search path: TAB after ./rlher must not run a file of the current folder.
+# Names of files come from `complete -o default`, which quotes them; `compgen -o default` does not.
 BASH = """\
 _rlher() {
-  COMPREPLY=($(compgen -o nospace -o default -W "$(COMP_LINE=$COMP_LINE command rlher -sc query=bash)" -- "$2"))
+  COMPREPLY=($(compgen -W "$(COMP_LINE=$COMP_LINE command rlher -sc query=bash)" -- "$2"))
 }
 COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
 complete -o nospace -o default -F _rlher rlher

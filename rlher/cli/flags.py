@@ -235,6 +235,8 @@ def _store_recipe(path: Path, trust_code: bool) -> str:
 
     :raises UserError: it cannot be read, or names code and is neither trusted nor the user's own.
     """
+    if "${" in str(path):
+        raise UserError(f"{path} has ${{ in its name, which stands for another value in a config; rename it.")
     recipe = read_file(path)
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")

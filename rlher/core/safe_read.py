@@ -103,6 +103,8 @@ class _Loader(yaml.SafeLoader):
             raise ValueError("it merges too many keys")
 
 
+for tag in ("omap", "pairs"):  # lists of tuples, which no config has
+    _Loader.add_constructor(f"tag:yaml.org,2002:{tag}", lambda loader, node: loader.construct_undefined(node))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII), list("-+0123456789")
 )

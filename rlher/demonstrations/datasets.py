@@ -122,9 +122,12 @@ def _require_plain_numbers(path: Path) -> None:
         raise ValueError("it is a link to another folder")
     left = MAX_COMPRESSION * path.stat().st_size
     with h5py.File(path, "r") as file:
-        groups = [file]
+        groups, seen = [file], set()
         while groups:
             group = groups.pop()
+            if (address := h5py.h5o.get_info(group.id).addr) in seen:
+                raise ValueError(f"{group.name} contains itself")
+            seen.add(address)
             for name in group:
                 if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                     raise ValueError(f"{group.name}/{name} is a link")

@@ -3,9 +3,11 @@
 import ctypes
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import fields
+from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -156,9 +158,12 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
     if render_mode is not None and render_mode in render_modes(cfg):
         kwargs["render_mode"] = render_mode
     try:
-        with _native_stdout_discarded() if "panda_gym" in sys.modules else nullcontext():
+        with _in_pybullet_data() if str(entry_point(cfg.id)).startswith("panda_gym") else nullcontext():
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
-            return gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
+            env = gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
+        if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
+            sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
+        return env
     except gym.error.DependencyNotInstalled as error:
         newer = [name for name in yaml_names() if name.rpartition("-v")[0] == cfg.id.rpartition("-v")[0]]
         if newer:  # mujoco_py's versions of Fetch, which RL Zoo's recipes are for
@@ -177,15 +182,19 @@ def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
 
 
 @contextmanager
-def _native_stdout_discarded() -> Iterator[None]:
-    """Discard what C code prints to stdout: PyBullet prints its arguments in each evaluation, where our JSON goes."""
+def _in_pybullet_data() -> Iterator[None]:
+    """Let PyBullet find its own models, and discard what its C code prints to stdout, where our JSON goes.
+
+    It looks for models in the current folder first, which may come from somebody else.
+    """
     libc = ctypes.CDLL(None)
     sys.stdout.flush()
     saved, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
     try:
-        yield
+        with chdir(import_module("pybullet_data").getDataPath()):
+            yield
     finally:
         libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
         os.dup2(saved, 1)

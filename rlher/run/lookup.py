@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile, UserError, did_you_mean
-from rlher.core.safe_read import read_json
+from rlher.core.safe_read import links_outside, read_json
 from rlher.run.run_folder import CONFIG, MODELS, RunFolder, env_name, read_config
 from rlher.run.trust import require_no_code
 
@@ -47,9 +47,8 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     :param trust_code: as for :func:`find`.
     :raises MissingFile: there is no run at all.
     """
-    started = sorted(Path(logs).glob(f"*/*/{CONFIG}"), key=_modified, reverse=True)
-    for path in started:
-        if not is_finished(path.parent):
+    for path in sorted(Path(logs).glob(f"*/*/{CONFIG}"), key=_modified, reverse=True):
+        if not is_finished(path.parent) and not links_outside(path.parent, Path(logs)):
             return find(str(path.parent), logs, trust_code)
     return find(None, logs, trust_code)
 
@@ -78,7 +77,8 @@ def steps_of(run: RunFolder) -> int:
 
 def _newest(logs: Path) -> Path | None:
     """Return the run whose model was written last, or the newest run if none has a model."""
-    folders = [path.parent for path in logs.glob(f"*/*/{CONFIG}")]
+    # Not through a link: commands write into the folder that they find.
+    folders = [path.parent for path in logs.glob(f"*/*/{CONFIG}") if not links_outside(path.parent, logs)]
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
     newest = max(models or [folder / CONFIG for folder in folders], key=_modified, default=None)
     return newest and newest.parent

@@ -48,6 +48,10 @@ class RunFolder:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", self.folder.absolute())
+        try:
+            str(self.folder).encode()
+        except UnicodeEncodeError as error:
+            raise UserError(f"the path {self.folder} is not UTF-8, which a run's files need; rename it.") from error
         object.__setattr__(self, "_inode", _inode(self.folder))
 
     def __str__(self) -> str:

@@ -141,7 +141,8 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     defaults = dict(flatten(_defaults(config)))
     values = {key: value for key, value in flatten(asdict(config)) if key not in NOT_RECIPE}
     tuned = {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
-    head = "".join(f"# {line}\n" for line in ["@package _global_", *comments])
+    # A name may have newlines, and what follows one would be a key of a signed file.
+    head = "".join(f"# {escape_control(line)}\n" for line in ["@package _global_", *comments])
     return head + (
         yaml.safe_dump(unflatten(tuned), sort_keys=False) if tuned else "# no value differs from the defaults\n"
     )

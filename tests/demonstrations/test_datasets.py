@@ -149,6 +149,7 @@ DAMAGES = {
     "a link outside": link("episode_1", h5py.ExternalLink("/etc/passwd", "/")),
     "too large": edit("main_data.hdf5", huge),
     "bytes of another file": edit("main_data.hdf5", outside),
+    "a group in itself": edit("main_data.hdf5", lambda file: file.__setitem__("episode_0/all", file["/"])),
     "metadata": edit("metadata.json", lambda values: values.update(rlher=[1])),
 }
 

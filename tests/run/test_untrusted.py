@@ -4,16 +4,23 @@ Their content is not run as code, no file outside them gets into exports and rep
 """
 
 import json
+import math
 import os
 import re
+import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from rlher.config.environment import EnvConfig
+from rlher.config.override_syntax import literal
+from rlher.core.errors import UserError
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
+from rlher.envs.make import make_env
 from rlher.evaluation.export import play
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
@@ -209,6 +216,7 @@ def prepend(text: str) -> Callable[[Path], object]:
 UNLIMITED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "merges": ("config.yaml", prepend(nested_merges(9, 10))),
     "wide merges": ("config.yaml", prepend(nested_merges(3, 3000))),
+    "pairs": ("config.yaml", prepend("zzz: !!pairs [a: 1]\n")),
     "base-60 integer": ("config.yaml", prepend("zzz: 1" + ":1" * 400_000 + "\n")),
     "pipe": ("config.yaml", replace_by_pipe),
     "device": ("config.yaml", lambda path: link(path, Path("/dev/zero"))),
@@ -304,6 +312,56 @@ def test_a_recipe_sets_no_place_and_reads_no_variable(
     assert done.code == 2
     assert "hunter2" not in done.out + done.err
     assert [path.name for path in tmp_path.iterdir()] == ["r.yaml"]
+
+
+def test_the_newest_run_is_not_one_behind_a_link(rlher, untrusted: Path, tmp_path: Path) -> None:
+    """`rlher export` replaces a folder of the run that it finds."""
+    for name in ("elsewhere", "logs/dqn"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.move(untrusted, tmp_path / "elsewhere/run")
+    (tmp_path / "logs/dqn/run").symlink_to(tmp_path / "elsewhere/run")
+    assert rlher("export").code == 2
+
+
+def test_names_of_files_are_no_interpolations(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", SECRET)
+    Path("r${oc.env:CANARY}.yaml").write_text("seed: 1\n")
+    for words in (("train", "--recipe", "r${oc.env:CANARY}.yaml"), ("evaluate", "run${oc.env:CANARY}")):
+        done = rlher(*words)
+        assert done.code == 2
+        assert SECRET not in done.err
+        assert "${oc.env:CANARY}" in done.err
+
+
+def test_a_name_in_a_mapping_cannot_end_it() -> None:
+    with pytest.raises(UserError):
+        literal({"},'evil:X',{b": 1})
+
+
+def test_a_path_that_is_not_utf_8_is_reported(rlher) -> None:
+    os.mkdir(b"f\xff")
+    done = rlher("train", *TRAIN[1:], "logs=" + os.fsdecode(b"f\xff"))
+    assert done.code == 2
+    assert "UTF-8" in done.err
+
+
+def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mujoco = pytest.importorskip("mujoco")
+    (tmp_path / "MUJOCO_LOG.TXT").symlink_to(tmp_path / "elsewhere")
+    make_env(EnvConfig("FetchReach-v4")).close()
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body><joint/><geom size='1'/></body></worldbody></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    data.qpos[0] = math.nan
+    with pytest.warns(RuntimeWarning):
+        mujoco.mj_step(model, data)
+    assert not (tmp_path / "elsewhere").exists()
+    if find_spec("panda_gym"):
+        (tmp_path / "franka_panda").mkdir()
+        (tmp_path / "franka_panda/panda.urdf").write_text("<robot name='x'><link name='x'/></robot>")
+        make_env(EnvConfig("PandaReach-v3")).close()
 
 
 def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> None:

@@ -29,6 +29,11 @@ def test_values_derived_from_others_are_left_out() -> None:
     assert recipe_text(config, ["a comment"]).startswith("# @package _global_\n# a comment\n")
 
 
+def test_a_comment_cannot_add_keys() -> None:
+    """The name of an environment or of a folder is among the comments, and the file is signed."""
+    assert "callbacks" not in yaml.safe_load(recipe_text(dqn(n_bits=8), ["env=x\ncallbacks: [evil:Callback]\n#"]))
+
+
 def test_keys_of_the_machine_and_the_output_are_left_out() -> None:
     config = replace(dqn(n_bits=15), seed=3, recipe="mine.yaml", logger="wandb", record=True, device="cuda", n_envs=2)
     config = replace(config, eval=EvalConfig(keep_models=True, seed=1, episodes=7), checkpoint=CheckpointConfig(5, 1))
