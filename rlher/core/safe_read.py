@@ -14,7 +14,7 @@ import stat
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
@@ -97,14 +97,18 @@ def read_json(path: Path) -> dict[str, Any]:
 class _Loader(yaml.SafeLoader):
     """PyYAML's loader of plain values, with a limit of merged keys; ``1e-4`` is a number, as in Hydra."""
 
+    yaml_constructors: ClassVar = {  # without lists of tuples, which no config has
+        tag: each
+        for tag, each in yaml.SafeLoader.yaml_constructors.items()
+        if not str(tag).endswith((":omap", ":pairs"))
+    }
+
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
         if len(node.value) > MAX_MERGED_KEYS:
             raise ValueError("it merges too many keys")
 
 
-for tag in ("omap", "pairs"):  # lists of tuples, which no config has
-    _Loader.add_constructor(f"tag:yaml.org,2002:{tag}", lambda loader, node: loader.construct_undefined(node))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII), list("-+0123456789")
 )
