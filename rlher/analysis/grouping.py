@@ -90,8 +90,8 @@ def folder_labels(paths: Sequence[str]) -> list[str]:
 def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[Group], list[str]]:
     """Group runs by environment and some config keys.
 
-    Without ``by`` the keys are algorithm and strategy, and groups are split by every other key that differs: a mean
-    over two learning rates is not a mean over seeds. With ``by`` all other differences are pooled.
+    Without ``by`` the keys are algorithm, strategy and every other key that differs: a mean over two learning rates is
+    not a mean over seeds. A label names only what differs. With ``by`` all other differences are pooled.
 
     :param by: config keys or short names.
     :return: the groups, and a message for each repeated run and each group that pools different configurations.
@@ -102,8 +102,9 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[
             known = {name for run in runs for name in (*run.config, *run.names)}
             raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
     pools: Pools = defaultdict(list)
+    keys = by or [key for key in DEFAULT_BY if len({run.value(key) for run in runs}) > 1]
     for run in runs:
-        values = {key: run.value(key) for key in by or DEFAULT_BY}
+        values = {key: run.value(key) for key in keys}
         parts = (str(value) if key in run.names else f"{key}={value}" for key, value in values.items())
         pools[run.names["env"], ", ".join(parts)].append(run)
     return _make_groups(pools if by else _split(pools))
@@ -112,6 +113,11 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> tuple[list[
 def is_experiment_key(key: str) -> bool:
     """Return whether runs with different values of a config key are different experiments."""
     return key not in IGNORED_KEYS and not key.startswith("meta.")
+
+
+def _default_label(run: LoadedRun) -> str:
+    """Return algorithm and strategy, for runs that do not differ."""
+    return ", ".join(str(run.value(key)) for key in DEFAULT_BY)
 
 
 def _make_groups(pools: Pools) -> tuple[list[Group], list[str]]:
@@ -169,5 +175,5 @@ def _split(pools: Pools) -> Pools:
         rows = table[sorted(is_same.index[~is_same])].to_dict("records")
         for run, row in zip(runs, rows, strict=True):
             parts = [f"{key}={value}" for key, value in row.items() if value not in EMPTY]
-            found[env, ", ".join([label, *parts])].append(run)
+            found[env, ", ".join(filter(None, [label, *parts])) or _default_label(run)].append(run)
     return found

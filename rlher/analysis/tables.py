@@ -82,6 +82,17 @@ def tables(groups: Sequence[Group]) -> list[Table]:
     return [table for table in found if len(table.numbers)]
 
 
+def by_environment(groups: Sequence[Group]) -> Table:
+    """Return the final success rates as one table for a paper, environments by agents."""
+    numbers = comparison.summary(groups)
+    cell = _with_interval("success_rate")
+    numbers["cell"] = [cell(row).replace("%", "") for row in numbers.to_dict("records")]
+    table = numbers.pivot(index="env", columns="agent", values="cell")
+    table = table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
+    title = "Final success rate in per cent: interquartile mean over seeds, with its interval of 95 per cent"
+    return Table(title, table, {str(name): itemgetter(name) for name in table})
+
+
 def percent(rate: float) -> str:
     """Return a rate in [0, 1] in per cent, NaN as a dash."""
     return MISSING if np.isnan(rate) else SUCCESS_RATE.format(rate)

@@ -1,6 +1,7 @@
 """`rlher compare`: intervals, probabilities of improvement, and the formats of the tables."""
 
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -82,4 +83,12 @@ def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     assert summary.loc["bad", ["steps_to_50", "never_50", "steps_to_90", "never_90"]].tolist() == [1000, 1, np.inf, 3]
     assert pd.read_csv(io.StringIO(second)).loc[0, ["A", "B", "probability"]].tolist() == ["good", "bad", 1]
     assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
-    assert r"\begin{tabular}" in rlher("compare", *two_agents, "--format", "latex").out
+
+
+def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[str], make_run: Make) -> None:
+    make_run("both/c", env={"id": "Only_v0"})
+    first = rlher("compare", *two_environments, "--format", "latex").out.split(r"\end{table}")[0]
+    header, _, *rows = [line.removesuffix(r" \\").split(" & ") for line in first.splitlines()[4:9]]
+    assert header == ["env", "both", "one"]
+    assert {row[0]: row[2] == "–" for row in rows} == {"Some-v0": False, "Other-v0": True, r"Only\_v0": True}
+    assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\]", rows[0][1]), "with its interval"

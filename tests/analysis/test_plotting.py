@@ -33,7 +33,7 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
     curves = curves_of(tmp_path)
     picture = Figure()
     plotting.draw(picture, curves, PlotConfig())
-    assert legend(picture) == ["sac, future (3 seeds)", "tqc, future (1–2 seeds)"]
+    assert legend(picture) == ["sac (3 seeds)", "tqc (1–2 seeds)"]
     assert picture.axes[0].lines[-1].get_color() == picture.axes[1].lines[-1].get_color(), "of one agent"
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
     assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"

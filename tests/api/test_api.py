@@ -95,7 +95,7 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     for given in (runs, "logs", [run, Path("logs/dqn/BitFlipping-v0_2")]):
         table = rlher.compare(given)
         assert isinstance(table, pd.DataFrame)
-        assert table["agent"].tolist() == ["dqn, final", "dqn, off"]
+        assert table["agent"].tolist() == ["final", "off"]
     figure = rlher.plot(runs, by="her")
     assert isinstance(figure, matplotlib.figure.Figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["final (1 seed)", "off (1 seed)"]
