@@ -27,7 +27,9 @@ def test_fetch_reach() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("env_id", "least"), [("FetchPush-v4", 0.9), ("FetchPickAndPlace-v4", 0.95)])
+@pytest.mark.parametrize(
+    ("env_id", "least"), [("FetchPush-v4", 0.9), ("FetchPickAndPlace-v4", 0.95), ("FetchSlide-v4", 0.9)]
+)
 def test_fetch_with_a_block(env_id: str, least: float) -> None:
     assert success_rate(env_id) >= least
 
