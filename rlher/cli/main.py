@@ -10,10 +10,13 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import yaml
 
+import rlher
 from rlher import COMMAND, __version__
 from rlher.cli import completion
 from rlher.cli.commands import Command, command_names, load_command
@@ -54,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _discard_stdout()
         message = explain(error)
         if message is None:
-            raise
+            raise error.with_traceback(_from_own_code(error.__traceback__)) from error.__cause__
         warn(message)
         return getattr(error, "exit_code", 2)
 
@@ -112,6 +115,15 @@ def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> 
         if codes[-1] == INTERRUPTED:
             break
     return max(codes)
+
+
+def _from_own_code(found: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from the first line of the user's own code on; all of it if there is none."""
+    libraries = (str(Path(rlher.__file__).parent), sys.prefix, sys.base_prefix, "<")
+    own = found
+    while own and own.tb_frame.f_code.co_filename.startswith(libraries):
+        own = own.tb_next
+    return own or found
 
 
 def _discard_stdout() -> None:

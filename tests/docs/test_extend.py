@@ -132,6 +132,15 @@ def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -
         api.train("sac", "FetchReach-v4", **_tiny(her="my_code:within", **{"her.goal_selection_kwargs.stepz": 3}))
 
 
+def test_a_traceback_begins_in_the_code_of_the_user(rlher, workspace: Path) -> None:
+    Path("faulty.py").write_text(
+        "import rlher.algos\n\nclass A(rlher.algos.SAC):\n    def train(self, *_, **__):\n        1 / 0\n"
+    )
+    with pytest.raises(ZeroDivisionError) as caught:
+        rlher("train", "algo=faulty:A", "env=FetchReach-v4", *SHORT)
+    assert [Path(each.path).name for each in caught.traceback][-2:] == ["main.py", "faulty.py"]
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key: str) -> None:
     Path("evil.py").write_text("open('ran', 'w')\n")
