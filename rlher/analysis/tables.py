@@ -1,5 +1,6 @@
 """The tables of `rlher compare` and `rlher report`: numbers, and differences of configuration and versions."""
 
+import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -58,7 +59,8 @@ class Table:
         if name == "text":
             return "\n".join([*lines, text_table(header, rows, width)])
         lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]
-        escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+        # Names come from run folders, which may be somebody else's, and Markdown passes HTML on to the browser.
+        escaped = [[html.escape(cell, quote=False).replace("|", r"\|") for cell in row] for row in rows]
         return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in escaped)])
 
 

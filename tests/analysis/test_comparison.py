@@ -11,6 +11,7 @@ import scipy
 from rlher.analysis import comparison
 from rlher.analysis.grouping import load_groups
 from rlher.core import stats
+from tests.analysis.conftest import HTML_IN_NAME
 from tests.conftest import Make
 
 
@@ -92,3 +93,10 @@ def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[
     assert header == ["env", "both", "one"]
     assert {row[0]: row[2] == "–" for row in rows} == {"Some-v0": False, "Other-v0": True, r"Only\_v0": True}
     assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\]", rows[0][1]), "with its interval"
+
+
+def test_markdown_escapes_what_a_run_is_called(rlher, two_agents: list[str], make_run: Make) -> None:
+    make_run("strange", env={"id": HTML_IN_NAME})
+    markdown = rlher("compare", *two_agents, "logs/strange", "--format", "markdown").out
+    assert "hacked" in markdown
+    assert "<" not in markdown
