@@ -24,7 +24,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
 from rlher.core.signals import StopRequest
 from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
-from rlher.evaluation.workers import EvaluationWorkers
+from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
 from rlher.training.callbacks.checkpoint import CheckpointCallback

@@ -53,7 +53,7 @@ def run(argv: Sequence[str]) -> int:
 def resume_run(run: RunFolder, words: Sequence[str]) -> "tuple[RunFolder, RunResult]":
     """Resume a run with overrides applied, see :func:`changed_config`."""
     from rlher.cli.commands.train import WORKER_MODULES
-    from rlher.envs.processes import start_server_early
+    from rlher.training.processes import start_server_early
 
     config = changed_config(run, words)
     start_server_early(config, WORKER_MODULES)

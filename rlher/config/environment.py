@@ -81,6 +81,11 @@ class EnvConfig:
         return None if self.max_episode_steps is None else -(-self.max_episode_steps // self.action_repeat)
 
     @property
+    def step_seconds(self) -> float | None:
+        """Most seconds of a step or reset in a worker process, far more than a working simulator needs; None: any."""
+        return 300.0 if self.step_timeout is None else self.step_timeout or None
+
+    @property
     def training_success_reward(self) -> float | None:
         """``success_reward`` of the training environments, ``reward_offset`` included."""
         return None if self.success_reward is None else self.success_reward + self.reward_offset

@@ -53,11 +53,11 @@ class Finding:
 class CheckResult:
     """The result of the contract check.
 
-    :param cfg: the config, its open properties filled in if the environment could be probed.
+    :param config: the config, its open properties filled in if the environment could be probed.
     :param findings: in the order of the checks; never empty.
     """
 
-    cfg: EnvConfig
+    config: EnvConfig
     observation_space: gym.Space
     action_space: gym.Space
     findings: list[Finding] = field(default_factory=list)
@@ -68,7 +68,7 @@ class CheckResult:
         return [finding for finding in self.findings if finding.level == "error"]
 
 
-def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> CheckResult:
+def check_goal_env(config: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> CheckResult:
     """Check an environment against the contract, including the properties that its config declares.
 
     :param seed: of the random episodes.
@@ -76,15 +76,15 @@ def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> C
     :raises UserError: the environment does not exist, or cannot be made.
     :raises EnvironmentFault: its constructor raised.
     """
-    env = FaultGuard(make_base_env(cfg), cfg.id)
-    result = CheckResult(cfg, env.observation_space, env.action_space)
+    env = FaultGuard(make_base_env(config), config.id)
+    result = CheckResult(config, env.observation_space, env.action_space)
     try:
-        result.findings += _named("interface", _interface(cfg, env))
+        result.findings += _named("interface", _interface(config, env))
         if not result.errors:
             recording = record_random_rollout(env, seed, seconds)
-            result.cfg = fill_from_recording(cfg, env, recording)
+            result.config = fill_from_recording(config, env, recording)
             for name, check in CHECKS.items():
-                result.findings += _named(name, check(result.cfg, env, recording))
+                result.findings += _named(name, check(result.config, env, recording))
     except EnvironmentFault as error:
         result.findings.append(Finding("error", str(error), "fault"))
     finally:
@@ -92,16 +92,16 @@ def check_goal_env(cfg: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> C
     return result
 
 
-def validate_goal_env(cfg: EnvConfig, seconds: float = SECONDS) -> CheckResult:
+def validate_goal_env(config: EnvConfig, seconds: float = SECONDS) -> CheckResult:
     """Return the result of the contract check; raise the first error that it finds.
 
     :param seconds: time for the random episodes.
     :raises UserError: the environment violates the contract.
     :raises EnvironmentFault: it failed during the random episodes.
     """
-    result = check_goal_env(cfg, seconds=seconds)
+    result = check_goal_env(config, seconds=seconds)
     for finding in result.errors:
-        message = finding.message if cfg.id in finding.message else f"{cfg.id}: {finding.message}"
+        message = finding.message if config.id in finding.message else f"{config.id}: {finding.message}"
         raise (EnvironmentFault if finding.check == "fault" else UserError)(message)
     return result
 
@@ -110,9 +110,9 @@ def _named(name: str, findings: Iterator[Finding]) -> list[Finding]:
     return [replace(finding, check=name) for finding in findings]
 
 
-def _interface(cfg: EnvConfig, env: gym.Env) -> Iterator[Finding]:
+def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
     try:
-        validate_goal_interface(env, cfg.id)
+        validate_goal_interface(env, config.id)
     except UserError as error:
         yield Finding("error", str(error))
         return
@@ -135,7 +135,7 @@ def _interface(cfg: EnvConfig, env: gym.Env) -> Iterator[Finding]:
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
     all_inside = True
     for key, space in env.observation_space.spaces.items():
@@ -148,40 +148,40 @@ def _observations(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iter
         yield Finding("ok", "observations lie in their declared spaces")
 
 
-def _success(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
-    if cfg.success_key is None:
-        if cfg.success_reward is not None:
-            yield Finding("ok", f"no success key; a reward of at least {cfg.success_reward:g} counts as success")
+def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    if config.success_key is None:
+        if config.success_reward is not None:
+            yield Finding("ok", f"no success key; a reward of at least {config.success_reward:g} counts as success")
             return
         why = f"success is undefined: `info` has {_keys(recording.infos[-1])}, and the reward is dense"
         yield Finding("error", f"{why}; put is_success into `info`, or set env.success_key or env.success_reward.")
         return
     ends = np.flatnonzero(recording.terminated | recording.truncated)
     infos = [recording.infos[step] for step in ends] or recording.infos
-    if without := [info for info in infos if cfg.success_key not in info]:
-        yield Finding("error", f"env.success_key={cfg.success_key} is not in `info`, which has {_keys(without[0])}.")
+    if without := [info for info in infos if config.success_key not in info]:
+        yield Finding("error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}.")
         return
-    yield Finding("ok", f"success is info[{cfg.success_key!r}]")
-    recorded = ends_on_success(cfg, env, recording)
-    if cfg.ends_on_success is None:
+    yield Finding("ok", f"success is info[{config.success_key!r}]")
+    recorded = ends_on_success(config, env, recording)
+    if config.ends_on_success is None:
         why = "no random episode had a success, so it is unknown whether success ends an episode"
         yield Finding("warning", f"{why}; set env.ends_on_success.")
-    elif recorded is not None and recorded != cfg.ends_on_success:
-        declared, actual = str(cfg.ends_on_success).lower(), "ends" if recorded else "does not end"
+    elif recorded is not None and recorded != config.ends_on_success:
+        declared, actual = str(config.ends_on_success).lower(), "ends" if recorded else "does not end"
         yield Finding("error", f"env.ends_on_success={declared}, but success {actual} an episode.")
 
 
-def _time_limit(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
     steps = len(recording.rewards)
-    if cfg.max_episode_steps is not None:
-        yield Finding("ok", f"episodes end after at most {cfg.max_episode_steps} steps")
+    if config.max_episode_steps is not None:
+        yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
     elif steps >= MAX_STEPS and not (recording.terminated | recording.truncated).any():
         yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
     else:
         yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")
 
 
-def _reward_agreement(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _reward_agreement(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     rows = recording.rows(ROWS)
     paid, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
@@ -192,7 +192,7 @@ def _reward_agreement(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> 
         constant = "" if np.ptp(paid) else f", which was {paid[0]:g} in all of them"
         yield Finding("ok", f"{len(rows)} steps returned the reward of compute_reward{constant}")
         return
-    if explanation := _explanation(cfg, recording, rows, differs):
+    if explanation := _explanation(config, recording, rows, differs):
         level, when = explanation
         low, high = difference[differs].min(), difference[differs].max()
         more = f"{low:.3g}" if np.isclose(low, high, atol=1e-4) else f"{low:.3g} to {high:.3g}"
@@ -209,21 +209,21 @@ def _reward_agreement(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> 
 
 
 def _explanation(
-    cfg: EnvConfig, recording: Recording, rows: np.ndarray, differs: np.ndarray
+    config: EnvConfig, recording: Recording, rows: np.ndarray, differs: np.ndarray
 ) -> tuple[Level, str] | None:
     """Return the level and the cause of a difference between the rewards; None: it has no known cause."""
-    if cfg.extra_reward:
+    if config.extra_reward:
         return "ok", "on some steps, as env.extra_reward=true declares"
-    if (differs <= recording.info_flags(cfg.crash_key)[rows]).all():
-        return "ok", f"on a crash (info[{cfg.crash_key!r}])"
-    failed = recording.terminated & ~recording.info_flags(cfg.success_key)
-    if cfg.success_key is not None and (differs <= failed[rows]).all():
+    if (differs <= recording.info_flags(config.crash_key)[rows]).all():
+        return "ok", f"on a crash (info[{config.crash_key!r}])"
+    failed = recording.terminated & ~recording.info_flags(config.success_key)
+    if config.success_key is not None and (differs <= failed[rows]).all():
         ends = "on steps that end an episode without success"
         return "warning", f"{ends}, assumed to be a penalty that does not depend on the goal"
     return None
 
 
-def _reward_batches(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _reward_batches(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
     """Compare ``compute_reward`` of a batch with that of its rows."""
     rows = recording.rows(BATCH_SIZE)
     achieved, desired = recording.achieved[rows], recording.desired[rows]
@@ -249,27 +249,27 @@ def _reward_batches(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> It
     )
 
 
-def _reward_declarations(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
-    """Compare rewards with ``cfg.reward_range`` and ``cfg.success_reward``, and achieved goals with missed ones."""
+def _reward_declarations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+    """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired, info = recording.desired[0], recording.infos[0]
     tried = np.concatenate([desired[None], recording.achieved[:ROWS]])
     exact, *missed = single_rewards(env, tried, [desired] * len(tried), [info] * len(tried))
-    if cfg.reward_range is not None:
+    if config.reward_range is not None:
         low, high = (
-            np.inf * sign if bound is None else bound for bound, sign in zip(cfg.reward_range, (-1, 1), strict=True)
+            np.inf * sign if bound is None else bound for bound, sign in zip(config.reward_range, (-1, 1), strict=True)
         )
         rewards = np.append(recording.rewards, exact)
         if (outside := rewards[(rewards < low - TOLERANCE) | (rewards > high + TOLERANCE)]).size:
-            yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={cfg.reward_range}.")
-    if cfg.success_reward is not None and exact < cfg.success_reward:
-        less = f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={cfg.success_reward:g}"
+            yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
+    if config.success_reward is not None and exact < config.success_reward:
+        less = f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={config.success_reward:g}"
         yield Finding("error", f"{less}: no replaced goal would count as reached; lower it.")
     if exact < max(missed) - TOLERANCE:
         both = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
         yield Finding("warning", f"compute_reward gives {both}; check its sign.")
 
 
-def _seeding(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _seeding(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
     first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
         yield Finding("warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly.")

@@ -28,11 +28,11 @@ GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 WRAPPER_ADVICE = "wrap it in rlher.envs.goal_wrapper.GoalEnvWrapper."
 
 
-def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = False) -> gym.Env:
+def make_env(config: EnvConfig, render_mode: str | None = None, training: bool = False) -> gym.Env:
     """Return one goal environment.
 
-    Its ``info`` always has ``is_success`` (and ``is_crash`` if ``cfg.crash_key`` is set), it is truncated after
-    ``cfg.max_episode_steps``, and its ``reset`` and ``step`` raise EnvironmentFault for any error of the environment.
+    Its ``info`` always has ``is_success``, and ``is_crash`` if ``config.crash_key`` is set. It is truncated after
+    ``config.max_episode_steps``. Its ``reset`` and ``step`` raise EnvironmentFault for any error of the environment.
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
@@ -40,21 +40,21 @@ def make_env(cfg: EnvConfig, render_mode: str | None = None, training: bool = Fa
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
-    env = make_base_env(cfg, render_mode)
+    env = make_base_env(config, render_mode)
     try:
-        validate_goal_interface(env, cfg.id)
+        validate_goal_interface(env, config.id)
     except UserError:
         env.close()
         raise
     if type(env.unwrapped).__module__.startswith("panda_gym."):
         env = SeededResets(env)
-    env = SuccessInfo(env, cfg, diagnostics=training and cfg.success_reward is not None)
-    if cfg.action_repeat > 1:
-        env = ActionRepeat(env, cfg.action_repeat, last_reward=training)
-    if cfg.relay.enabled:
-        env = _with_relay_goals(env, cfg, training)
-    if training and cfg.reward_offset:
-        env = RewardOffset(env, cfg.reward_offset)
+    env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
+    if config.action_repeat > 1:
+        env = ActionRepeat(env, config.action_repeat, last_reward=training)
+    if config.relay.enabled:
+        env = _with_relay_goals(env, config, training)
+    if training and config.reward_offset:
+        env = RewardOffset(env, config.reward_offset)
     return env
 
 
@@ -78,34 +78,34 @@ class SeededResets(gym.Wrapper):
         return self.env.reset(seed=seed, options=options)
 
 
-def _with_relay_goals(env: gym.Env, cfg: EnvConfig, training: bool) -> gym.Env:
+def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.Env:
     """Return an environment with relay sub-goals.
 
     :raises UserError: ``reward_range`` is open, or ``relay`` does not fit the environment.
     """
-    low, high = cfg.reward_range or (None, None)
+    low, high = config.reward_range or (None, None)
     if low is None or high is None:
         raise UserError(
-            f"env.relay.enabled=true needs both ends of env.reward_range, which {cfg.id} does not have; set them."
+            f"env.relay.enabled=true needs both ends of env.reward_range, which {config.id} does not have; set them."
         )
     try:
-        return RelayGoals(env, cfg.relay, (low, high), training)
+        return RelayGoals(env, config.relay, (low, high), training)
     except ValueError as error:
         raise UserError(str(error)) from error
 
 
-def make_base_env(cfg: EnvConfig, render_mode: str | None = None) -> gym.Env:
+def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     """Return the environment of ``gymnasium.make`` in ``env.wrappers``; it need not be a goal environment.
 
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
-    ensure_registered(cfg.id, cfg.modules)
-    env = _construct(cfg, render_mode)
+    ensure_registered(config.id, config.modules)
+    env = _construct(config, render_mode)
     if render_mode is not None:
-        aim_mujoco_camera(env, cfg.camera)
+        aim_mujoco_camera(env, config.camera)
     try:
-        for wrapper in user_classes("env.wrappers", cfg.wrappers):
+        for wrapper in user_classes("env.wrappers", config.wrappers):
             env = wrapper.build(gym.Env, env)
     except UserError:
         env.close()
@@ -131,54 +131,54 @@ def validate_goal_interface(env: gym.Env, name: str) -> None:
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info); {WRAPPER_ADVICE}")
 
 
-def make_kwargs(cfg: EnvConfig) -> dict[str, Any]:
-    """Return the keyword arguments of gymnasium.make: ``cfg.kwargs``, and the keys a subclass of EnvConfig adds."""
+def make_kwargs(config: EnvConfig) -> dict[str, Any]:
+    """Return the keyword arguments of gymnasium.make: ``config.kwargs``, and the keys a subclass of EnvConfig adds."""
     common = {item.name for item in fields(EnvConfig)}
-    own = {item.name: getattr(cfg, item.name) for item in fields(cfg) if item.name not in common}
-    return {**own, **cfg.kwargs}
+    own = {item.name: getattr(config, item.name) for item in fields(config) if item.name not in common}
+    return {**own, **config.kwargs}
 
 
-def render_modes(cfg: EnvConfig) -> Sequence[str]:
+def render_modes(config: EnvConfig) -> Sequence[str]:
     """Return the render modes that an environment's class declares, without building it.
 
     A class without any may have a constructor without ``render_mode``.
 
     :raises UserError: unknown id or module, or missing extra.
     """
-    ensure_registered(cfg.id, cfg.modules)
-    entry = entry_point(cfg.id)
+    ensure_registered(config.id, config.modules)
+    entry = entry_point(config.id)
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
     return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata
 
 
-def _construct(cfg: EnvConfig, render_mode: str | None) -> gym.Env:
-    kwargs = make_kwargs(cfg)
+def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
+    kwargs = make_kwargs(config)
     if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process
         raise UserError("env.kwargs.renderer=OpenGL needs a display; leave it out.")
-    if render_mode is not None and render_mode in render_modes(cfg):
+    if render_mode is not None and render_mode in render_modes(config):
         kwargs["render_mode"] = render_mode
     try:
-        with _in_pybullet_data() if str(entry_point(cfg.id)).startswith("panda_gym") else nullcontext():
+        with _in_pybullet_data() if str(entry_point(config.id)).startswith("panda_gym") else nullcontext():
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
-            env = gym.make(cfg.id, max_episode_steps=cfg.max_episode_steps, disable_env_checker=True, **kwargs)
+            env = gym.make(config.id, max_episode_steps=config.max_episode_steps, disable_env_checker=True, **kwargs)
         if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
             sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
         return env
     except gym.error.DependencyNotInstalled as error:
-        newer = [name for name in yaml_names() if name.rpartition("-v")[0] == cfg.id.rpartition("-v")[0]]
+        newer = [name for name in yaml_names() if name.rpartition("-v")[0] == config.id.rpartition("-v")[0]]
         if newer:  # mujoco_py's versions of Fetch, which RL Zoo's recipes are for
-            raise UserError(f"{cfg.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
-        raise UserError(f"{cfg.id} needs a package that is not installed: {error}") from error
+            raise UserError(f"{config.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
+        raise UserError(f"{config.id} needs a package that is not installed: {error}") from error
     except gym.error.Error as error:
-        raise UserError(f"{cfg.id} cannot be made: {error}") from error
+        raise UserError(f"{config.id} cannot be made: {error}") from error
     except TypeError as error:
         if "argument" not in str(error):
-            raise _construction_error(cfg, kwargs, error) from error
+            raise _construction_error(config, kwargs, error) from error
         # without the call that gymnasium appends to the message
         text = str(error).split(" was raised from the environment creator")[0]
-        raise UserError(f"{cfg.id} does not take env.kwargs={kwargs}: {text}.") from error
+        raise UserError(f"{config.id} does not take env.kwargs={kwargs}: {text}.") from error
     except BaseException as error:
-        raise _construction_error(cfg, kwargs, error) from error
+        raise _construction_error(config, kwargs, error) from error
 
 
 @contextmanager
@@ -201,6 +201,6 @@ def _in_pybullet_data() -> Iterator[None]:
         os.close(saved)
 
 
-def _construction_error(cfg: EnvConfig, kwargs: dict[str, Any], error: BaseException) -> BaseException:
-    fault = as_fault(error, f"{cfg.id}{f' cannot be made with {kwargs}' if kwargs else ''}: its constructor")
+def _construction_error(config: EnvConfig, kwargs: dict[str, Any], error: BaseException) -> BaseException:
+    fault = as_fault(error, f"{config.id}{f' cannot be made with {kwargs}' if kwargs else ''}: its constructor")
     return UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault

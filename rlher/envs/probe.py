@@ -97,8 +97,8 @@ def single_rewards(env: FaultGuard, achieved: Any, desired: Any, infos: Any) -> 
     return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 
-def probe(cfg: EnvConfig) -> EnvConfig:
-    """Return a copy of ``cfg`` in which properties that are null are filled in as far as random episodes show them.
+def probe(config: EnvConfig) -> EnvConfig:
+    """Return a copy of ``config`` in which properties that are null are filled in as far as random episodes show them.
 
     Properties that are set are never changed, and the environment is built only if one is null. Some properties may
     stay null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is dense,
@@ -108,41 +108,41 @@ def probe(cfg: EnvConfig) -> EnvConfig:
     :raises UserError: as :func:`rlher.envs.make.make_env`.
     :raises EnvironmentFault: it failed during the random episodes.
     """
-    if is_complete(cfg):
-        return replace(cfg, name=cfg.label)
-    env = FaultGuard(make_base_env(cfg), cfg.id)
+    if is_complete(config):
+        return replace(config, name=config.label)
+    env = FaultGuard(make_base_env(config), config.id)
     try:
-        validate_goal_interface(env, cfg.id)
-        return fill_from_recording(cfg, env, record_random_rollout(env))
+        validate_goal_interface(env, config.id)
+        return fill_from_recording(config, env, record_random_rollout(env))
     finally:
         env.close()
 
 
-def is_complete(cfg: EnvConfig) -> bool:
+def is_complete(config: EnvConfig) -> bool:
     """Return whether every property is set that starts the probing if null."""
-    return all(getattr(cfg, name) is not None for name in PROBED)
+    return all(getattr(config, name) is not None for name in PROBED)
 
 
-def fill_from_recording(cfg: EnvConfig, env: FaultGuard, recording: Recording) -> EnvConfig:
-    """Return a copy of ``cfg`` in which properties that are null are filled in from a recording of ``env``."""
-    if is_complete(cfg):
-        return replace(cfg, name=cfg.label)
+def fill_from_recording(config: EnvConfig, env: FaultGuard, recording: Recording) -> EnvConfig:
+    """Return a copy of ``config`` in which properties that are null are filled in from a recording of ``env``."""
+    if is_complete(config):
+        return replace(config, name=config.label)
     success_key, crash_key = (_first_key_in_info(keys, recording) for keys in (SUCCESS_KEYS, CRASH_KEYS))
     best, rewards = _rewards(env, recording)
-    crash_costs = (cfg.crash_key or crash_key) is not None
+    crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
-        "name": cfg.id,
+        "name": config.id,
         "actions": "discrete" if isinstance(env.action_space, gym.spaces.Discrete) else "continuous",
         "success_key": success_key,
         "crash_key": crash_key,
         "max_episode_steps": _limit(env, recording),
         "success_reward": best if len(rewards) == 2 and best == max(rewards) else None,
-        "reward_range": None if cfg.extra_reward else _range(best, rewards, recording.rewards, crash_costs),
+        "reward_range": None if config.extra_reward else _range(best, rewards, recording.rewards, crash_costs),
     }
-    cfg = replace(cfg, **{name: value for name, value in probed.items() if getattr(cfg, name) in (None, "")})
-    if cfg.ends_on_success is None:
-        cfg = replace(cfg, ends_on_success=ends_on_success(cfg, env, recording))
-    return cfg
+    config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
+    if config.ends_on_success is None:
+        config = replace(config, ends_on_success=ends_on_success(config, env, recording))
+    return config
 
 
 def _first_key_in_info(keys: tuple[str, ...], recording: Recording) -> str | None:
@@ -178,11 +178,11 @@ def _range(best: float, rewards: set[float], paid: np.ndarray, crash_costs: bool
     return None
 
 
-def ends_on_success(cfg: EnvConfig, env: gym.Env, recording: Recording) -> bool | None:
+def ends_on_success(config: EnvConfig, env: gym.Env, recording: Recording) -> bool | None:
     """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
-    success = recording.info_flags(cfg.success_key)
-    if cfg.success_key is None and cfg.success_reward is not None:
-        success = recording.rewards >= cfg.success_reward
+    success = recording.info_flags(config.success_key)
+    if config.success_key is None and config.success_reward is not None:
+        success = recording.rewards >= config.success_reward
     if success.any():
         return bool(recording.terminated[success].all())
     if not env.has_wrapper_attr("compute_terminated"):

@@ -104,21 +104,21 @@ class FaultGuard(gym.Wrapper):
 class SuccessInfo(FaultGuard):
     """Put ``is_success`` into every ``info``, and ``is_crash`` if there is a crash key.
 
-    Success is the value of ``cfg.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if
-    there is none, whether ``compute_reward`` is at least ``cfg.success_reward``.
+    Success is the value of ``config.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if
+    there is none, whether ``compute_reward`` is at least ``config.success_reward``.
 
     With ``diagnostics``, ``info`` also has two facts that show why nothing is learnt. ``object_moved``: whether the
     achieved goal has moved since the reset by more than the success radius. While it is False, every virtual goal for
     the object is reached without doing anything: hindsight has nothing to learn from. ``success_at_reset``: whether the
     goal was reached before the first step, which no agent can take credit for.
 
-    :param cfg: its ``success_key``, ``crash_key`` and ``success_reward`` are used.
-    :param diagnostics: whether to add the two facts; they need ``cfg.success_reward``.
+    :param config: its ``success_key``, ``crash_key`` and ``success_reward`` are used.
+    :param diagnostics: whether to add the two facts; they need ``config.success_reward``.
     """
 
-    def __init__(self, env: gym.Env, cfg: EnvConfig, diagnostics: bool = False) -> None:
-        super().__init__(env, cfg.id)
-        self._cfg, self._diagnostics = cfg, diagnostics
+    def __init__(self, env: gym.Env, config: EnvConfig, diagnostics: bool = False) -> None:
+        super().__init__(env, config.id)
+        self._config, self._diagnostics = config, diagnostics
         self._start: Any = None
         self._moved = self._at_reset = False
 
@@ -143,29 +143,29 @@ class SuccessInfo(FaultGuard):
         success = self._is_success(observation, info, ended=terminated or truncated)
         # A copy, because some environments return the same dict twice.
         info = {**info, "is_success": success}
-        if self._cfg.crash_key is not None:
-            info["is_crash"] = as_flag(info.get(self._cfg.crash_key), self._cfg.crash_key, self._cfg.id)
+        if self._config.crash_key is not None:
+            info["is_crash"] = as_flag(info.get(self._config.crash_key), self._config.crash_key, self._config.id)
         if self._diagnostics:
             self._moved = self._moved or not self._is_reached(observation["achieved_goal"], self._start, info)
             info |= {OBJECT_MOVED: self._moved, SUCCESS_AT_RESET: self._at_reset}
         return observation, reward, terminated, truncated, info
 
     def _is_success(self, observation: Any, info: dict[str, Any], ended: bool) -> bool:
-        keys = SUCCESS_KEYS if self._cfg.success_key is None else (self._cfg.success_key,)
+        keys = SUCCESS_KEYS if self._config.success_key is None else (self._config.success_key,)
         for name in keys:
             if name in info:
-                return as_flag(info[name], name, self._cfg.id)
-        if self._cfg.success_key is None and self._cfg.success_reward is not None:
+                return as_flag(info[name], name, self._config.id)
+        if self._config.success_key is None and self._config.success_reward is not None:
             return self._is_reached(observation["achieved_goal"], observation["desired_goal"], info)
         if not ended:  # some environments set the key at the end of an episode only
             return False
         raise EnvironmentFault(
-            f"{self._cfg.id}: an episode ended, but `info` has no {' or '.join(map(repr, keys))} "
+            f"{self._config.id}: an episode ended, but `info` has no {' or '.join(map(repr, keys))} "
             f"(only {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
         )
 
     def _is_reached(self, achieved_goal: Any, desired_goal: Any, info: dict[str, Any]) -> bool:
-        return bool(self.compute_reward(achieved_goal, desired_goal, info) >= self._cfg.success_reward)
+        return bool(self.compute_reward(achieved_goal, desired_goal, info) >= self._config.success_reward)
 
 
 def as_flag(value: Any, key: str, name: str = "the environment") -> bool:

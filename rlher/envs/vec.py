@@ -11,13 +11,12 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from rlher.config.environment import EnvConfig
 from rlher.envs.make import make_env
-from rlher.envs.processes import step_seconds
+from rlher.envs.subproc_vec_env import RestartingSubprocVecEnv
 from rlher.envs.success_info import EPISODE_DIAGNOSTICS
-from rlher.envs.worker_vec import WorkerVecEnv
 
 
 def make_goal_envs(
-    cfg: EnvConfig,
+    config: EnvConfig,
     n_envs: int = 1,
     seed: int = 0,
     vec_env: str = "dummy",
@@ -31,25 +30,25 @@ def make_goal_envs(
         sampled while the worker processes step.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
         raise EnvironmentFault if an environment fails, with the same message from either kind, or if a process was
-        replaced too often, see :class:`~rlher.envs.worker_vec.WorkerVecEnv`.
+        replaced too often, see :class:`~rlher.envs.subproc_vec_env.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
-    first = training_env(cfg)
+    first = training_env(config)
     envs: VecEnv
     if vec_env == "subproc":
         if not local_rewards:
             first.close()
         envs = _InWorkers(
-            partial(training_env, cfg),
+            partial(training_env, config),
             (first.observation_space, first.action_space),
             _seeds(seed, n_envs)[0],
-            cfg.id,
-            step_seconds(cfg),
-            cfg.max_restarts,
+            config.id,
+            config.step_seconds,
+            config.max_restarts,
             first if local_rewards else None,
         )
     else:
-        builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(training_env, cfg)] * (n_envs - 1)]
+        builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(training_env, config)] * (n_envs - 1)]
         envs = _InThisProcess(builders)
     envs.seed(seed)
     return envs
@@ -72,15 +71,15 @@ class _InThisProcess(_OwnSeeds, DummyVecEnv):
     pass
 
 
-class _InWorkers(_OwnSeeds, WorkerVecEnv):
+class _InWorkers(_OwnSeeds, RestartingSubprocVecEnv):
     pass
 
 
-def training_env(cfg: EnvConfig) -> Monitor:
+def training_env(config: EnvConfig) -> Monitor:
     """Return one training environment in a Monitor, which notes success and crash of each episode."""
-    crash = ("is_crash",) if cfg.crash_key is not None else ()
-    diagnostics = EPISODE_DIAGNOSTICS if cfg.success_reward is not None else ()
-    return Monitor(make_env(cfg, training=True), info_keywords=("is_success", *crash, *diagnostics))
+    crash = ("is_crash",) if config.crash_key is not None else ()
+    diagnostics = EPISODE_DIAGNOSTICS if config.success_reward is not None else ()
+    return Monitor(make_env(config, training=True), info_keywords=("is_success", *crash, *diagnostics))
 
 
 def _seeds(seed: int | None, n_envs: int) -> tuple[list[int], int]:

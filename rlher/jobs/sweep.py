@@ -26,7 +26,7 @@ from rlher.core.files import user_error_on_write
 from rlher.core.safe_read import read_json, read_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.core.workers import WorkerLost
-from rlher.jobs.parallel import Job, Jobs, Pool, run_jobs
+from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
 from rlher.jobs.progress_table import Row
 from rlher.run import lookup
 from rlher.run.run_folder import RunIsLocked, safe_name

@@ -133,9 +133,11 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
     """
     checked = validate_goal_env(given, CHECK_SECONDS if is_complete(given) else SECONDS)
     warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
-    found = {item.name: getattr(checked.cfg, item.name) for item in fields(given) if getattr(given, item.name) is None}
+    found = {
+        item.name: getattr(checked.config, item.name) for item in fields(given) if getattr(given, item.name) is None
+    }
     probed = [f"env.{name}={value}: probed" for name, value in found.items() if value is not None]
-    return checked.cfg, [*warnings, *probed]
+    return checked.config, [*warnings, *probed]
 
 
 def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:

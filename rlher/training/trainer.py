@@ -13,8 +13,8 @@ from rlher.core.errors import EnvironmentFault, UserError, describe_error, first
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import summarize
+from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
-from rlher.evaluation.workers import EvaluationWorkers
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import Rows, best_row

@@ -21,7 +21,7 @@ from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
-from rlher.jobs.parallel import Pool, run_jobs
+from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
 from rlher.tuning.objective import RERUN_SPACE, RerunObjective, SearchObjective

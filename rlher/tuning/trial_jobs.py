@@ -23,7 +23,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.nested import finite_float
-from rlher.jobs.parallel import Job, Jobs
+from rlher.jobs.job_pool import Job, Jobs
 from rlher.jobs.progress_table import Row
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score

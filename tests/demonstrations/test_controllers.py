@@ -14,8 +14,8 @@ from rlher.evaluation.rollout import play_episodes
 
 
 def success_rate(env_id: str, episodes: int = 50, **config) -> float:
-    cfg = probe(EnvConfig(id=env_id, **config))
-    env = make_env(cfg)
+    env_config = probe(EnvConfig(id=env_id, **config))
+    env = make_env(env_config)
     controller = load_controller("scripted", env, env_id)
     outcomes = [episode.success for episode in play_episodes(env, controller, episodes, 0)]
     env.close()

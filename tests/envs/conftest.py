@@ -12,8 +12,8 @@ def group() -> Iterator[Callable[..., VecEnv]]:
     """Build vectorised environments, and reset them; they are closed after the test."""
     made = []
 
-    def make(cfg: EnvConfig, n_envs: int = 2, seed: int = 0, vec_env: str = "subproc") -> VecEnv:
-        made.append(make_goal_envs(cfg, n_envs, seed, vec_env))
+    def make(config: EnvConfig, n_envs: int = 2, seed: int = 0, vec_env: str = "subproc") -> VecEnv:
+        made.append(make_goal_envs(config, n_envs, seed, vec_env))
         made[-1].reset()
         return made[-1]
 

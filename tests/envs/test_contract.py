@@ -72,11 +72,11 @@ def test_an_error_forbids_training(name, error, check, named):
 
 
 def test_an_environment_without_a_time_limit_is_an_error_until_one_is_set():
-    cfg = EnvConfig(id="Endless-v0", modules=["hostile_envs"], success_reward=-0.3)
+    config = EnvConfig(id="Endless-v0", modules=["hostile_envs"], success_reward=-0.3)
     with pytest.raises(UserError, match=r"env\.max_episode_steps"):
-        validate_goal_env(cfg)
-    cfg.max_episode_steps = 30
-    validate_goal_env(cfg)
+        validate_goal_env(config)
+    config.max_episode_steps = 30
+    validate_goal_env(config)
 
 
 def test_a_crash_may_have_a_goal_independent_penalty():
@@ -102,14 +102,14 @@ def test_a_wrong_declaration_is_an_error_that_names_the_key(keys, check):
 
 def test_probing_changes_no_property_that_is_set():
     given = {"success_key": "a", "ends_on_success": False, "success_reward": 3.0, "reward_range": [0.0, 9.0]}
-    cfg = probe(hostile("LineEnv", **given))
-    assert {key: getattr(cfg, key) for key in given} == given
-    assert cfg.max_episode_steps == 20
+    config = probe(hostile("LineEnv", **given))
+    assert {key: getattr(config, key) for key in given} == given
+    assert config.max_episode_steps == 20
 
 
 def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
-    cfg = probe(hostile("Dense"))
-    assert (cfg.success_key, cfg.success_reward, cfg.ends_on_success) == (None, None, None)
+    config = probe(hostile("Dense"))
+    assert (config.success_key, config.success_reward, config.ends_on_success) == (None, None, None)
     assert probe(hostile("TwoConventions")).reward_range is None
 
 

@@ -52,10 +52,10 @@ def force_success(env: gym.Env) -> tuple:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_file_sets_all_probed_properties(name):
-    cfg = load(name)
-    assert all(getattr(cfg, key) is not None for key in (*PROBED, "actions", "description"))
-    assert cfg.name in ("", name)
-    assert probe(cfg).name == name
+    config = load(name)
+    assert all(getattr(config, key) is not None for key in (*PROBED, "actions", "description"))
+    assert config.name in ("", name)
+    assert probe(config).name == name
 
 
 @pytest.mark.parametrize("name", INSTALLED)
@@ -72,15 +72,15 @@ def test_probing_agrees_with_the_file(name):
 
 @pytest.mark.parametrize("name", INSTALLED)
 def test_success_has_the_declared_effect_on_reward_and_episode(name):
-    cfg = load(name)
-    env = make_env(cfg)
+    config = load(name)
+    env = make_env(config)
     observation, reward, terminated, _, info = force_success(env)
     assert info["is_success"] is True
-    assert bool(info[cfg.success_key])
-    assert terminated == cfg.ends_on_success
+    assert bool(info[config.success_key])
+    assert terminated == config.ends_on_success
     compute_reward = env.get_wrapper_attr("compute_reward")
-    assert compute_reward(observation["achieved_goal"], observation["desired_goal"], info) >= cfg.success_reward
-    low, high = cfg.reward_range
+    assert compute_reward(observation["achieved_goal"], observation["desired_goal"], info) >= config.success_reward
+    low, high = config.reward_range
     assert low is None or low <= reward
     assert reward <= high
     env.close()
@@ -88,15 +88,15 @@ def test_success_has_the_declared_effect_on_reward_and_episode(name):
 
 @pytest.mark.parametrize("name", INSTALLED)
 def test_the_limit_is_the_registered_one(name):
-    cfg = load(name)
-    env = make_env(cfg)
-    registered = gym.spec(cfg.id).max_episode_steps
-    if cfg.id == "parking-v0":
+    config = load(name)
+    env = make_env(config)
+    registered = gym.spec(config.id).max_episode_steps
+    if config.id == "parking-v0":
         own = env.unwrapped.config
         registered = own["duration"] * own["policy_frequency"]
-    if cfg.id == "BitFlipping-v0":
+    if config.id == "BitFlipping-v0":
         registered = env.unwrapped.n_bits
-    assert cfg.max_episode_steps == registered
+    assert config.max_episode_steps == registered
     env.close()
 
 
@@ -123,6 +123,6 @@ def test_a_crash_in_parking_v0_has_a_goal_independent_penalty():
 
 
 def test_an_environment_without_a_file_is_named_by_its_id():
-    cfg = probe(load("any", "env.id=FetchReachDense-v4"))
-    assert (cfg.name, cfg.success_key, cfg.max_episode_steps) == ("FetchReachDense-v4", "is_success", 50)
-    assert (cfg.reward_range, cfg.success_reward, cfg.ends_on_success) == ([None, 0.0], None, False)
+    config = probe(load("any", "env.id=FetchReachDense-v4"))
+    assert (config.name, config.success_key, config.max_episode_steps) == ("FetchReachDense-v4", "is_success", 50)
+    assert (config.reward_range, config.success_reward, config.ends_on_success) == ([None, 0.0], None, False)

@@ -19,9 +19,9 @@ def test_the_documented_example_passes_the_check_without_a_warning():
 
 
 def test_probing_finds_its_properties():
-    cfg = probe(CAR)
-    assert (cfg.success_key, cfg.ends_on_success, cfg.reward_range) == ("is_success", True, [-1.0, 0.0])
-    assert (cfg.success_reward, cfg.max_episode_steps) == (0.0, 200)
+    config = probe(CAR)
+    assert (config.success_key, config.ends_on_success, config.reward_range) == ("is_success", True, [-1.0, 0.0])
+    assert (config.success_reward, config.max_episode_steps) == (0.0, 200)
 
 
 @pytest.mark.parametrize("vec_env", ["dummy", "subproc"])

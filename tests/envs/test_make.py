@@ -14,7 +14,7 @@ from rlher.envs.registration import ensure_registered
 
 
 @pytest.mark.parametrize(
-    ("cfg", "named"),
+    ("config", "named"),
     [
         (EnvConfig(), "env="),
         (EnvConfig(id="fetchreach-V4"), "did you mean 'FetchReach-v4'"),
@@ -28,9 +28,9 @@ from rlher.envs.registration import ensure_registered
         (hostile("LacksKey"), "achieved_goal"),
     ],
 )
-def test_a_mistake_raises_user_error_that_names_it(cfg, named):
+def test_a_mistake_raises_user_error_that_names_it(config, named):
     with pytest.raises(UserError, match=named):
-        make_env(cfg)
+        make_env(config)
 
 
 def test_a_missing_extra_names_the_pip_command(monkeypatch):

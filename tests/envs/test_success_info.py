@@ -30,8 +30,8 @@ def test_a_hand_that_moves_is_the_object_of_reaching():
 
 
 def test_success_at_reset_stays_for_the_episode():
-    cfg = EnvConfig(id="FetchPush-v4", **REACH)
-    env = make_env(cfg, training=True)
+    config = EnvConfig(id="FetchPush-v4", **REACH)
+    env = make_env(config, training=True)
     compute_reward, shares = env.get_wrapper_attr("compute_reward"), []
     for seed in range(60):
         start, _ = env.reset(seed=seed)

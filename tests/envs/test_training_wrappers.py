@@ -49,14 +49,14 @@ def test_offset_shifts_step_and_compute_reward_alike():
 
 @pytest.mark.parametrize(("training", "expected"), [(True, {-1.0, 0.0}), (False, {0.0, 1.0})])
 def test_a_maze_has_shifted_rewards_in_training_only(training: bool, expected: set[float]):
-    cfg = EnvConfig(
+    config = EnvConfig(
         id="PointMaze_Open-v3", success_key="success", success_reward=1.0, reward_range=[0.0, 1.0], reward_offset=-1.0
     )
-    env = make_env(cfg, training=training)
+    env = make_env(config, training=training)
     observation, _ = env.reset(seed=0)
     goal = observation["desired_goal"]
     reward = env.get_wrapper_attr("compute_reward")
     assert {float(reward(goal, goal, {})), float(reward(goal + 10, goal, {}))} == expected
     assert env.step(env.action_space.sample())[1] in expected
-    assert (cfg.training_success_reward, cfg.training_reward_range) == (0.0, [-1.0, 0.0])
+    assert (config.training_success_reward, config.training_reward_range) == (0.0, [-1.0, 0.0])
     env.close()

@@ -37,13 +37,13 @@ def set_statistics(normalizer: GoalNormalizer, generator: np.random.Generator) -
 
 @pytest.mark.parametrize("normalized", [True, False], ids=["normalised", "plain"])
 @pytest.mark.parametrize(
-    ("algo", "cfg"), [*CASES, ("sac", REACH), ("td3", REACH)], ids=lambda value: getattr(value, "id", value)
+    ("algo", "env_config"), [*CASES, ("sac", REACH), ("td3", REACH)], ids=lambda value: getattr(value, "id", value)
 )
-def test_actions_are_those_of_torch(algo: str, cfg: EnvConfig, normalized: bool, tmp_path: Path) -> None:
-    generator, env = np.random.default_rng(0), make_env(cfg)
+def test_actions_are_those_of_torch(algo: str, env_config: EnvConfig, normalized: bool, tmp_path: Path) -> None:
+    generator, env = np.random.default_rng(0), make_env(env_config)
     venv = DummyVecEnv([lambda: env])
     normalize = NormalizeConfig(enabled=normalized, clip=4.0)
-    config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo), env=cfg, normalize=normalize)
+    config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo), env=env_config, normalize=normalize)
     model = build_inference_model(config, venv, "cpu")
     if model.normalizer is not None:
         set_statistics(model.normalizer, generator)

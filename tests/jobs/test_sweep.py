@@ -18,7 +18,7 @@ from same_run import differences
 from rlher import COMMAND
 from rlher.core.errors import exit_as_fault
 from rlher.jobs import sweep
-from rlher.jobs.parallel import Job
+from rlher.jobs.job_pool import Job
 from rlher.run import run_folder
 from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal

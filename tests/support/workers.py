@@ -11,7 +11,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.jobs.parallel import Pool, run_jobs
+from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.tuning.scoring import Score
 from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
 from rlher.tuning.trial_jobs import TrialJobs, TrialSpec

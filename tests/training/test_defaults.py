@@ -8,8 +8,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.envs import processes
-from rlher.training import defaults
+from rlher.training import defaults, processes
 from rlher.training.defaults import resolve_defaults
 
 

@@ -67,9 +67,9 @@ def _spaces(found: "CheckResult") -> dict[str, str]:
 
 def _print_json(found: "CheckResult") -> None:
     result = {
-        "env": found.cfg.id,
+        "env": found.config.id,
         "ok": not found.errors,
-        "properties": {name: getattr(found.cfg, name) for name in PROPERTIES},
+        "properties": {name: getattr(found.config, name) for name in PROPERTIES},
         "spaces": _spaces(found),
         "findings": [{"level": finding.level, "sentence": finding.message} for finding in found.findings],
     }
@@ -81,8 +81,8 @@ def _print_text(found: "CheckResult") -> None:
     from rich.markup import escape
 
     console = Console(highlight=False)
-    console.print(found.cfg.label, style="bold")
-    properties = _spaces(found) | {f"env.{name}": literal(getattr(found.cfg, name)) for name in PROPERTIES}
+    console.print(found.config.label, style="bold")
+    properties = _spaces(found) | {f"env.{name}": literal(getattr(found.config, name)) for name in PROPERTIES}
     width = max(map(len, properties))
     for name, text in properties.items():
         console.print(escape(f"{name:<{width}}  {text}"), soft_wrap=True)

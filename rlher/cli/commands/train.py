@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
 
-WORKER_MODULES = ("rlher.envs.vec", "rlher.evaluation.workers")
+WORKER_MODULES = ("rlher.envs.vec", "rlher.evaluation.parallel_evaluation")
 """What the worker processes of a run import."""
 
 
@@ -32,7 +32,7 @@ def train(config: WorkersConfig) -> "tuple[RunFolder, RunResult]":
 
     :raises UserError: the config cannot be trained; no run folder was created.
     """
-    from rlher.envs.processes import start_server_early
+    from rlher.training.processes import start_server_early
 
     start_server_early(config, WORKER_MODULES)
     from rlher.training import trainer

@@ -13,7 +13,7 @@ from stable_baselines3.common.logger import KVWriter
 from rlher.core.errors import EnvironmentFault
 from rlher.core.files import warn_on_write_error, write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
-from rlher.evaluation.workers import Evaluation, EvaluationWorkers
+from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import EvaluatedModelFiles, Rows, best_row

@@ -18,7 +18,6 @@ from rlher.core.rng import preserve_rng_state, seed_generators
 from rlher.core.signals import StopRequest
 from rlher.core.workers import BUILD_SECONDS, RestartLimit, Timeout, Worker, WorkerLost, close_workers, report
 from rlher.envs.make import make_env
-from rlher.envs.processes import step_seconds
 from rlher.evaluation.agent import load_model
 from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
 
@@ -172,7 +171,7 @@ class EvaluationWorkers:
                 worker = self._worker()
                 worker.send("play", model, missing)
                 # The environment is built before the first step.
-                worker.receive(Timeout(step_seconds(env), "see env.step_timeout", extra=BUILD_SECONDS), on_episode)
+                worker.receive(Timeout(env.step_seconds, "see env.step_timeout", extra=BUILD_SECONDS), on_episode)
             except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._closed:

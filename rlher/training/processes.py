@@ -9,21 +9,12 @@ Nothing here imports torch, so that the fork server starts before this process i
 
 from collections.abc import Sequence
 
-from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_server
 
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
-
-STEP_SECONDS = 300.0
-"""Default of ``env.step_timeout``: far longer than a step of any working simulator."""
-
-
-def step_seconds(cfg: EnvConfig) -> float | None:
-    """Return how long a step or reset in a worker process may take; None: no limit."""
-    return STEP_SECONDS if cfg.step_timeout is None else cfg.step_timeout or None
 
 
 def usable_cores(config: TrainConfig) -> int:

@@ -20,8 +20,8 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core import workers
 from rlher.core.signals import StopRequest
-from rlher.envs import processes
-from rlher.evaluation.workers import EvaluationWorkers
+from rlher.evaluation.parallel_evaluation import EvaluationWorkers
+from rlher.training import processes
 from rlher.training.callbacks.checkpoint import EVALUATED_MODEL, CheckpointCallback
 from rlher.training.callbacks.evaluation import StopTraining
 from tests.conftest import TINY

@@ -59,7 +59,7 @@ def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: di
     return env.get_wrapper_attr(name)(*arguments, **keywords)
 
 
-class WorkerVecEnv(VecEnv):
+class RestartingSubprocVecEnv(VecEnv):
     """Environments in worker processes; a process that died or hangs is replaced.
 
     The environment of the new process is reset. The step in which the old process was lost has no result. It is
