@@ -242,7 +242,7 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     """Return a goal environment as runs are evaluated in it; ``info["is_success"]`` is always there.
 
     :param env: as in :func:`train`.
-    :param keys: its config keys, such as ``n_bits=8`` of BitFlipping-v0, or ``kwargs={...}``.
+    :param keys: its config keys, such as ``kwargs={"n_bits": 8}`` for BitFlipping-v0.
     :raises UserError: there is no such environment, or it is not a goal environment.
     """
     from rlher.envs.make import make_env as make

@@ -9,7 +9,7 @@ import yaml
 
 from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
-from rlher.config.environment import BitFlippingConfig, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig, WorkersConfig
 
@@ -40,7 +40,6 @@ def reference() -> str:
             parts.append(f"### {item.name}: {item.metadata['text']}\n\n{choices(item.name)}")
             parts.append(table(dotted_keys(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
-    parts.append(f"### Bit flipping\n\n{table(added(BitFlippingConfig, EnvConfig, 'env.'))}")
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
     parts.append(table(added(OptimizeConfig, WorkersConfig)))
     for command in command_names():

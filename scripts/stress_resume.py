@@ -59,7 +59,8 @@ KINDS = {
     "ddpg FetchReach, evaluation processes": "algo=ddpg env=FetchReach-v4 eval.workers=2 eval.episodes=8 eval.freq=100",
     "sac FetchReach, environment process": "algo=sac env=FetchReach-v4 vec_env=subproc",
     "dqn BitFlipping, evaluation processes": "algo=dqn env=BitFlipping-v0 eval.workers=1 eval.episodes=30 eval.freq=40",
-    "sac BitFlipping, linear": "algo=sac env=BitFlipping-v0 env.continuous=true algo.learning_rate_schedule=linear",
+    "sac BitFlipping, linear": "algo=sac env=BitFlipping-v0 env.kwargs.continuous=true "
+    "algo.learning_rate_schedule=linear",
     "sac line, may exit": "algo=sac env=FaultOnceFileExists-v0 env.modules=[hostile_envs] "
     "env.kwargs={how:exit,once:exit_now,where:worker}",  # every process of this test is somebody's worker
 }

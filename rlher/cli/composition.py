@@ -21,7 +21,6 @@ from rlher.cli.commands import Command
 from rlher.cli.flags import CommandLine, has_option, typed_recipe
 from rlher.cli.messages import hydra_errors_as_user_errors
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.environment import ENV_SCHEMAS
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal
 from rlher.config.tuning import SweepJob
@@ -68,8 +67,6 @@ def initialized(command: Command) -> Iterator[Hydra]:
     store(group="schema", name=command.name, node=command.schema)
     for name, algorithm in ALGORITHMS.items():
         store(group="schema/algo", name=name, node=algorithm.config)
-    for name, env in ENV_SCHEMAS.items():
-        store(group="schema/env", name=name, node=env)
     previous = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:

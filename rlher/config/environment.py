@@ -95,15 +95,3 @@ class EnvConfig:
         """``reward_range`` of the training environments, ``reward_offset`` included."""
         shift = self.reward_offset
         return self.reward_range and [None if bound is None else bound + shift for bound in self.reward_range]
-
-
-@dataclass
-class BitFlippingConfig(EnvConfig):
-    """The project's bit flipping environment (section 4.1 of the HER paper)."""
-
-    n_bits: int = experiment_key(15, "number of bits, and of steps per episode", low=1)
-    continuous: bool = experiment_key(False, "Box actions, whose largest entry selects the bit")
-    fixed_goal: bool = experiment_key(False, "all ones as the goal; false: a random goal per episode")
-
-
-ENV_SCHEMAS: dict[str, type[EnvConfig]] = {"any": EnvConfig, "bit_flipping": BitFlippingConfig}

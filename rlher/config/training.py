@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
-from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.key import (
     MAX_EPISODES,
@@ -155,12 +155,10 @@ class TrainConfig:
 
 
 def run_keys() -> dict[str, Field]:
-    """Return the dotted keys of a training run, including the keys of every algorithm and environment."""
+    """Return the dotted keys of a training run, including the keys of every algorithm."""
     found = dotted_keys(TrainConfig)
     for algorithm in ALGORITHMS.values():
         found |= dotted_keys(algorithm.config, "algo.")
-    for env in ENV_SCHEMAS.values():
-        found |= dotted_keys(env, "env.")
     return found
 
 

@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, nullcontext
-from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -131,13 +130,6 @@ def validate_goal_interface(env: gym.Env, name: str) -> None:
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info); {WRAPPER_ADVICE}")
 
 
-def make_kwargs(config: EnvConfig) -> dict[str, Any]:
-    """Return the keyword arguments of gymnasium.make: ``config.kwargs``, and the keys a subclass of EnvConfig adds."""
-    common = {item.name for item in fields(EnvConfig)}
-    own = {item.name: getattr(config, item.name) for item in fields(config) if item.name not in common}
-    return {**own, **config.kwargs}
-
-
 def render_modes(config: EnvConfig) -> Sequence[str]:
     """Return the render modes that an environment's class declares, without building it.
 
@@ -152,7 +144,7 @@ def render_modes(config: EnvConfig) -> Sequence[str]:
 
 
 def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
-    kwargs = make_kwargs(config)
+    kwargs = dict(config.kwargs)
     if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process
         raise UserError("env.kwargs.renderer=OpenGL needs a display; leave it out.")
     if render_mode is not None and render_mode in render_modes(config):

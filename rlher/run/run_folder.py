@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import DamagedFile, UserError, did_you_mean, first_line
@@ -120,18 +120,12 @@ def read_config(folder: Path) -> TrainConfig:
             raise ValueError(f"it contains the interpolation {found[0]!r}")
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
-        schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), _env_schema(values["env"]))
+        schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), EnvConfig())
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
         raise DamagedFile(path, first_line(error)) from error
-
-
-def _env_schema(values: dict[str, Any]) -> EnvConfig:
-    """Return the first environment schema that has all of these keys."""
-    fitting = (schema for schema in ENV_SCHEMAS.values() if set(values) <= {item.name for item in fields(schema)})
-    return next(fitting, EnvConfig)()
 
 
 def _inode(folder: Path) -> int | None:

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import quote
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.config.tuning import OptimizeConfig, train_config
@@ -151,7 +152,7 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the config that `rlher train algo=... env=... recipe=null` would compose."""
     algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name, config.algo)
-    env = _from_file(type(config.env)(id=config.env.id), "env", config.env.label, config.env)
+    env = _from_file(EnvConfig(id=config.env.id), "env", config.env.label, config.env)
     return asdict(TrainConfig()) | {"algo": algo, "env": env}
 
 

@@ -10,7 +10,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos.factory import build_model, validate_actions
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.environment import BitFlippingConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.user_code import load_object
@@ -27,7 +27,7 @@ def test_every_algorithm_trains_from_its_yaml(name: str) -> None:
     assert defaults.pop("defaults")[0] == f"/schema/algo/{name}@_here_"
     assert defaults["name"] == name
     small = {"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]}
-    env = BitFlippingConfig(id="BitFlipping-v0", n_bits=3, continuous=algorithm.actions == "continuous")
+    env = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 3, "continuous": algorithm.actions == "continuous"})
     envs = make_goal_envs(env)
     algo = algorithm.config(**defaults | small)
     model = build_model(TrainConfig(algo=algo, env=env, device="cpu"), envs)

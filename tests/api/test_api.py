@@ -36,7 +36,7 @@ TINY: dict[str, Any] = {
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlher.Run:
     monkeypatch.chdir(tmp_path)
-    return rlher.train("dqn", "BitFlipping-v0", her="final", env={"n_bits": 4}, tensorboard=False, **TINY)
+    return rlher.train("dqn", "BitFlipping-v0", her="final", env={"kwargs": {"n_bits": 4}}, tensorboard=False, **TINY)
 
 
 def test_importing_rlher_imports_nothing_else() -> None:
@@ -58,7 +58,7 @@ def test_a_run_has_config_result_curves_and_model(run: rlher.Run) -> None:
     columns = ["algo", "env", "her", "seed"]
     assert curves[columns].drop_duplicates().to_numpy().tolist() == [["dqn", "BitFlipping-v0", "final", 0]]
     command = Path(run.folder, "command.txt").read_text()
-    assert command.startswith("rlher train algo=dqn env=BitFlipping-v0 her=final env.n_bits=4 ")
+    assert command.startswith("rlher train algo=dqn env=BitFlipping-v0 her=final env.kwargs.n_bits=4 ")
 
 
 def test_evaluate_is_what_the_command_prints(run: rlher.Run, capsys: pytest.CaptureFixture) -> None:
@@ -88,7 +88,7 @@ def test_a_finished_run_is_extended(run: rlher.Run) -> None:
 
 
 def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
-    rlher.train("dqn", "BitFlipping-v0", her="off", env={"n_bits": 4}, tensorboard=False, **TINY)
+    rlher.train("dqn", "BitFlipping-v0", her="off", env={"kwargs": {"n_bits": 4}}, tensorboard=False, **TINY)
     assert rlher.load("logs/dqn/BitFlipping-v0_1").config == run.config
     runs = rlher.runs()
     assert [each.folder.name for each in runs] == ["BitFlipping-v0_1", "BitFlipping-v0_2"]
@@ -106,7 +106,7 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
 
 
 def test_make_env_composes_the_environment_as_training_does() -> None:
-    env = rlher.make_env("BitFlipping-v0", n_bits=5)
+    env = rlher.make_env("BitFlipping-v0", kwargs={"n_bits": 5})
     assert env.observation_space["observation"].shape == (5,)
     assert "is_success" in env.step(env.action_space.sample() if env.reset() else 0)[-1]
     assert rlher.make_env("FetchReach-v4", max_episode_steps=7).spec.max_episode_steps == 7
@@ -127,7 +127,7 @@ def test_importing_the_environments_registers_them() -> None:
         (("dqn", "BitFlipping-v0"), {"algo.gamma": "'"}),
         (("dqn", "BitFlipping-v0"), {"seed": [0, 1]}),
         (("dqn", gymnasium.make("CartPole-v1")), {}),
-        (("dqn", "BitFlipping-v0"), {"env": {"n_bits": "many"}}),
+        (("dqn", "BitFlipping-v0"), {"env": {"kwargs": {"n_bits": "many"}}}),
         (("sac", "BitFlipping-v0"), {}),
     ],
 )
@@ -190,8 +190,9 @@ def test_a_script_without_a_main_guard_trains_in_worker_processes(tmp_path: Path
     (tmp_path / "script.py").write_text(
         "import rlher\n"
         "print('script')\n"
-        "run = rlher.train('dqn', 'BitFlipping-v0', env={'n_bits': 4}, recipe=None, n_envs=2, total_timesteps=60,\n"
-        "                  algo={'learning_starts': 40}, eval={'episodes': 2, 'final_episodes': 2})\n"
+        "run = rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, recipe=None, n_envs=2,\n"
+        "                  total_timesteps=60, algo={'learning_starts': 40},\n"
+        "                  eval={'episodes': 2, 'final_episodes': 2})\n"
         "print(run.result['status'])\n"
     )
     out = subprocess.check_output([sys.executable, "script.py"], cwd=tmp_path, text=True, stderr=subprocess.DEVNULL)
@@ -202,7 +203,7 @@ def test_a_run_leaves_torch_as_it_was(run: rlher.Run) -> None:
     import torch as th
 
     th.set_num_threads(2)
-    rlher.train("dqn", "BitFlipping-v0", env={"n_bits": 4}, **TINY)
+    rlher.train("dqn", "BitFlipping-v0", env={"kwargs": {"n_bits": 4}}, **TINY)
     assert th.get_num_threads() == 2
 
 

@@ -12,7 +12,15 @@ from rlher.core.console import command_line, redact
 from rlher.training import loggers as services
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=40", "eval.freq=40")
+BITS = (
+    "algo=dqn",
+    "env=BitFlipping-v0",
+    "env.kwargs.n_bits=4",
+    "recipe=null",
+    *TINY,
+    "total_timesteps=40",
+    "eval.freq=40",
+)
 
 SECRETS = [
     "postgresql://u:SEC RET@h/db",

@@ -73,7 +73,7 @@ def test_the_line_read_as_is_escaped(rlher) -> None:
 
 def test_train_evaluate_and_export_escape_names_of_folders(rlher, tmp_path: Path) -> None:
     logs = f"logs{MALICIOUS_NAME}"
-    bits = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null")
+    bits = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null")
     done = rlher("train", *bits, *TINY, "total_timesteps=40", "eval.freq=40", "--logs", logs)
     assert done.code == 0, done.err
     evaluated = rlher("evaluate", str(next(tmp_path.glob("*/dqn/*"))), "--episodes", "1")

@@ -7,7 +7,7 @@ import pytest
 
 from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.environment import ENV_SCHEMAS, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.key import Purpose, dotted_keys, experiment_key, experiment_keys, runtime_key, section, validate
 from rlher.config.training import TrainConfig, keys_ignored_by, values_fixed_at_resume
 from rlher.core.errors import UserError
@@ -15,7 +15,6 @@ from rlher.core.errors import UserError
 SCHEMAS = {
     **{name: load_command(name).schema for name in command_names()},
     **{f"algo {name}": algorithm.config for name, algorithm in ALGORITHMS.items()},
-    **{f"env {name}": schema for name, schema in ENV_SCHEMAS.items()},
 }
 
 
@@ -40,7 +39,7 @@ def test_recipe_leaves_out_seeds_machine_and_output() -> None:
     ignored = set(keys_ignored_by("recipe"))
     assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.every"} <= ignored
     assert {"checkpoint.minutes", "init_from", "resume", "device", "logs", "json"} <= ignored
-    assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.n_bits"} & ignored
+    assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.kwargs"} & ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her."))}
 
 

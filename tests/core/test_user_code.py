@@ -12,7 +12,7 @@ from rlher.core.user_code import user_classes
 from rlher.envs.make import make_env
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=80")
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=80")
 MODULE = """
 import gymnasium as gym
 from stable_baselines3.common.callbacks import BaseCallback

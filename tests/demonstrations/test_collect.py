@@ -17,7 +17,7 @@ from rlher.run import lookup
 from tests.conftest import TINY, mounted
 
 RLHER = (sys.executable, "-m", "rlher")
-BITS = ("env=BitFlipping-v0", "env.n_bits=5")
+BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=5")
 
 CONTROLLERS = '''
 import os, signal

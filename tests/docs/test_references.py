@@ -11,7 +11,6 @@ import pytest
 import rlher
 from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.environment import ENV_SCHEMAS
 from rlher.config.key import dotted_keys
 from rlher.config.training import keys_ignored_by
 from rlher.config.tuning import OptimizeConfig
@@ -87,8 +86,6 @@ def test_reference_has_every_key() -> None:
         assert [key for key in dotted_keys(schema) if key != "env" and f"| `{key}` |" not in page] == []
     for algorithm in ALGORITHMS.values():
         assert [key for key in dotted_keys(algorithm.config, "algo.") if f"| `{key}` |" not in page] == []
-    for schema in ENV_SCHEMAS.values():
-        assert [key for key in dotted_keys(schema, "env.") if f"| `{key}` |" not in page] == []
 
 
 def test_the_keys_that_may_change_when_a_run_is_resumed_are_listed() -> None:
@@ -102,7 +99,6 @@ def test_documented_keys_exist() -> None:
     sections = "algo|env|her|demos|engine|normalize|eval|checkpoint"
     known = set(dotted_keys(OptimizeConfig))
     known |= {key for algorithm in ALGORITHMS.values() for key in dotted_keys(algorithm.config, "algo.")}
-    known |= {key for schema in ENV_SCHEMAS.values() for key in dotted_keys(schema, "env.")}
     for name in NAMES:
         named = re.findall(rf"`((?:{sections})\.\w+(?:\.\w+)*)\b(?!/)(?<!json)", prose(name))
         named = [key for key in named if not key.startswith(("env.kwargs.", "algo.kwargs.", "algo.policy_kwargs."))]

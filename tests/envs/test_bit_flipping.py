@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlher.config.environment import BitFlippingConfig
+from rlher.config.environment import EnvConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
 
@@ -48,7 +48,7 @@ def test_the_fixed_goal_is_all_ones():
 
 @pytest.mark.parametrize("n_bits", [4, 9])
 def test_an_episode_is_truncated_after_n_bits_steps(n_bits):
-    for env in (BitFlippingEnv(n_bits), make_env(BitFlippingConfig(id="BitFlipping-v0", n_bits=n_bits))):
+    for env in (BitFlippingEnv(n_bits), make_env(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": n_bits}))):
         observation, _ = env.reset(seed=0)
         # Flipping a right bit back and forth never reaches the goal.
         bit = int(np.flatnonzero(observation["achieved_goal"] == observation["desired_goal"])[0])

@@ -5,7 +5,7 @@ import pytest
 from rlher.cli.main import main
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=6", "recipe=null", *TINY)
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=6", "recipe=null", *TINY)
 
 
 @pytest.fixture(scope="module")

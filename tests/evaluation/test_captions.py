@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlher.config.environment import BitFlippingConfig, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.envs.make import make_env
 from rlher.evaluation import captions
 from rlher.evaluation.rollout import Episode
@@ -57,7 +57,7 @@ def goal_text(config: EnvConfig) -> str:
 
 
 def test_the_distance_to_the_goal_suits_the_environment() -> None:
-    assert goal_text(BitFlippingConfig(id="BitFlipping-v0", n_bits=6, reward_range=[-1, 0])) == "4 of 6 bits wrong"
+    assert goal_text(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 6}, reward_range=[-1, 0])) == "4 of 6 bits wrong"
     parking = goal_text(EnvConfig(id="parking-v0", success_reward=-0.12, reward_range=[None, 0.0]))
     assert parking.startswith("distance 0.")
     reach = goal_text(EnvConfig(id="FetchReach-v4", success_reward=0.0, reward_range=[-1.0, 0.0]))

@@ -21,7 +21,7 @@ from rlher.evaluation.export import exporter
 from rlher.run import lookup
 from tests.conftest import TINY
 
-BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
+BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
 
 WITHOUT_RLHER = """
 import importlib, json, runpy, sys
@@ -98,7 +98,7 @@ def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
 def test_every_algorithm_plays_without_rlher(rlher) -> None:
     agents = []
     for algo, algorithm in ALGORITHMS.items():
-        kind = f"env.continuous={str(algorithm.actions == 'continuous').lower()}"
+        kind = f"env.kwargs.continuous={str(algorithm.actions == 'continuous').lower()}"
         agents.append(exported(rlher, f"algo={algo}", *BITS, kind, "algo.learning_rate_schedule=linear", to=algo))
     for (run, _), (played, steps) in zip(agents, require_same_actions_without_rlher(*agents, rows=200), strict=True):
         assert played.startswith("success: ")
@@ -106,8 +106,8 @@ def test_every_algorithm_plays_without_rlher(rlher) -> None:
 
 
 VARIANTS = {
-    "unscaled": ("algo=sac", *BITS, "env.continuous=true", "normalize.enabled=false"),
-    "layer_norm": ("algo=tqc", *BITS, "env.continuous=true", "algo.layer_norm_critics=true"),
+    "unscaled": ("algo=sac", *BITS, "env.kwargs.continuous=true", "normalize.enabled=false"),
+    "layer_norm": ("algo=tqc", *BITS, "env.kwargs.continuous=true", "algo.layer_norm_critics=true"),
     "maze": ("algo=td3", "env=PointMaze_UMaze-v3", "recipe=null", *TINY, "total_timesteps=100", "env.action_repeat=5"),
     "relay": ("algo=ddpg", "env=FetchPush-v4", "recipe=null", *TINY, "total_timesteps=100", "env.relay.enabled=true"),
 }
@@ -156,7 +156,7 @@ def test_a_users_environment_is_reported_as_not_exported(rlher) -> None:
 
 @pytest.mark.slow
 def test_the_script_plays_with_the_success_of_evaluate(rlher) -> None:
-    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=5", "recipe=null", "total_timesteps=1500")
+    words = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=5", "recipe=null", "total_timesteps=1500")
     run, folder = exported(rlher, *words)
     measured = json.loads(rlher("evaluate", str(run), "--episodes", "40", "--json").out)
     command = [sys.executable, str(folder / "play.py"), "--episodes", "40", "--seed", "1000000"]
@@ -208,7 +208,7 @@ def test_the_card_has_the_measured_numbers(rlher) -> None:
     assert "rlher train algo=dqn" in body
     assert "stable-baselines3 2." in body
     settings = yaml.safe_load(body.split("```yaml\n")[1].split("```")[0])
-    assert settings["env"]["n_bits"] == 4
+    assert settings["env"]["kwargs"]["n_bits"] == 4
     assert (folder / "replay.mp4").stat().st_size > 500
     assert "replay.mp4" in body
 
@@ -219,7 +219,7 @@ def test_the_card_has_the_measured_numbers(rlher) -> None:
 
 
 def test_the_plain_model_has_the_settings_of_the_run(rlher) -> None:
-    words = ("algo=sac", *BITS, "env.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
+    words = ("algo=sac", *BITS, "env.kwargs.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
     words += ("algo.action_noise=0.1", "algo.learning_rate_schedule=linear")
     _, folder = exported(rlher, *words, "algo.kwargs.policy_kwargs={use_expln: true}")
     model = SAC.load(next(folder.glob("*.zip")))

@@ -86,7 +86,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
 
 @pytest.fixture
 def trained(rlher) -> Path:
-    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=60")
+    words = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=60")
     assert rlher("train", *words).code == 0
     return Path("logs/dqn/BitFlipping-v0_1")
 

@@ -16,8 +16,8 @@ from tests.support.tiers import slow_except
 
 @pytest.mark.parametrize("algo", slow_except(["ddpg", "dqn"], ALGORITHMS))
 def test_loaded_models_act_as_in_an_evaluation(rlher, algo: str) -> None:
-    continuous = f"env.continuous={str(ALGORITHMS[algo].actions == 'continuous').lower()}"
-    words = (f"algo={algo}", "env=BitFlipping-v0", "env.n_bits=5", continuous, "recipe=null", *TINY)
+    continuous = f"env.kwargs.continuous={str(ALGORITHMS[algo].actions == 'continuous').lower()}"
+    words = (f"algo={algo}", "env=BitFlipping-v0", "env.kwargs.n_bits=5", continuous, "recipe=null", *TINY)
     done = rlher("train", *words, "total_timesteps=200", "--json")
     assert done.code == 0, done.err
     run = lookup.find(json.loads(done.out)["run"], "logs")

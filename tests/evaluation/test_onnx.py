@@ -74,7 +74,7 @@ def random_row(env: gym.Env, generator: np.random.Generator) -> dict[str, np.nda
 
 
 def test_an_export_has_an_onnx_file_that_plays_its_environment(rlher) -> None:
-    words = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=80")
+    words = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=80")
     assert rlher("train", *words).code == 0
     done = rlher("export", "--format", "onnx", "--output", "exported", "--json")
     assert done.code == 0, done.err

@@ -24,7 +24,15 @@ from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal
 from tests.support.workers import wait_for
 
-SMALL = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=60", "eval.freq=30")
+SMALL = (
+    "algo=dqn",
+    "env=BitFlipping-v0",
+    "env.kwargs.n_bits=4",
+    "recipe=null",
+    *TINY,
+    "total_timesteps=60",
+    "eval.freq=30",
+)
 LONG = (*SMALL, "total_timesteps=1500", "eval.freq=300", "checkpoint.every=300")
 RLHER = (sys.executable, "-m", "rlher.cli.main")
 

@@ -15,7 +15,7 @@ from rlher.run.lookup import UnknownAgent
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
-BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
+BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
 REACH = ("env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=100")
 
 

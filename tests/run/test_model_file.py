@@ -14,15 +14,19 @@ from stable_baselines3 import SAC
 
 from rlher.algos.factory import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
-from rlher.config.environment import BitFlippingConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import DamagedFile, MissingFile, UserError
 from rlher.core.safe_read import MAX_COMPRESSION
 from rlher.envs.vec import make_goal_envs
 from rlher.run import model_file
 
-ENV = BitFlippingConfig(
-    id="BitFlipping-v0", n_bits=4, continuous=True, success_key="is_success", ends_on_success=True, success_reward=0.0
+ENV = EnvConfig(
+    id="BitFlipping-v0",
+    kwargs={"n_bits": 4, "continuous": True},
+    success_key="is_success",
+    ends_on_success=True,
+    success_reward=0.0,
 )
 ALGO = SACConfig(name="sac", net_arch=[8], learning_starts=10, gradient_steps=1, batch_size=8)
 CONFIG = TrainConfig(algo=ALGO, env=ENV, device="cpu", engine=EngineConfig(overlap=False))
@@ -134,7 +138,7 @@ def test_a_truncated_file_is_refused(saved, share: float) -> None:
 def test_a_changed_environment_is_refused(saved, changed: str) -> None:
     """Also if the weights fit, as with other bounds of the actions."""
     path, _ = saved
-    envs = make_goal_envs(replace(ENV, n_bits=6) if changed == "observations" else ENV)
+    envs = make_goal_envs(replace(ENV, kwargs={"n_bits": 6, "continuous": True}) if changed == "observations" else ENV)
     if changed == "actions":
         envs.action_space = Box(-2.0, 2.0, (4,), np.float32)
     with pytest.raises(UserError) as caught:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rlher.config.algorithms import SACConfig
-from rlher.config.environment import BitFlippingConfig, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import atomic_write, write_text
@@ -48,7 +48,7 @@ def test_environment_ids_stay_within_the_logs_folder(tmp_path: Path, name: str) 
 
 
 def test_the_config_is_read_back(tmp_path: Path) -> None:
-    given = config(tmp_path, BitFlippingConfig(id="BitFlipping-v0", n_bits=7, reward_range=[-1.0, None]))
+    given = config(tmp_path, EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 7}, reward_range=[-1.0, None]))
     assert lookup.find(str(run_folder.create(given, given, tmp_path).folder), "logs").config == given
 
 

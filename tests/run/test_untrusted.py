@@ -367,7 +367,7 @@ def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypat
 def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    tiny = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=3", "total_timesteps=30", "recipe=null")
+    tiny = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=3", "total_timesteps=30", "recipe=null")
     study = tmp_path / "here/logs/optuna/s"
     study.mkdir(parents=True)
     (study / "journal.log").symlink_to(victim)

@@ -125,7 +125,10 @@ def test_own_runs_use_no_module_of_another_folder(rlher, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("multiprocessing", "rlher.train('dqn', 'BitFlipping-v0', env={'n_bits': 4}, total_timesteps=60, n_envs=2)"),
+        (
+            "multiprocessing",
+            "rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, total_timesteps=60, n_envs=2)",
+        ),
         ("ctypes", "rlher.make_env('FetchReach-v4')"),
     ],
 )

@@ -5,7 +5,7 @@ import torch as th
 from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_model
 from rlher.algos.fast_update import FastUpdate
-from rlher.config.environment import BitFlippingConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.user_code import load_object
 from rlher.envs.bit_flipping import BitFlippingEnv
@@ -42,8 +42,10 @@ def theirs(name, **kwargs):
 
 def from_config(name, n_envs=1, **keys):
     """Return an untrained model as `rlher train` builds it, on four bits."""
-    env = BitFlippingConfig(
-        id="BitFlipping-v0", n_bits=4, continuous=ALGORITHMS[name].actions == "continuous", max_episode_steps=4
+    env = EnvConfig(
+        id="BitFlipping-v0",
+        kwargs={"n_bits": 4, "continuous": ALGORITHMS[name].actions == "continuous"},
+        max_episode_steps=4,
     )
     small = {"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]}
     algo = ALGORITHMS[name].config(name=name, **small | keys)

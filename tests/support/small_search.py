@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from optuna.trial import TrialState
 
 from rlher.config.algorithms import DQNConfig
-from rlher.config.environment import BitFlippingConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.tuning import search_space
@@ -19,7 +19,15 @@ from rlher.tuning.trial_jobs import Objective
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=120", "eval.freq=40")
+BITS = (
+    "algo=dqn",
+    "env=BitFlipping-v0",
+    "env.kwargs.n_bits=4",
+    "recipe=null",
+    *TINY,
+    "total_timesteps=120",
+    "eval.freq=40",
+)
 SMALL = (*BITS, "n_seeds=1", "rerun_best=1", "rerun_seeds=2")
 STUDY = "logs/optuna/dqn-BitFlipping-v0-her"
 """Folder of the study of :data:`SMALL`."""
@@ -32,11 +40,10 @@ def run_optimize(folder: Path, *words: str) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-def bit_flipping(n_bits: int = 4) -> BitFlippingConfig:
+def bit_flipping(n_bits: int = 4) -> EnvConfig:
     values = OmegaConf.load(ROOT / "conf/env/BitFlipping-v0.yaml")
-    del values["defaults"]
-    schema = OmegaConf.structured(BitFlippingConfig)
-    return OmegaConf.to_object(OmegaConf.merge(schema, values, {"n_bits": n_bits}))
+    schema = OmegaConf.structured(EnvConfig)
+    return OmegaConf.to_object(OmegaConf.merge(schema, values, {"kwargs": {"n_bits": n_bits}}))
 
 
 def small_objective(folder: Path, n_seeds: int) -> tuple[SearchObjective, dict]:

@@ -20,13 +20,13 @@ def test_a_run_logs_them(rlher) -> None:
 
 
 def test_every_row_has_them_with_more_environments_than_episodes_between_rows(rlher) -> None:
-    words = ("env.n_bits=4", "env.continuous=true", "n_envs=8", "vec_env=dummy", "total_timesteps=400")
+    words = ("env.kwargs.n_bits=4", "env.kwargs.continuous=true", "n_envs=8", "vec_env=dummy", "total_timesteps=400")
     table = progress(rlher, "sac", "BitFlipping-v0", *words).dropna(subset="rollout/ep_len_mean")
     assert len(table) > 3
     assert table[COLUMNS].notna().all(None)
 
 
 def test_discrete_actions_do_not_saturate(rlher) -> None:
-    table = progress(rlher, "dqn", "BitFlipping-v0", "env.n_bits=4", "total_timesteps=300")
+    table = progress(rlher, "dqn", "BitFlipping-v0", "env.kwargs.n_bits=4", "total_timesteps=300")
     assert "rollout/object_moved" in table
     assert "rollout/action_saturation" not in table

@@ -14,7 +14,7 @@ import pytest
 from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.conftest import TINY, mounted
 
-ENV = ("env=BitFlipping-v0", "env.n_bits=4")
+ENV = ("env=BitFlipping-v0", "env.kwargs.n_bits=4")
 RUN = ("train", "algo=dqn", *ENV, "recipe=null", *TINY, "total_timesteps=200", "eval.freq=40")
 
 

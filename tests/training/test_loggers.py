@@ -15,7 +15,15 @@ from rlher.training import loggers as services
 from rlher.training.result import Status
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", *TINY, "total_timesteps=120", "eval.freq=40")
+BITS = (
+    "algo=dqn",
+    "env=BitFlipping-v0",
+    "env.kwargs.n_bits=4",
+    "recipe=null",
+    *TINY,
+    "total_timesteps=120",
+    "eval.freq=40",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,9 @@ def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, opt
     models = []
     build = setup.build_model
     monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
-    done = rlher("train", *BITS, option, "env.n_bits=25", "vec_env=dummy", "total_timesteps=1000", "eval.freq=1000")
+    done = rlher(
+        "train", *BITS, option, "env.kwargs.n_bits=25", "vec_env=dummy", "total_timesteps=1000", "eval.freq=1000"
+    )
     assert done.code == 0, done.err
     printed = float(re.search(r"1,000 transitions, at most ([\d.]+) MB", done.err)[1]) * memory_check.MB
     buffer: HerReplayBuffer = models[0].replay_buffer

@@ -26,7 +26,7 @@ from rlher.training.callbacks.checkpoint import EVALUATED_MODEL, CheckpointCallb
 from rlher.training.callbacks.evaluation import StopTraining
 from tests.conftest import TINY
 
-BITS = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=5", *TINY, "eval.final_episodes=60")
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=5", *TINY, "eval.final_episodes=60")
 LINE = ("algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY, "total_timesteps=150", "eval.freq=50")
 
 CONFIG = TrainConfig(env=EnvConfig(id="LineEnv-v0", modules=["hostile_envs"]))

@@ -35,7 +35,7 @@ from tests.support.bit_demonstrations import write_bit_demonstrations
 from tests.support.fuzzing.checks import time_limit
 from tests.support.tiers import slow_except
 
-RUN = (*TINY, "env=BitFlipping-v0", "env.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
+RUN = (*TINY, "env=BitFlipping-v0", "env.kwargs.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
 DEMOS = "demos/bits-v0"
 CASES = {
     "dqn": ("algo=dqn",),
@@ -82,7 +82,7 @@ DISCRETE = ("dqn", "qrdqn")
 def words(case: str) -> tuple[str, ...]:
     if "demonstrations" in case and not Path(DEMOS).exists():
         write_bit_demonstrations(Path(DEMOS), continuous=case.split(",")[0] not in DISCRETE)
-    continuous = () if case.split(",")[0] in DISCRETE else ("env.continuous=true",)
+    continuous = () if case.split(",")[0] in DISCRETE else ("env.kwargs.continuous=true",)
     return (*RUN, *CASES[case], *continuous)
 
 
@@ -567,7 +567,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 EDITS: dict[str, tuple[Callable[[str], str], set[str]]] = {
     "a number": (lambda text: text.replace("  gamma: 0.98", "  gamma: 0.5"), {"algo.gamma"}),
     "truncated": (lambda text: text.partition("\ntotal_timesteps")[0] + "\n", {"eval.freq", "checkpoint.every"}),
-    "a key less": (lambda text: text.replace("  n_bits: 5\n", ""), {"env.n_bits"}),
+    "a key less": (lambda text: text.replace("    n_bits: 5\n", "    n_bits: 4\n"), {"env.kwargs"}),
 }
 
 
@@ -586,7 +586,7 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
 
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
     change_config(stopped, vec_env="dummy", total_timesteps=250, progress=False)
-    same = ("algo=dqn", "env=BitFlipping-v0", "env.n_bits=5")
+    same = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=5")
     again = rlher("train", "--resume", str(stopped), *same, "checkpoint.minutes=1", "--threads", "2", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 250

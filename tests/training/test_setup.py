@@ -8,7 +8,7 @@ import stable_baselines3
 import torch as th
 
 from rlher.config.algorithms import ALGORITHMS, DQNConfig, SACConfig
-from rlher.config.environment import BitFlippingConfig, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import UserError
@@ -57,7 +57,7 @@ LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:Learnt
 def slow_config(**values) -> TrainConfig:
     return TrainConfig(
         algo=SACConfig("sac", policy_kwargs=LEARNT_FEATURES),
-        env=BitFlippingConfig("BitFlipping-v0", n_bits=4, continuous=True),
+        env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4, "continuous": True}),
         engine=EngineConfig(compile="on", precision="bf16", overlap=True),
         normalize=NormalizeConfig(enabled=False),
         total_timesteps=100,

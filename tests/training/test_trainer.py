@@ -18,11 +18,11 @@ from rlher.her.strategies import KEY_TO_GOAL_STRATEGY
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
-BITS = ("env=BitFlipping-v0", "env.n_bits=4", "recipe=null")
+BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null")
 
 
 def fitting(algo: str) -> str:
-    return f"env.continuous={'true' if ALGORITHMS[algo].actions == 'continuous' else 'false'}"
+    return f"env.kwargs.continuous={'true' if ALGORITHMS[algo].actions == 'continuous' else 'false'}"
 
 
 # An algorithm sees only batches, whatever the strategy they come from.
@@ -55,7 +55,9 @@ def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
 
 def test_a_run_learns_the_task(rlher) -> None:
     """Six bits in 2,000 steps: 98 % in our runs, 1 % for a random policy."""
-    done = rlher("train", "algo=dqn", *BITS[:1], "env.n_bits=6", "total_timesteps=2000", "eval.freq=2000", "--json")
+    done = rlher(
+        "train", "algo=dqn", *BITS[:1], "env.kwargs.n_bits=6", "total_timesteps=2000", "eval.freq=2000", "--json"
+    )
     assert done.code == 0, done.err
     assert json.loads(done.out)["success_rate"] >= 0.8
 
@@ -88,7 +90,7 @@ def test_the_run_folder(finished: Path) -> None:
     assert meta["packages"]["stable-baselines3"]
 
     config = yaml.safe_load((finished / "config.yaml").read_text())
-    assert config["env"]["n_bits"] == 4
+    assert config["env"]["kwargs"]["n_bits"] == 4
     assert config["algo"]["gradient_steps"] == 1
     command = (finished / "command.txt").read_text()
     assert command.startswith("rlher train algo=dqn env=BitFlipping-v0")
@@ -129,7 +131,7 @@ def test_the_final_evaluation_is_reproducible(rlher, finished: Path) -> None:
 
 @pytest.mark.parametrize("n_envs", [1, 2])
 def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: Path, n_envs: int) -> None:
-    words = ("algo=td3", *BITS, "env.continuous=true", *TINY, "total_timesteps=120")
+    words = ("algo=td3", *BITS, "env.kwargs.continuous=true", *TINY, "total_timesteps=120")
     for vec_env in ("subproc", "dummy"):
         assert rlher("train", *words, f"n_envs={n_envs}", f"vec_env={vec_env}").code == 0
     one, two = (tmp_path / f"logs/td3/BitFlipping-v0_{n}" for n in (1, 2))
@@ -187,7 +189,7 @@ def test_a_fault_of_the_environment_saves_the_model(rlher, monkeypatch, tmp_path
 
 def test_diverged_weights_end_the_run_and_are_not_saved(rlher, tmp_path: Path) -> None:
     wild = ("algo.learning_rate=1e30", "algo.target_q_bounds=null", "eval.freq=20")
-    done = rlher("train", "algo=sac", *BITS, "env.continuous=true", *TINY, *wild, "total_timesteps=200")
+    done = rlher("train", "algo=sac", *BITS, "env.kwargs.continuous=true", *TINY, *wild, "total_timesteps=200")
     assert done.code == 1
     assert "diverged" in done.err
     assert "Traceback" not in done.err
@@ -245,7 +247,7 @@ def test_the_best_model_is_the_default_of_every_command(rlher, finished: Path, w
 )
 def test_the_recipe_is_printed_and_recorded(rlher, tmp_path: Path, words: tuple[str, ...], named: str) -> None:
     (tmp_path / "mine.yaml").write_text("algo: {gamma: 0.9}\n")
-    done = rlher("train", "algo=dqn", *words, *TINY, "env.n_bits=4", "total_timesteps=60")
+    done = rlher("train", "algo=dqn", *words, *TINY, "env.kwargs.n_bits=4", "total_timesteps=60")
     assert done.code == 0, done.err
     assert named in done.err
     recipe = yaml.safe_load((tmp_path / "logs/dqn/BitFlipping-v0_1/config.yaml").read_text())["recipe"]
@@ -298,7 +300,7 @@ def test_potential_energy_needs_a_height_in_the_goal_and_the_seconds_of_a_step(
 
 
 def test_many_updates_per_step_train(rlher, tmp_path: Path) -> None:
-    run = ("train", "algo=tqc", *BITS, "env.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=50")
+    run = ("train", "algo=tqc", *BITS, "env.kwargs.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=50")
     done = rlher(*run, "her.n_sampled_goal=2", "eval.freq=50")
     assert done.code == 0, done.err
     folder = tmp_path / "logs/tqc/BitFlipping-v0_1"
@@ -310,7 +312,9 @@ def test_many_updates_per_step_train(rlher, tmp_path: Path) -> None:
 
 
 def test_a_target_without_quantiles_is_refused(rlher) -> None:
-    done = rlher("train", "algo=tqc", *BITS, "env.continuous=true", *TINY, "algo.top_quantiles_to_drop_per_net=50")
+    done = rlher(
+        "train", "algo=tqc", *BITS, "env.kwargs.continuous=true", *TINY, "algo.top_quantiles_to_drop_per_net=50"
+    )
     assert done.code == 2
     assert "n_quantiles=25" in done.err
     assert not Path("logs").exists()
@@ -344,7 +348,7 @@ def test_kwargs_that_no_update_can_use_are_the_users_mistake(rlher, algo: str, v
 @pytest.mark.parametrize("words", [(), ("algo=sac", "algo.net_arch=[9]")])
 def test_weights_of_other_networks_are_refused(rlher, words: tuple[str, ...]) -> None:
     short = (*BITS, *TINY, "total_timesteps=50", "eval.workers=0")
-    first = ("algo=sac", "env.continuous=true") if words else ("algo=dqn",)
+    first = ("algo=sac", "env.kwargs.continuous=true") if words else ("algo=dqn",)
     assert rlher("train", *first, *short).code == 0
     run = f"logs/{first[0][5:]}/BitFlipping-v0_1"
     done = rlher("train", *short, *first[1:], f"init_from={run}", *(words or ("algo=qrdqn",)))

@@ -24,7 +24,7 @@ from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
 from tests.support.minari_data import collect_with_minari
 
-BITS = ("env=BitFlipping-v0", "env.n_bits=5", "env.continuous=true", "eval.workers=0", "threads=1")
+BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=5", "env.kwargs.continuous=true", "eval.workers=0", "threads=1")
 RUN = ("train", *TINY, *BITS, "total_timesteps=120", "demos=demos/bits-v0")
 
 
@@ -81,7 +81,7 @@ def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> Non
 
 def test_discrete_actions(rlher, tmp_path) -> None:
     write_bit_demonstrations(tmp_path / "demos/discrete-v0", continuous=False)
-    done = rlher(*RUN, "algo=dqn", "env.continuous=false", "demos=demos/discrete-v0")
+    done = rlher(*RUN, "algo=dqn", "env.kwargs.continuous=false", "demos=demos/discrete-v0")
     assert done.code == 0, done.err
 
 
@@ -197,12 +197,12 @@ LEARNT_FEATURES = (
 ERRORS = {
     "no dataset": ("demos=nowhere",),
     "a folder without any": ("demos=logs_of_nothing",),
-    "other shapes": ("env.n_bits=4",),
+    "other shapes": ("env.kwargs.n_bits=4",),
     "cloning without demonstrations": ("demos=null", "demos.bc_weight=1"),
     "pretraining without demonstrations": ("demos=null", "demos.pretrain_steps=5"),
     "nothing to train": ("total_timesteps=0",),
     "infos": ("her.copy_info_dict=true",),
-    "pretraining of dqn": ("algo=dqn", "env.continuous=false", "demos.pretrain_steps=5"),
+    "pretraining of dqn": ("algo=dqn", "env.kwargs.continuous=false", "demos.pretrain_steps=5"),
     "cloning with learnt features": (*LEARNT_FEATURES, "demos.bc_weight=1"),
     "a share of 1": ("demos.fraction=1",),
     "other action repeat": ("env.action_repeat=2",),

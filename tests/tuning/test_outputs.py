@@ -88,7 +88,7 @@ def test_best_yaml_is_a_recipe(rlher, finished: Path) -> None:
     her = {f"her.{key}": value for key, value in config["her"].items()}
     baseline = {"her.n_sampled_goal": 4, "her.goal_selection_strategy": "future"}
     assert {key: her[key] for key in baseline} == (params or baseline)
-    assert (config["env"]["n_bits"], config["total_timesteps"], config["algo"]["net_arch"]) == (4, 120, [16])
+    assert (config["env"]["kwargs"]["n_bits"], config["total_timesteps"], config["algo"]["net_arch"]) == (4, 120, [16])
 
 
 @pytest.mark.slow

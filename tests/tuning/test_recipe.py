@@ -23,9 +23,9 @@ def written(config: TrainConfig) -> dict:
 
 def test_values_derived_from_others_are_left_out() -> None:
     config = dqn(n_bits=8)
-    assert written(config) == {"env": {"n_bits": 8}, "her": {"n_sampled_goal": 7}}
+    assert written(config) == {"env": {"kwargs": {"n_bits": 8}}, "her": {"n_sampled_goal": 7}}
     config = replace(config, env=replace(config.env, max_episode_steps=20))
-    assert written(config)["env"] == {"n_bits": 8, "max_episode_steps": 20}, "typed"
+    assert written(config)["env"] == {"kwargs": {"n_bits": 8}, "max_episode_steps": 20}, "typed"
     assert recipe_text(config, ["a comment"]).startswith("# @package _global_\n# a comment\n")
 
 

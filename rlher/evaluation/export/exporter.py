@@ -31,7 +31,6 @@ from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
 from rlher.core.user_code import load_object, user_classes
 from rlher.envs import relay, training_wrappers
-from rlher.envs.make import make_kwargs
 from rlher.envs.registration import entry_point
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent, model_name
@@ -228,8 +227,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
 
     :raises UserError: ``env.kwargs`` has a key that JSON would change, as it does 1 into "1".
     """
-    kwargs = make_kwargs(env)
-    if json.loads(json.dumps(kwargs)) != kwargs:
+    if json.loads(json.dumps(env.kwargs)) != env.kwargs:
         raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
     wrappers = [[f"{each.module}:{each.name}", each.kwargs] for each in user_classes("env.wrappers", env.wrappers)]
     if env.action_repeat > 1:
@@ -239,7 +237,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
         "env": env.id.rpartition(":")[2] if is_bit_flipping else env.id,  # rlher may stand before the colon
         "entry_point": "bit_flipping:BitFlippingEnv" if is_bit_flipping else None,
         "modules": _registering_modules(env),
-        "kwargs": kwargs,
+        "kwargs": env.kwargs,
         "max_episode_steps": env.max_episode_steps,
         "wrappers": wrappers,
         "relay": asdict(env.relay) if env.relay.enabled else None,

@@ -23,7 +23,7 @@ from tests.support.fuzzing.damage import ODD_FILES, damaged
 RUN = "logs/dqn/BitFlipping-v0_1"
 """Run folder that :data:`TRAIN` writes."""
 TRAIN = (
-    *("train", "algo=dqn", "env=BitFlipping-v0", "env.n_bits=4", "recipe=null", "algo.net_arch=[8]"),
+    *("train", "algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", "algo.net_arch=[8]"),
     *("algo.batch_size=8", "algo.learning_starts=20", "eval.episodes=2", "eval.final_episodes=2"),
     *("total_timesteps=60", "threads=1"),
 )
@@ -149,9 +149,7 @@ def _update_checksums(checkpoints: Path) -> None:
 def _write_configs() -> None:
     """Write an environment config, a recipe and a search space."""
     Path("my_conf/env").mkdir(parents=True)
-    Path("my_conf/env/mine.yaml").write_text(
-        "defaults: [/schema/env/any@_here_, _self_]\nid: Mine-v0\nmodules: [mine]\n"
-    )
+    Path("my_conf/env/mine.yaml").write_text("id: Mine-v0\nmodules: [mine]\n")
     Path("recipe.yaml").write_text(
         "# @package _global_\nalgo: {gamma: 0.9, net_arch: [8, 8]}\nher: {n_sampled_goal: 2}\n"
     )
