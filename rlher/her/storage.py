@@ -148,6 +148,13 @@ class Storage:
         size = np.dtype((np.void, self._pair.itemsize))
         self._raw_pairs = np.ndarray(count - 1, size, self.rows, 0, (row.itemsize,))
         self._episode_of = self.rows["_episode"]
+        # The last step of every environment, and the observation after it; both are written at once from here.
+        self._step, self._after = np.zeros(self.n_envs, layout.row), np.zeros(self.n_envs, layout.observation)
+        self._raw_step, self._raw_after = self._step.view(row), self._after.view(observation)
+        self._step_obs, self._after_obs = (
+            {key: packed[key] for key in layout.observation.names or ()} for packed in (self._step, self._after)
+        )
+        self._outcomes_shape = (self.n_envs, *self.outcomes.shape[1:])
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -174,38 +181,33 @@ class Storage:
         :param stored: numbers of the environments whose step is stored.
         :param infos: stored for ``compute_reward`` if given.
         """
-        now, after = self._pack(obs, self.layout.row), self._pack(next_obs, self.layout.observation)
-        now["_action"] = action.reshape(self.n_envs, -1)
-        now["_reward"], now["_terminated"] = reward, terminated
-        continues = self._continues(now)
-        positions = []
+        _copy(obs, self._step_obs)
+        for env in self._reset_envs():
+            self.running[env] = False
+        _copy(next_obs, self._after_obs)
         for env in stored:
-            if not (self.running[env] and continues[env]):
+            if not self.running[env]:
                 self._begin(env)
-            positions.append(self._take_position(env))
-        episodes = [self.episode[env] for env in stored]
-        now["_episode"][stored] = episodes
-        self._raw_rows[positions] = now.view(self._raw_rows.dtype)[stored]
-        self._raw_newest[episodes] = after.view(self._raw_newest.dtype)[stored]
-        self.outcomes[positions] = np.asarray(next_obs[ACHIEVED])[stored].reshape(-1, *self.outcomes.shape[1:])
+        step, episodes = self._step, np.array(self.episode[: self.n_envs])
+        step["_action"] = action.reshape(self.n_envs, -1)
+        step["_reward"], step["_terminated"], step["_episode"] = reward, terminated, episodes
+        positions = np.array([self._take_position(env) for env in stored], np.int64)
+        self._raw_rows[positions] = self._raw_step[stored]
+        self._raw_newest[episodes[stored]] = self._raw_after[stored]
+        self.outcomes[positions] = np.asarray(next_obs[ACHIEVED]).reshape(self._outcomes_shape)[stored]
         self._repeat_first_rows()
         if infos is not None:
             self._store_infos(positions, [infos[env] for env in stored])
-        for env in np.flatnonzero(done).tolist():
-            self.running[env] = False
+        for env, ended in enumerate(done.tolist()):
+            if ended:
+                self.running[env] = False
 
-    def _pack(self, obs: Batch, dtype: np.dtype) -> NDArray:
-        """Return (n_envs,) packed rows, or packed observations, with these observations."""
-        packed = np.zeros(self.n_envs, dtype)
-        for key in self.layout.observation.fields or ():
-            packed[key] = np.asarray(obs[key]).reshape(packed[key].shape)
-        return packed
-
-    def _continues(self, now: NDArray) -> NDArray[np.bool_]:
-        """Return (n_envs,) whether packed rows begin with the newest observation of the environments' episodes."""
-        newest = self._raw_newest[self.episode[: self.n_envs]].view(self.newest.dtype)
-        equal = [(now[key] == newest[key]).reshape(self.n_envs, -1).all(axis=1) for key in newest.dtype.fields or ()]
-        return np.logical_and.reduce(equal)
+    def _reset_envs(self) -> list[int]:
+        """Return the environments whose observation differs from the one after their last step."""
+        pairs = [(self._step_obs[key], after) for key, after in self._after_obs.items()]
+        if all(step.tobytes() == after.tobytes() for step, after in pairs):
+            return []
+        return [env for env in range(self.n_envs) if any((step[env] != after[env]).any() for step, after in pairs)]
 
     def extend(self, block: int, rows: NDArray, newest: NDArray, outcomes: NDArray) -> None:
         """Store a whole episode of T steps, at most as many as fit.
@@ -274,10 +276,11 @@ class Storage:
             held = self.held(block)
             if len(held):
                 episodes = self._episode_of[self.positions(held)]
-                self.first[episodes] = np.maximum(
-                    self.first[episodes], held[0]
-                )  # some were evicted since they were saved
+                # Some were evicted since they were saved.
+                self.first[episodes] = np.maximum(self.first[episodes], held[0])
                 self.episode[block] = int(episodes[-1])
+                if block < self.n_envs:
+                    self._after[block] = self.newest[episodes[-1]]
         self._repeat_first_rows()
 
     # ----------------------------------------------------------------------------------------------- reading
@@ -409,6 +412,12 @@ class Storage:
         self._allocate()
         self.restore(self.all_held(), arrays)
         self.rebuild_index()
+
+
+def _copy(obs: Batch, into: dict[str, NDArray]) -> None:
+    """Copy (n_envs, …) observations by key into arrays of as many entries."""
+    for key, array in into.items():
+        array[:] = np.asarray(obs[key]).reshape(array.shape)
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:
