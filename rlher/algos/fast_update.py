@@ -116,8 +116,6 @@ class FastUpdate(TrainingLoop):
         before = set(vars(self))
         policy_network = self.networks()[0]
         self._features = make_feature_fn(policy_network)
-        # No batchable layer depends on the training mode, so setting it in every step would only cost time.
-        self.policy.set_training_mode = _keep_training_mode  # type: ignore[method-assign]
         self.setup_update()
         self._made_from_networks = [*vars(self).keys() - before, "_made_from_networks"]
 
@@ -255,10 +253,6 @@ def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: 
     ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
     """
     th._foreach_lerp_(target_params, params, tau)
-
-
-def _keep_training_mode(mode: bool) -> None:
-    """Replace ``policy.set_training_mode`` by a function that does nothing."""
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from stable_baselines3 import HerReplayBuffer
+from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
@@ -44,7 +44,7 @@ class TrainingLoop(OffPolicyAlgorithm):
         if self.use_sde:
             raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
         # A model that is loaded without an environment can predict; Stable-Baselines3 demands one for this buffer.
-        has_no_buffer = self.env is None and issubclass(self.replay_buffer_class or ReplayBuffer, HerReplayBuffer)
+        has_no_buffer = self.env is None and issubclass(self.replay_buffer_class or ReplayBuffer, SB3HerReplayBuffer)
         if has_no_buffer:
             self.replay_buffer = _NO_BUFFER
         super()._setup_model()
@@ -160,7 +160,7 @@ class TrainingLoop(OffPolicyAlgorithm):
 
 def _require_local_rewards(buffer: Any) -> None:
     """Raise ValueError if a message to an environment's process would be answered with the result of its step."""
-    if isinstance(buffer, HerReplayBuffer) and not getattr(buffer, "samples_while_env_steps", False):
+    if isinstance(buffer, SB3HerReplayBuffer) and not getattr(buffer, "samples_while_env_steps", False):
         raise ValueError(
             "options.overlap samples while environments in other processes step, so compute_reward must run in this "
             "process; pass it to rlher.her.HerReplayBuffer."
