@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError, describe_error
+from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.probe import (
     MAX_STEPS,
@@ -20,6 +20,7 @@ from rlher.envs.probe import (
     single_rewards,
 )
 from rlher.envs.success_info import FaultGuard
+from rlher.her.rewards import NOT_VECTORISED, batch_problem
 
 ROWS = 200
 """Number of steps whose reward is computed again."""
@@ -228,25 +229,11 @@ def _reward_batches(config: EnvConfig, env: FaultGuard, recording: Recording) ->
     rows = recording.rows(BATCH_SIZE)
     achieved, desired = recording.achieved[rows], recording.desired[rows]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
-    batch = achieved, desired, [recording.infos[row] for row in rows]
-    singles = single_rewards(env, *batch)
-    try:
-        together = np.asarray(env.compute_reward(*batch), dtype=np.float64)
-    except EnvironmentFault as error:
-        problem = f"a batch of goals raises {describe_error(error.__cause__ or error)}"
+    problem = batch_problem(env.compute_reward, achieved, desired, [recording.infos[row] for row in rows])
+    if problem is None:
+        yield Finding("ok", "compute_reward takes batches")
     else:
-        if together.shape != singles.shape:
-            problem = f"a batch of {len(singles)} goals gives shape {together.shape} instead of {singles.shape}"
-        elif not np.allclose(together, singles, rtol=1e-4, atol=1e-6):
-            problem = f"a batch gives {_numbers(together)}, its rows alone give {_numbers(singles)}"
-        else:
-            yield Finding("ok", "compute_reward takes batches")
-            return
-    yield Finding(
-        "warning",
-        f"compute_reward is not vectorised: {problem}. It is called row by row, which is slow; reduce over the last "
-        "axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
-    )
+        yield Finding("warning", NOT_VECTORISED.format(problem))
 
 
 def _reward_declarations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:

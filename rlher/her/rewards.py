@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.core.errors import describe_error
 from rlher.her.done_rule import DoneRule
 from rlher.her.storage import GOAL, Ids, Storage
 
@@ -19,6 +20,12 @@ Floats = NDArray[np.floating[Any]]
 
 CHECKED = 4
 """Rows of the first batch that are also computed one by one, to check that the function is vectorised."""
+
+NOT_VECTORISED = (
+    "compute_reward is not vectorised: {}. It is called row by row, which is slow; reduce over the last axis only, as "
+    "in np.linalg.norm(achieved_goal - desired_goal, axis=-1)."
+)
+"""Message about a :func:`batch_problem`."""
 
 ROUNDING = 1e-5
 """Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
@@ -76,40 +83,48 @@ class RewardFunction:
             return np.zeros(0)
         infos = [{}] * count if infos is None else _copies(infos)
         if self._vectorised is None:
-            self._vectorised = self._check(achieved, desired, infos)
+            self._vectorised = self._warn_if_not_vectorised(achieved, desired, infos)
         if self._vectorised:
             return np.asarray(self.call(achieved, desired, infos)).reshape(count)
-        return self._loop(achieved, desired, infos)
+        return _row_by_row(self.call, achieved, desired, infos)
 
-    def _loop(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> Floats:
-        each = [self.call(a, d, i) for a, d, i in zip(achieved, desired, infos, strict=True)]
-        return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in each])
-
-    def _check(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
+    def _warn_if_not_vectorised(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
         """Return whether the function can be called on batches; warn if it cannot."""
-        count = max(2, min(len(achieved), CHECKED))
-        while count in achieved.shape[1:]:  # a reduction over the wrong axis must return another shape
-            count += 1
-        rows = [row % len(achieved) for row in range(count)]
-        some, some_infos = (achieved[rows], desired[rows]), [infos[row] for row in rows]
-        try:
-            together = np.asarray(self.call(*some, _copies(some_infos)), dtype=np.float64).reshape(count)
-        except Exception as error:
-            reason = f"it raised {type(error).__name__}: {error}"
-        else:
-            try:
-                single = self._loop(*some, _copies(some_infos))
-            except Exception:
-                return True  # takes batches only
-            if np.allclose(together, single, rtol=1e-4, atol=1e-6, equal_nan=True):
-                return True
-            reason = "its rewards differ from those of single calls"
-        warnings.warn(
-            f"compute_reward is not vectorised ({reason}) and is called row by row, which is slow; "
-            "reduce over the last axis only, as in np.linalg.norm(achieved_goal - desired_goal, axis=-1).",
-            stacklevel=3,
-        )
-        return False
+        problem = batch_problem(self.call, achieved[:CHECKED], desired[:CHECKED], infos[:CHECKED])
+        if problem is not None:
+            warnings.warn(NOT_VECTORISED.format(problem), stacklevel=3)
+        return problem is None
+
+
+def batch_problem(
+    compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray, infos: Sequence[dict]
+) -> str | None:
+    """Return what ``compute_reward`` does wrong on a batch of goals; None: it returns the rewards of single calls."""
+    count = max(2, len(achieved))
+    while count in achieved.shape[1:]:  # a reduction over the wrong axis must return another shape
+        count += 1
+    rows = [row % len(achieved) for row in range(count)]
+    batch = achieved[rows], desired[rows], [infos[row] for row in rows]
+    try:
+        together = np.asarray(compute_reward(*batch[:2], _copies(batch[2])), dtype=np.float64)
+    except Exception as error:
+        return f"a batch of goals raises {describe_error(error.__cause__ or error)}"
+    try:
+        single = _row_by_row(compute_reward, *batch[:2], _copies(batch[2]))
+    except Exception:
+        return None  # takes batches only
+    if together.size != count:
+        return f"a batch of {count} goals gives shape {together.shape} instead of ({count},)"
+    if not np.allclose(together.reshape(count), single, rtol=1e-4, atol=1e-6, equal_nan=True):
+        return f"a batch gives {together.reshape(count)}, its rows alone give {single}"
+    return None
+
+
+def _row_by_row(
+    compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray, infos: Sequence[dict]
+) -> Floats:
+    each = [compute_reward(*row) for row in zip(achieved, desired, infos, strict=True)]
+    return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in each])
 
 
 def _copies(infos: Sequence[dict]) -> list[dict]:
