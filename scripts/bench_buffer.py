@@ -57,11 +57,15 @@ class OneEnv:
 # ------------------------------------------------------------------------------------------------ full buffers
 
 
-def ours(capacity: int, fill: bool = True, n_envs: int = 1, **options: Any) -> HerReplayBuffer:
+def ours(
+    capacity: int, fill: bool = True, n_envs: int = 1, with_demonstrations: bool = False, **options: Any
+) -> HerReplayBuffer:
     """Return our buffer, filled an episode at a time through its storage."""
     buffer = HerReplayBuffer(
         capacity, SPACE, ACTION, device="cpu", n_envs=n_envs, compute_reward=compute_reward, seed=0, **options
     )
+    if with_demonstrations:
+        buffer.set_demonstrations(demonstrations())
     rng, storage = np.random.default_rng(0), buffer.storage
     rows, newest = np.zeros(STEPS, storage.layout.row), np.zeros((), storage.layout.observation)
     for _ in range(capacity // STEPS if fill else 0):
@@ -126,7 +130,7 @@ def cpprb(capacity: int, prioritised: bool) -> Any:
 def build(name: str, capacity: int) -> Any:
     """Return a full buffer."""
     if name == "ours demonstrations":
-        return ours(capacity, demonstrations=demonstrations())
+        return ours(capacity, with_demonstrations=True)
     if name.startswith("ours"):
         return ours(capacity, priority="td_error" if "td_error" in name else "uniform")
     return sb3(capacity) if name == "sb3" else cpprb(capacity, "prioritised" in name)

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rlher.config.key import experiment_key
-from rlher.her.names import KEY_TO_GOAL_STRATEGY, PRIORITIES, RELABEL_DONE
+from rlher.her.names import PRIORITIES, RELABEL_DONE, STRATEGIES
 
 
 @dataclass
@@ -15,7 +15,7 @@ class HerConfig:
     goal_selection_strategy: str = experiment_key(
         "future",
         "how hindsight goals are chosen; `rlher list strategies` explains",
-        choices=tuple(KEY_TO_GOAL_STRATEGY),
+        choices=tuple(STRATEGIES),
         code=True,
     )
     goal_selection_kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of a strategy of your own")

@@ -6,7 +6,7 @@ NumPy or torch.
 
 from typing import TYPE_CHECKING, Any
 
-from rlher.her.names import KEY_TO_GOAL_STRATEGY, RELABEL_DONE, GoalSelectionStrategy
+from rlher.her.names import PRIORITIES, RELABEL_DONE, STRATEGIES
 
 if TYPE_CHECKING:
     from rlher.her.replay_buffer import HerReplayBuffer
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rlher.her.trajectories import Trajectory
 
 __all__ = [
-    "KEY_TO_GOAL_STRATEGY",
+    "PRIORITIES",
     "RELABEL_DONE",
+    "STRATEGIES",
     "GoalRequest",
-    "GoalSelectionStrategy",
     "HerReplayBuffer",
     "HerReplayBufferSamples",
     "Trajectory",

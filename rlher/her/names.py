@@ -1,7 +1,5 @@
 """Values of config keys: names of strategies, priorities and done rules. Importing them does not import NumPy."""
 
-from enum import Enum
-
 RELABEL_DONE = ("auto", "keep", "success", "never")
 """Values of ``relabel_done``: how ``done`` of a virtual transition is decided, see :mod:`rlher.her.done_rule`."""
 
@@ -12,22 +10,16 @@ DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
 """Weights of the strategy ``mix``, where none are given."""
 
 
-class GoalSelectionStrategy(Enum):
-    """Where the goals of virtual transitions come from (section 4.5 of the HER paper, arXiv:1707.01495).
-
-    Each value is the name of a function in :mod:`rlher.her.strategies`.
-    """
-
-    FUTURE = "future"
-    FINAL = "final"
-    EPISODE = "episode"
-    RANDOM = "random"
-    GEOMETRIC = "geometric"
-    DESIRED = "desired"
-    MIX = "mix"
-
-
-KEY_TO_GOAL_STRATEGY = {strategy.value: strategy for strategy in GoalSelectionStrategy}
+STRATEGIES = {
+    "future": "rlher.her.strategies:future",
+    "final": "rlher.her.strategies:final",
+    "episode": "rlher.her.strategies:episode",
+    "random": "rlher.her.strategies:random",
+    "geometric": "rlher.her.strategies:geometric",
+    "desired": "rlher.her.strategies:desired",
+    "mix": "rlher.her.strategies:mix",
+}
+"""Functions by the value of ``goal_selection_strategy`` (section 4.5 of the HER paper, arXiv:1707.01495)."""
 
 PRIORITIES = {
     "uniform": "rlher.her.priorities:Priority",

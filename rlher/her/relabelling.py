@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import EnvironmentFault, as_fault
 from rlher.her.done_rule import DoneRule
 from rlher.her.rewards import GoalIndependentReward, RewardFunction
 from rlher.her.storage import GOAL, Ids, Positions, Storage
-from rlher.her.strategies import DESIRED, KEEP, STRATEGIES, GoalRequest, Strategy
+from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
 
 class SampledBatch(NamedTuple):
@@ -57,7 +56,6 @@ class Relabeller:
         part_shares: Sequence[float] | None = None,
     ) -> None:
         self.strategy, self.done_rule, self.mix, self.goal_gamma = strategy, done_rule, mix, goal_gamma
-        self._is_own = any(each not in (None, *STRATEGIES.values()) for each in (strategy, *(each for each, _ in mix)))
         self.n_steps, self.gamma, self.reward, self.part_shares = n_steps, gamma, reward, part_shares
         self.goal_independent = GoalIndependentReward(keep_goal_independent_reward, done_rule, self._compute_reward)
 
@@ -97,10 +95,11 @@ class Relabeller:
                 rng=rng,
                 any_transition=lambda count: storage.sample(count, rng),
                 achieved_goals=lambda ids: storage.achieved_goals(storage.positions(ids)),
+                is_held=storage.is_held,
                 gamma=self.goal_gamma,
                 mix=self.mix,
             )
-            chosen = self._own_choice(storage, request) if self._is_own else self.strategy(request)
+            chosen = self.strategy(request)
             goals = self._goals_of(storage, chosen, rng)
             is_kept = chosen == KEEP
             if is_kept.any():
@@ -110,26 +109,6 @@ class Relabeller:
             after[GOAL] = now[GOAL]
             return now[GOAL], slice(0, None)
         return goals, changed
-
-    def _own_choice(self, storage: Storage, request: GoalRequest) -> Ids:
-        """Return the choice of a strategy of the user's own.
-
-        :raises EnvironmentFault: it raised, or returned something else than ids of transitions that are held.
-        """
-        function = getattr(self.strategy, "func", self.strategy)  # of a functools.partial
-        name = getattr(function, "__name__", type(function).__name__)
-        try:
-            chosen = np.asarray(self.strategy(request))
-        except Exception as error:
-            raise as_fault(error, f"the goal selection strategy {name}") from error
-        if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
-            ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
-            if (storage.is_held(ids) | (chosen == KEEP)).all():
-                return chosen
-        raise EnvironmentFault(
-            f"the goal selection strategy {name} must return one id of a stored transition for each of the "
-            f"{len(request)} requested goals; those of an episode are from request.first to request.last."
-        )
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
         """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""

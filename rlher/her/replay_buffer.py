@@ -48,8 +48,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
     :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
     :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
-    :param goal_selection_strategy: a name of :data:`~rlher.her.names.KEY_TO_GOAL_STRATEGY`, SB3's enumeration, or a
-        function, see :mod:`rlher.her.strategies`.
+    :param goal_selection_strategy: a name of :data:`~rlher.her.names.STRATEGIES`, SB3's enumeration, or a function,
+        see :mod:`rlher.her.strategies`.
     :param copy_info_dict: store each step's info for ``compute_reward``.
     :param relabel_done: see :class:`~rlher.her.done_rule.DoneRule`.
     :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus the stored
@@ -67,9 +67,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
         (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
-    :param demonstrations: episodes that are never evicted, and make up a fixed share of each batch; see
-        :meth:`set_demonstrations`.
-    :param demonstration_fraction: that share.
+    :param demonstration_fraction: share of each batch from demonstrations, see :meth:`set_demonstrations`.
     :raises TypeError: ``priority_kwargs`` has an option that the priority lacks.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
     """
@@ -102,7 +100,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         priority: str = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
         goal_part_shares: Sequence[float] | None = None,
-        demonstrations: Sequence[Trajectory] | None = None,
         demonstration_fraction: float = 1 / 8,
     ) -> None:
         strategy = strategy_of(goal_selection_strategy, goal_selection_kwargs)
@@ -136,8 +133,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if priority == "energy" and goal_part_shares is not None:
             options["goal_parts"] = len(goal_part_shares)
         self.priority = make_priority(priority, self.storage, **options)
-        if demonstrations is not None:
-            self.set_demonstrations(demonstrations)
 
     def __repr__(self) -> str:
         held, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
@@ -148,9 +143,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return Storage(*sizes_and_spaces, demonstration_steps)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
-        """Add demonstrations to an empty buffer; they are kept when the buffer is emptied.
-
-        Stable-Baselines3 pickles the buffer's arguments into each file of ``model.save``, but not what is added here.
+        """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
 
         :raises ValueError: there are none, they do not fit the spaces, transitions are stored already, or infos are
             stored, which demonstrations do not have.
@@ -219,13 +212,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     @property
     def n_transitions(self) -> int:
-        """Transitions held, over all environments."""
+        """Transitions held, over all environments, without the demonstrations."""
         return self.storage.count
-
-    @property
-    def has_demonstrations(self) -> bool:
-        """Whether demonstrations were added; they are not part of :attr:`n_transitions`."""
-        return self.storage.has_demonstrations
 
     @property
     def nbytes(self) -> int:
@@ -264,7 +252,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         ids, weights = self.priority.sample(batch_size, self.rng)
         n_real = self._n_real(batch_size)
         demonstrations = None
-        if self.has_demonstrations and batch_size > 1:
+        if self.storage.has_demonstrations and batch_size > 1:
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)  # never a whole batch
             start = n_real - self._n_real(count)
             demonstrations = slice(start, start + count)
@@ -288,7 +276,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
         :raises RuntimeError: there are no demonstrations.
         """
-        if not self.has_demonstrations:
+        if not self.storage.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
         samples = to_tensors(self.relabeller.relabel(self.storage, ids, batch_size, self.rng), env)

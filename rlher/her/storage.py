@@ -246,7 +246,7 @@ class Storage:
     def _repeat_first_rows(self) -> None:
         self._raw_rows[self._start_of + self._size_of] = self._raw_rows[self._start_of]
 
-    def _store_infos(self, positions: list[int], infos: list[dict[str, Any]]) -> None:
+    def _store_infos(self, positions: Positions, infos: list[dict[str, Any]]) -> None:
         if self.infos is None:
             self.infos = np.empty(len(self.rows), dtype=object)
         for position, info in zip(positions, infos, strict=True):

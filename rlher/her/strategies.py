@@ -11,19 +11,21 @@ To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_str
     def next_outcome(request):
         return np.minimum(request.transition + 1, request.last)
 
-To give it a name, add it here and to :class:`~rlher.her.names.GoalSelectionStrategy`.
+To give it a name, add it here and to :data:`rlher.her.names.STRATEGIES`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.user_code import resolve, with_arguments
-from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL, GoalSelectionStrategy
+from rlher.core.errors import EnvironmentFault, as_fault
+from rlher.core.user_code import load_object, resolve, with_arguments
+from rlher.her.names import DEFAULT_MIX, ORIGINAL, STRATEGIES
 
 Ids = NDArray[np.int64]
 
@@ -44,6 +46,7 @@ class GoalRequest:
     :param rng: the buffer's generator.
     :param any_transition: returns as many ids as it is given, uniformly over all stored transitions.
     :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
+    :param is_held: returns (m,) whether these (m,) numbers are ids of stored transitions.
     :param gamma: discount of the geometric strategy, in [0, 1].
     :param mix: strategies of a mix with their weights; None in place of a strategy keeps the goal as collected.
     """
@@ -54,6 +57,7 @@ class GoalRequest:
     rng: np.random.Generator
     any_transition: Callable[[int], Ids]
     achieved_goals: Callable[[Ids], NDArray]
+    is_held: Callable[[Ids], NDArray[np.bool_]]
     gamma: float = 0.95
     mix: "Sequence[tuple[Strategy | None, float]]" = ()
 
@@ -133,10 +137,6 @@ def mix(request: GoalRequest) -> Ids:
     return goals
 
 
-STRATEGIES: dict[GoalSelectionStrategy, Strategy] = {each: globals()[each.value] for each in GoalSelectionStrategy}
-"""The function of each strategy, which has its name."""
-
-
 def strategy_of(name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = None) -> Strategy:
     """Return the strategy of that name, or of that member of SB3's own enumeration.
 
@@ -147,11 +147,32 @@ def strategy_of(name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = 
     """
     if callable(name) or (isinstance(name, str) and ":" in name):
         key = "her.goal_selection_strategy"
-        return with_arguments(key, name if callable(name) else resolve(key, name, {}), kwargs or {})
-    key = (name.name if isinstance(name, Enum) else str(name)).lower()
-    if key not in KEY_TO_GOAL_STRATEGY:
-        raise ValueError(f"goal_selection_strategy={name!r} is unknown; use {', '.join(KEY_TO_GOAL_STRATEGY)}.")
-    return STRATEGIES[KEY_TO_GOAL_STRATEGY[key]]
+        own = name if callable(name) else resolve(key, name, {})
+        return partial(_call_own, with_arguments(key, own, kwargs or {}), getattr(own, "__name__", type(own).__name__))
+    known = (name.name if isinstance(name, Enum) else str(name)).lower()
+    if known not in STRATEGIES:
+        raise ValueError(f"goal_selection_strategy={name!r} is unknown; use {', '.join(STRATEGIES)}.")
+    strategy: Strategy = load_object(STRATEGIES[known])
+    return strategy
+
+
+def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
+    """Return the choice of a strategy of the user's own.
+
+    :raises EnvironmentFault: it raised, or returned something else than ids of stored transitions.
+    """
+    try:
+        chosen = np.asarray(strategy(request))
+    except Exception as error:
+        raise as_fault(error, f"the goal selection strategy {name}") from error
+    if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
+        ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
+        if (request.is_held(ids) | (chosen == KEEP)).all():
+            return chosen
+    raise EnvironmentFault(
+        f"the goal selection strategy {name} must return one id of a stored transition for each of the "
+        f"{len(request)} requested goals; those of an episode are from request.first to request.last."
+    )
 
 
 def mix_of(
@@ -164,7 +185,7 @@ def mix_of(
     :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
     """
     weights = DEFAULT_MIX if weights is None else weights
-    known = [*(key for key in KEY_TO_GOAL_STRATEGY if key != GoalSelectionStrategy.MIX.value), ORIGINAL]
+    known = [*(each for each in STRATEGIES if each != "mix"), ORIGINAL]
     for name, weight in weights.items():
         if name not in known and ":" not in name:
             raise ValueError(f"goal_mix has the unknown strategy {name!r}; use {', '.join(known)}.")

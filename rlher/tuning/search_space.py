@@ -21,7 +21,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import unflatten
 from rlher.core.safe_read import read_yaml
-from rlher.her.names import DEFAULT_MIX, KEY_TO_GOAL_STRATEGY, ORIGINAL
+from rlher.her.names import DEFAULT_MIX, ORIGINAL, STRATEGIES
 from rlher.run.trust import interpolations, require_no_code
 
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -195,7 +195,7 @@ def _require_tunable(key: str, config: TrainConfig, space: str) -> None:
         for name in [*dotted_keys(TrainConfig), *dotted_keys(type(config.algo), "algo.")]
         if name.startswith(TUNABLE)
     ]
-    known += [MIX + name for name in (*KEY_TO_GOAL_STRATEGY, ORIGINAL) if name != "mix"]
+    known += [MIX + name for name in (*STRATEGIES, ORIGINAL) if name != "mix"]
     if key in known:
         return
     having = [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]

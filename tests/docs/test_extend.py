@@ -118,7 +118,7 @@ def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -
     from rlher.her.strategies import GoalRequest, mix_of, strategy_of
 
     zeros, rng = np.zeros(99, dtype=int), np.random.default_rng(0)
-    request = GoalRequest(zeros, zeros, zeros + 50, rng, lambda _: zeros, lambda ids: ids)
+    request = GoalRequest(zeros, zeros, zeros + 50, rng, lambda _: zeros, lambda ids: ids, lambda ids: ids >= 0)
     for strategy in (strategy_of("my_code:within", {"steps": 3}), mix_of({"my_code:within": 2}, {"steps": 3})[0][0]):
         assert strategy is not None
         assert set(strategy(request)) == {0, 1, 2}

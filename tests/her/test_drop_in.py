@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from stable_baselines3.her.goal_selection_strategy import GoalSelectionStrategy as SB3Strategy
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
-from rlher.her import KEY_TO_GOAL_STRATEGY, HerReplayBuffer
+from rlher.her import STRATEGIES, HerReplayBuffer
 
 
 def bits(n_bits=4, **kwargs):
@@ -49,7 +49,7 @@ def test_every_algorithm_trains(algo, n_envs):
     assert buffer.relabeller.done_rule.resolved_mode == "success"
 
 
-@pytest.mark.parametrize("strategy", [*KEY_TO_GOAL_STRATEGY, *SB3Strategy])
+@pytest.mark.parametrize("strategy", [*STRATEGIES, *SB3Strategy])
 def test_every_strategy_trains_and_keeps_reward_and_done_together(strategy):
     model = make_model(SAC, make_vec_env(bits(continuous=True), 2), goal_selection_strategy=strategy)
     batch = model.replay_buffer.sample(600)

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
+from rlher.her.names import STRATEGIES
 from rlher.her.strategies import (
     DESIRED,
     KEEP,
-    KEY_TO_GOAL_STRATEGY,
-    STRATEGIES,
     GoalRequest,
-    GoalSelectionStrategy,
     mix_of,
     strategy_of,
 )
@@ -39,6 +37,7 @@ def sample_many(name, t, T, count=20_000, first=100, **options):
         rng=np.random.default_rng(0),
         any_transition=lambda n: np.full(n, 7),
         achieved_goals=lambda ids: ids[:, None],
+        is_held=lambda ids: ids >= 0,
         **options,
     )
     return strategy_of(name)(request) - first
@@ -132,12 +131,11 @@ def test_desired_goals_are_those_of_all_stored_transitions(per_row, n_steps):
     assert (batch.rewards < 0).all(), "they lie elsewhere than what is achieved"
 
 
-def test_every_strategy_has_a_name_and_takes_sb3s_enumeration():
-    assert set(KEY_TO_GOAL_STRATEGY.values()) == set(GoalSelectionStrategy) == set(STRATEGIES)
+def test_strategies_are_found_by_name_and_by_sb3s_enumeration():
+    for name in STRATEGIES:
+        assert strategy_of(name).__name__ == name
     for member in SB3Strategy:
-        assert strategy_of(member) is STRATEGIES[GoalSelectionStrategy[member.name]]
-    assert strategy_of("FUTURE") is STRATEGIES[GoalSelectionStrategy.FUTURE]
-    assert "random" in KEY_TO_GOAL_STRATEGY
+        assert strategy_of(member) is strategy_of(member.name)
 
 
 def test_a_function_can_be_a_strategy():

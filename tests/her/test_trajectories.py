@@ -96,7 +96,8 @@ def test_goals_that_move_are_kept_per_step() -> None:
 def test_actions_are_stored_as_sb3_stores_them() -> None:
     space = spaces.Box(0.0, 4.0, (1,), np.float32)
     trajectory = Trajectory(demonstration(FIRST, 3).observations, np.array([[0.0], [3.0], [9.0]]), -np.ones(3))
-    buffer = HerReplayBuffer(10, SPACE, space, device="cpu", compute_reward=sparse, seed=0, demonstrations=[trajectory])
+    buffer = HerReplayBuffer(10, SPACE, space, device="cpu", compute_reward=sparse, seed=0)
+    buffer.set_demonstrations([trajectory])
     batch = buffer.sample_demonstrations(200)
     now = batch.observations["achieved_goal"].numpy()[:, 0] - FIRST
     assert (batch.actions.numpy()[:, 0] == np.array([-1.0, 0.5, 1.0])[now.astype(int)]).all()

@@ -83,6 +83,9 @@ def _stack(observations):
     return {key: np.stack([obs[key] for obs in observations]) for key in observations[0]}
 
 
-def make_buffer(size=1000, n_envs=1, **kwargs):
+def make_buffer(size=1000, n_envs=1, demonstrations=None, **kwargs):
     kwargs = {"compute_reward": sparse, "seed": 0} | kwargs
-    return HerReplayBuffer(size, SPACE, ACTION, device="cpu", n_envs=n_envs, **kwargs)
+    buffer = HerReplayBuffer(size, SPACE, ACTION, device="cpu", n_envs=n_envs, **kwargs)
+    if demonstrations is not None:
+        buffer.set_demonstrations(demonstrations)
+    return buffer

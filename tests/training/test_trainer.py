@@ -14,7 +14,7 @@ from same_run import differences
 
 from rlher.algos import ALGORITHMS
 from rlher.envs import registration
-from rlher.her.strategies import KEY_TO_GOAL_STRATEGY
+from rlher.her.names import STRATEGIES
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
@@ -28,7 +28,7 @@ def fitting(algo: str) -> str:
 # An algorithm sees only batches, whatever the strategy they come from.
 PAIRS = [
     *((algo, "future") for algo in ALGORITHMS),
-    *(("dqn", each) for each in KEY_TO_GOAL_STRATEGY if each != "future"),
+    *(("dqn", each) for each in STRATEGIES if each != "future"),
 ]
 
 

@@ -28,11 +28,12 @@ def envs() -> list[Row]:
 
 def strategies() -> list[Row]:
     """Return one row per goal selection strategy."""
-    from rlher.her.strategies import STRATEGIES
+    from rlher.core.user_code import load_object
+    from rlher.her.names import STRATEGIES
 
     return [
-        {"strategy": strategy.value, "description": (function.__doc__ or "").splitlines()[0]}
-        for strategy, function in STRATEGIES.items()
+        {"strategy": name, "description": load_object(path).__doc__.splitlines()[0]}
+        for name, path in STRATEGIES.items()
     ]
 
 
