@@ -78,6 +78,9 @@ def _complete_word(name: str, word: str) -> list[str] | None:
     command = load_command(name)
     if word.startswith("-"):
         return _starting_with(flags.flags(command), word)
+    key, equals, start = word.partition("=")
+    if equals and key in flags.groups(command):
+        return [f"{key}={name}" for name in _starting_with(flags.options(key), start)]
     item = flags.positional(command)
     if item is None or "=" in word:
         return None

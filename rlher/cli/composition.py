@@ -5,7 +5,9 @@ A sweep (``-m``) has a config for each combination of its values.
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, fields
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +17,14 @@ from hydra._internal.hydra import Hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import open_dict
 
+from rlher.cli import recipes
 from rlher.cli.commands import Command
-from rlher.cli.flags import CommandLine, has_option, typed_recipe
-from rlher.cli.messages import hydra_errors_as_user_errors
-from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import to_object
+from rlher.cli.flags import GROUPS, CommandLine, her_overrides, option_file
+from rlher.cli.messages import hydra_errors_as_user_errors, require_known, require_single
+from rlher.config.algorithms import ALGORITHMS, spell_out_algorithm
+from rlher.config.environment import EnvConfig
+from rlher.config.key import dotted_keys, to_object
 from rlher.config.override_syntax import literal
 from rlher.config.tuning import SweepJob
 from rlher.core.console import command_line
@@ -54,10 +57,7 @@ def compose(command: Command, line: CommandLine) -> list[Composed]:
             every = _combinations(line.overrides) if line.is_sweep else [line.overrides]
             return [Composed(each, _compose(command, each, line.config_dirs)) for each in every]
         except COMPOSE_ERRORS as error:
-            of_no_env = [word for word in line.overrides if word.startswith("env.")]
-            if of_no_env and "NoneType" in str(error):  # env: null, as in conf/collect.yaml
-                raise UserError(f"{of_no_env[0]} belongs to no environment; add env=<id>, or leave it out.") from error
-            raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from error
+            raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None
 
 
 @contextlib.contextmanager
@@ -89,16 +89,49 @@ def _combinations(overrides: Sequence[str]) -> list[list[str]]:
     return [list(each) for each in itertools.product(*choices)]
 
 
-def _compose(command: Command, overrides: list[str], config_dirs: Sequence[str]) -> Any:
-    folders = [str(Path(folder).absolute()) for folder in config_dirs]
-    search = [f"hydra.searchpath={literal([f'file://{folder}' for folder in folders])}"] if folders else []
-    config = hydra.compose(command.name, overrides + search, return_hydra_config=True)
-    recipe = config.hydra.runtime.choices.get("recipe")
-    with open_dict(config):
-        del config["hydra"]
-    if "recipe" in config and config.recipe is None and recipe and has_option("recipe", recipe, folders):
-        config.recipe = recipe  # the default, <algo>-<env>, may not exist
+def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str]) -> Any:
+    """Compose the config of one job: the values of the recipe, then those of ``her=``, then the other words."""
+    words = [each for word in words for each in spell_out_algorithm(word)]
+    parsed = OverridesParser.create().parse_overrides(words)
+    require_single(parsed)
+    typed = {str(each.key_or_group): each.value() for each in parsed}
+    choices = _default_choices(command) | {key: value and str(value) for key, value in typed.items() if key in GROUPS}
+    keys = _keys(command, choices)
+    require_known(parsed, keys, [item.name for item in fields(command.schema)])
+    overrides = [word for word, each in zip(words, parsed, strict=True) if each.key_or_group not in ("recipe", "her")]
+    overrides = [*her_overrides(choices.get("her")), *overrides]
+    recipe = _chosen_recipe(choices, config_dirs) if "recipe" in keys else None
+    if recipe is not None:
+        values = recipes.read(recipe, config_dirs, typed.get("trust_code") is True)
+        overrides = [*recipes.overrides(recipe, values, keys, choices["algo"]), *overrides]
+    folders = [f"file://{Path(folder).absolute()}" for folder in config_dirs]
+    search = [f"hydra.searchpath={literal(folders)}"] if folders else []
+    config = hydra.compose(command.name, overrides + search)
+    if recipe is not None:
+        config.recipe = recipe
     return to_object(config, command.schema)
+
+
+def _keys(command: Command, choices: Mapping[str, Any]) -> dict[str, Field]:
+    """Return the config keys of a command, with those of the chosen algorithm and environment."""
+    keys = dotted_keys(command.schema)
+    if choices.get("algo") in ALGORITHMS:
+        keys |= dotted_keys(ALGORITHMS[choices["algo"]].config, "algo.")
+    if choices.get("env"):
+        keys |= dotted_keys(EnvConfig, "env.")
+    return keys
+
+
+def _chosen_recipe(choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:
+    """Return the name of the typed recipe, or else that of the algorithm and the environment; None if it has none."""
+    default = f"{choices['algo']}-{choices['env']}"
+    return choices.get("recipe", default if option_file("recipe", default, config_dirs) else None)
+
+
+def _default_choices(command: Command) -> dict[str, Any]:
+    """Return the algorithm and the environment that a command has by default, see its file in ``conf/``."""
+    defaults = yaml.safe_load((resources.files("rlher.conf") / f"{command.name}.yaml").read_text())["defaults"]
+    return {group: name for each in defaults if isinstance(each, dict) for group, name in each.items()}
 
 
 def sweep_jobs(name: str, jobs: Sequence[Composed]) -> list[SweepJob]:
@@ -106,17 +139,10 @@ def sweep_jobs(name: str, jobs: Sequence[Composed]) -> list[SweepJob]:
 
     :param name: of the command.
     """
-    every = [[_as_typed(word) for word in job.overrides] for job in jobs]
-    common = set.intersection(*map(set, every)) if len(jobs) > 1 else set()
+    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
     named = []
-    for words, job in zip(every, jobs, strict=True):
-        typed = [word for word in words if word.partition("=")[0] not in WORKER_KEYS]
-        own = " ".join(word for word in words if word not in common)
+    for job in jobs:
+        typed = [word for word in job.overrides if word.partition("=")[0] not in WORKER_KEYS]
+        own = " ".join(word for word in job.overrides if word not in common)
         named.append(SweepJob(own, command_line(["rlher", name, *typed]), job.config))
     return named
-
-
-def _as_typed(override: str) -> str:
-    """Return an override as one would type it: a recipe by its file or ``null``, not by its option in Hydra."""
-    key, equals, value = override.partition("=")
-    return f"{key}{equals}{typed_recipe(value) if key == 'recipe' else value}"

@@ -2,26 +2,20 @@
 
 import argparse
 import re
-import urllib.parse
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hydra.core.config_store import ConfigStore
-
 from rlher.cli.commands import Command, load_command
-from rlher.config.algorithms import own_algorithm
-from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import literal, quote
-from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
-from rlher.run.trust import require_no_code
+from rlher.her.names import KEY_TO_GOAL_STRATEGY
 
-GROUPS = ("algo", "env", "her", "recipe", "preset")
-"""Config groups, which are chosen with ``<group>=<name>`` or ``--<group> <name>``."""
+GROUPS = ("algo", "env", "her", "recipe")
+"""Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
 NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 CLASSES = ("env.wrappers", "callbacks")
@@ -32,7 +26,13 @@ OPEN_MAPPINGS = re.compile(
     r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix|her\.goal_selection_kwargs)(\.|$)"
 )
 YAML_SUFFIXES = (".yaml", ".yml")
-NO_RECIPE = "none"
+HER = {
+    "default": [],
+    "off": ["her.n_sampled_goal=0"],
+    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
+    "sb3": ["her.relabel_done=keep", "her.keep_goal_independent_reward=false"],
+}
+"""What ``her=<name>`` stands for, beside the names of strategies."""
 OTHER = ("words", "multirun", "cfg", "config_dir")
 """What a command line has beside config keys."""
 ZOO_PAGE = "docs/guide/coming_from.md"
@@ -79,7 +79,7 @@ def positional(command: Command) -> Field | None:
 def groups(command: Command) -> list[str]:
     """Return the config groups that a command has."""
     names = [item.name for item in fields(command.schema)]
-    return [group for group in GROUPS if group in names or (group == "preset" and "algo" in names)]
+    return [group for group in GROUPS if group in names]
 
 
 # ---------------------------------------------------------------------------------------------- sorting the words
@@ -118,8 +118,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         overrides.insert(0, _positional_override(command, positionals))
     if typed.multirun and typed.cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    trust_code = "trust_code=true" in overrides
-    overrides = [each for word in overrides for each in _expand(word, typed.config_dir, trust_code)]
+    overrides = [each for word in overrides for each in _expand(word, typed.config_dir)]
     return CommandLine(overrides, typed.multirun, typed.cfg is not None, typed.config_dir)
 
 
@@ -176,20 +175,18 @@ def _positional_override(command: Command, words: list[str]) -> str:
 # ------------------------------------------------------------------------------------------------ values and files
 
 
-def _expand(word: str, config_dirs: list[str], trust_code: bool) -> list[str]:
+def _expand(word: str, config_dirs: list[str]) -> list[str]:
     """Return the overrides that Hydra needs for one typed override."""
     key, _, value = word.partition("=")
     if key.lstrip("+") != key and not key.lstrip("+").startswith("hydra"):
         # With + Hydra would accept any key, so a misspelt one would have no effect.
-        return _expand(word.lstrip("+"), config_dirs, trust_code)
+        return _expand(word.lstrip("+"), config_dirs)
     if key == "recipe":
-        names = [value] if value in ("", "null") or Path(value).is_file() else value.split(",")
-        return ["recipe=" + ",".join(_recipe_option(name, config_dirs, trust_code) for name in names)]
-    if key in ("algo", "her") and re.fullmatch(r"[\w.:,]+", value) and ":" in value:
-        return own_algorithm(value) if key == "algo" else [f"her.goal_selection_strategy={value}"]
+        names = [value] if Path(value).is_file() else value.split(",")  # a file may have a comma in its name
+        return ["recipe=" + ",".join(quote(name) if name else "null" for name in names)]
     if key in GROUPS and value in ("", "null"):
         raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
-    if key == "env" and value and not re.search(SPECIAL, value) and not has_option("env", value, config_dirs):
+    if key == "env" and value and not re.search(SPECIAL, value) and not option_file("env", value, config_dirs):
         return ["env=any", f"env.id={quote(value)}"]
     if key in (*CLASSES, "her.goal_mix"):
         word = NAMED_CLASS.sub(r"\1\\:\2", word)
@@ -203,60 +200,23 @@ def _expand(word: str, config_dirs: list[str], trust_code: bool) -> list[str]:
     return [word if is_ascii else f"{key}={quote(value)}"]
 
 
+def her_overrides(name: str | None) -> list[str]:
+    """Return what ``her=<name>`` stands for: a strategy, one of one's own as ``module:name``, or a name of ``HER``."""
+    return HER.get(name or "default", [f"her.goal_selection_strategy={name}"])
+
+
 def options(group: str) -> list[str]:
-    """Return the names that a config group of ``conf/`` offers."""
+    """Return the names that ``<group>=`` takes."""
+    if group == "her":
+        return sorted([*HER, *KEY_TO_GOAL_STRATEGY])
     folder = resources.files("rlher.conf") / group
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
 
-def has_option(group: str, name: str, config_dirs: Sequence[str]) -> bool:
-    """Return whether a config group offers a name, in ``conf/`` or in a ``--config-dir``."""
-    return name in options(group) or any((Path(folder) / group / f"{name}.yaml").is_file() for folder in config_dirs)
-
-
-def _recipe_option(name: str, config_dirs: Sequence[str], trust_code: bool) -> str:
-    """Return the option of the group ``recipe`` for a name, a YAML file or ``null``.
-
-    :raises UserError: the name is unknown, or the file cannot be read.
-    """
-    if name.endswith(YAML_SUFFIXES):
-        return _store_recipe(Path(name), trust_code)
-    if name in ("", "null"):  # Hydra refuses null for an optional group
-        ConfigStore.instance().store(group="recipe", name=NO_RECIPE, node={}, package="_global_")
-        return NO_RECIPE
-    if not has_option("recipe", name, config_dirs):
-        near = did_you_mean(name, options("recipe"))
-        raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
-    return name
-
-
-def _store_recipe(path: Path, trust_code: bool) -> str:
-    """Register a recipe file as an option of the group ``recipe``, and return the option's name.
-
-    :raises UserError: it cannot be read, or names code and is neither trusted nor the user's own.
-    """
-    if "${" in str(path):
-        raise UserError(f"{path} has ${{ in its name, which stands for another value in a config; rename it.")
-    recipe = read_file(path)
-    if not isinstance(recipe, dict):
-        raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
-    if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
-        raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
-    if not trust_code:  # before anything is written: an interpolation may stand for a secret of the environment
-        require_no_code(path, recipe)
-    for name, item in dotted_keys(OptimizeConfig).items():
-        if name in recipe and not item.metadata["from_file"]:  # the file would trust itself
-            raise UserError(f"{path} sets {name}, which belongs on the command line; remove the key.")
-    node = {name: value for name, value in recipe.items() if name not in ("defaults", "hydra")}
-    # Hydra interprets slashes, and takes mine.yaml and mine for the same option.
-    option = urllib.parse.quote(str(path), safe="").replace(".", "%2E")
-    ConfigStore.instance().store(group="recipe", name=option, node=node | {"recipe": str(path)}, package="_global_")
-    return option
-
-
-def typed_recipe(option: str) -> str:
-    """Return an option of the group ``recipe`` as one would type it: a name, a file, or ``null``."""
-    return "null" if option == NO_RECIPE else urllib.parse.unquote(option)
+def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
+    """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``; None: there is none."""
+    folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
+    return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)
 
 
 def read_file(path: Path) -> Any:

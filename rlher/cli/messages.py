@@ -3,14 +3,14 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher.cli.commands import known_keys
-from rlher.cli.flags import CLASSES, typed_recipe
-from rlher.config.algorithms import ALGORITHMS
+from rlher.cli.flags import CLASSES, OPEN_MAPPINGS
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
 KINDS = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
@@ -36,7 +36,7 @@ def hydra_errors_as_user_errors() -> Iterator[None]:
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(_composition_error(error)) from error
+        raise UserError(_composition_error(error)) from None  # Hydra's own traceback has hundreds of lines
 
 
 def _missing_config(error: MissingConfigException) -> str:
@@ -57,32 +57,9 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
         return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
     first = first_line(error)
     cause = first_line(error.__cause__) if error.__cause__ else ""
-    if first.startswith("Could not override"):
-        key = first.split("'")[1]
-        return f"there is no key {key!r}{closest_key(key)}."
-    if first.startswith("Ambiguous value"):
-        word = first.split("'")[1]
-        key, _, values = word.partition("=")
-        is_list = (item := known_keys().get(key)) is not None and str(item.type).startswith("list")
-        return f"{word} has several values; {f'write {key}=[{values}]' if is_list else 'add -m for a run per value'}."
-    if found := re.match(r"In '(preset|recipe)/([^']*)'", first):
-        group, name = found.groups()
-        reason = str(error).splitlines()[1].strip()
-        return f"{group} {typed_recipe(name)} does not fit {_misfit(reason)}."
     if first.startswith("Error merging override "):
         return _invalid_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)
     return f"{first}{': ' + cause if cause and cause != first else ''}."
-
-
-def _misfit(reason: str) -> str:
-    """Return what a recipe does not fit, and why."""
-    found = re.match(r"Key '(.+)' not in '(\w+)'", reason)
-    if found is None:
-        return f"the config: {reason}"
-    algo = next((name for name, each in ALGORITHMS.items() if each.config.__name__ == found[2]), None)
-    key = f"algo.{found[1]}" if algo else found[1]
-    missing = f"which has no key {key!r}{closest_key(key)}"
-    return f"algo={algo}, {missing}; use one made for {algo}" if algo else f"the config, {missing}"
 
 
 def _invalid_value(override: str, cause: str) -> str:
@@ -95,10 +72,37 @@ def _invalid_value(override: str, cause: str) -> str:
     return f"{override}: {cause}."
 
 
+def require_single(overrides: Sequence[Override]) -> None:
+    """Raise UserError if an override has several values, which only a sweep may have."""
+    for each in overrides:
+        if each.is_sweep_override():
+            key, _, values = str(each.input_line).partition("=")
+            is_list = (item := known_keys().get(key)) is not None and str(item.type).startswith("list")
+            advice = f"write {key}=[{values}]" if is_list else "add -m for a run per value"
+            raise UserError(f"{each.input_line} has several values; {advice}.")
+
+
+def require_known(overrides: Sequence[Override], keys: Container[str], sections: Container[str]) -> None:
+    """Raise UserError if an override has a key that the command does not have."""
+    for each in overrides:
+        key = str(each.key_or_group)
+        if is_known(key, keys) or key in sections or key.partition(".")[0] == "hydra":
+            continue
+        if key.startswith("env.") and "env" in keys:  # env: null, as in conf/collect.yaml
+            raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
+        raise UserError(f"there is no key {key!r}{closest_key(key)}.")
+
+
+def is_known(key: str, keys: Container[str]) -> bool:
+    """Return whether a key is among config keys, or in one of them that is a mapping."""
+    mapping = OPEN_MAPPINGS.match(key)
+    return key in keys or (mapping is not None and mapping[1] in keys)
+
+
 def closest_key(key: str) -> str:
     """Return a hint at the keys nearest to a misspelt one, or ``""``; ``lr`` is near ``learning_rate``."""
     known = list(known_keys())
-    if key in known:
+    if any(each == key or each.startswith(f"{key}.") for each in known):
         return ": it belongs to another algorithm, environment or command"
     group, _, name = key.rpartition(".")
     initials = [each for each in known if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher import COMMAND
-from rlher.cli.flags import parse
+from rlher.cli.flags import her_overrides, parse
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
@@ -94,6 +94,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     longer = r"total_timesteps=\+([\d_]+)"
     steps = run.config.total_timesteps
     words = [re.sub(longer, lambda more: f"total_timesteps={steps + int(more[1])}", word) for word in words]
+    words = [each for word in words for each in _spelt_out(word)]
     for override in _parsed(words):
         key = override.key_or_group
         if _is_recorded_choice(key, override.value(), run.config):
@@ -113,7 +114,11 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     return to_object(config, TrainConfig)
 
 
+def _spelt_out(word: str) -> list[str]:
+    return her_overrides(word.removeprefix("her=")) if word.startswith("her=") else [word]
+
+
 def _is_recorded_choice(key: str, value: Any, config: TrainConfig) -> bool:
     """Return whether an override repeats the run's own algorithm or environment: ``algo=dqn``."""
-    recorded = {"algo": (config.algo.name,), "env": (config.env.id, config.env.name, "any")}
+    recorded = {"algo": (config.algo.name, config.algo.model), "env": (config.env.id, config.env.name, "any")}
     return value in recorded.get(key, ())

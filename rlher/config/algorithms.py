@@ -5,6 +5,7 @@ To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and 
 imports torch.
 """
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -191,16 +192,15 @@ def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
     return base if algo.model is None else resolve("algo.model", algo.model, {}, base)
 
 
-def own_algorithm(value: str) -> list[str]:
-    """Return the overrides for ``algo=module:Class``, or for several values of a sweep, ``algo=sac,module:Class``.
+def spell_out_algorithm(override: str) -> list[str]:
+    """Return ``algo=<name> algo.model=module:Class`` for ``algo=module:Class``, and any other override as it is.
 
-    :raises UserError: a class cannot be imported, does not extend an algorithm, or extends another one than the others.
+    :raises UserError: the class cannot be imported, or does not extend an algorithm.
     """
-    paths = value.split(",")
-    bases = {_base_of(path) if ":" in path else path for path in paths}
-    if len(bases) > 1:
-        raise UserError(f"algo={value} extend {' and '.join(sorted(bases))}; one sweep takes classes of one algorithm.")
-    return [f"algo={bases.pop()}", f"algo.model={','.join(path if ':' in path else 'null' for path in paths)}"]
+    if not re.fullmatch(r"algo=[\w.]+:[\w.]+", override):
+        return [override]
+    path = override.removeprefix("algo=")
+    return [f"algo={_base_of(path)}", f"algo.model={path}"]
 
 
 def _base_of(path: str) -> str:

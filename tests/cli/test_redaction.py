@@ -70,7 +70,7 @@ ARGUMENTS = [
     (("--storage", "user:SECRET@h/db"), "storage"),
     (("--storage", "postgresql://user:SECRET@127.0.0.1:notaport/db"), "storage"),
     (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "sqlite:////nowhere/s.db?***: "),
-    (("storage.x=postgresql://user:SEC RET@h/db",), "storage.x=postgresql://***@h/db: "),
+    (("storage.x=postgresql://user:SEC RET@h/db",), "'storage.x'"),
     (("storage='postgresql://user:SEC${x} RET@h/db'",), "'x'"),
     (("postgresql://user:SEC RET@h/db",), "postgresql://***@h/db"),
 ]

@@ -13,7 +13,9 @@ import yaml
 from same_run import differences
 
 import rlher as api
-from rlher.config.algorithms import own_algorithm
+from rlher.cli.commands import load_command
+from rlher.cli.composition import compose
+from rlher.cli.flags import CommandLine
 from rlher.core.errors import UserError
 from rlher.run import lookup
 from rlher.run.trust import UntrustedCode
@@ -90,10 +92,14 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
     assert "10 of 10 played ended in success" in done.out
 
 
-def test_a_sweep_takes_an_algorithm_and_classes_that_extend_it(rlher, workspace: Path) -> None:
-    assert own_algorithm("sac,my_code:SmoothSAC") == ["algo=sac", "algo.model=null,my_code:SmoothSAC"]
+def test_a_sweep_takes_algorithms_and_classes_that_extend_one(workspace: Path) -> None:
+    jobs = compose(load_command("train"), CommandLine(["algo=td3,my_code:SmoothSAC"], is_sweep=True))
+    assert [(job.config.algo.name, job.config.algo.model) for job in jobs] == [
+        ("td3", None),
+        ("sac", "my_code:SmoothSAC"),
+    ]
     with pytest.raises(UserError):
-        own_algorithm("td3,my_code:SmoothSAC")
+        compose(load_command("train"), CommandLine(["algo=my_code:Relative"]))
 
 
 def test_losses_that_would_not_be_called_are_refused(workspace: Path) -> None:

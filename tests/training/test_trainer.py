@@ -300,13 +300,13 @@ def test_potential_energy_needs_a_height_in_the_goal_and_the_seconds_of_a_step(
 
 
 def test_many_updates_per_step_train(rlher, tmp_path: Path) -> None:
-    run = ("train", "algo=tqc", *BITS, "env.kwargs.continuous=true", "+preset=high_utd", *TINY, "total_timesteps=50")
+    run = ("train", "algo=tqc", *BITS, "env.kwargs.continuous=true", "recipe=high_utd", *TINY, "total_timesteps=50")
     done = rlher(*run, "her.n_sampled_goal=2", "eval.freq=50")
     assert done.code == 0, done.err
     folder = tmp_path / "logs/tqc/BitFlipping-v0_1"
     config = yaml.safe_load((folder / "config.yaml").read_text())
     assert config["algo"]["gradient_steps"] == 20
-    assert config["her"]["n_sampled_goal"] == 2, "the command line wins over a preset"
+    assert config["her"]["n_sampled_goal"] == 2, "the command line wins over a recipe"
     assert evaluations(folder)[-1]["updates"] == str(20 * 9), "those of the last step come after the last evaluation"
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
@@ -320,8 +320,8 @@ def test_a_target_without_quantiles_is_refused(rlher) -> None:
     assert not Path("logs").exists()
 
 
-def test_a_preset_for_other_algorithms_is_refused(rlher) -> None:
-    done = rlher("train", "algo=dqn", *BITS, *TINY, "+preset=high_utd")
+def test_a_recipe_for_other_algorithms_is_refused(rlher) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "recipe=high_utd")
     assert done.code == 2
     assert "n_critics" in done.err
 

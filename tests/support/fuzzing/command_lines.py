@@ -15,7 +15,7 @@ SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ :
 VALUES = "null true nan inf -inf 1e400 1e-400 -1 0 1_000 0x1f range(1,3) choice(a,b) glob(*) sort(3,1) int(3)"
 LONG = ("9" * 500, "[" * 300, "{a:" * 200, "x" * 5000)
 TEXTS = (*SYMBOLS.split(), *VALUES.split(), *LONG, "", " ", "\n", "\x1b[31m", "\u202e", "\udcff")
-GROUPS = ("algo", "env", "her", "recipe", "space", "preset", "algo.tau", "env.kwargs.n_bits")
+GROUPS = ("algo", "env", "her", "recipe", "space", "algo.tau", "env.kwargs.n_bits")
 
 
 def random_command_line(rng: Random) -> list[str]:
