@@ -1,9 +1,9 @@
-"""Config keys of the commands that load a trained model or read the results of runs."""
+"""Config keys of the commands, apart from `rlher train` and `optimize`."""
 
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, runtime_key
+from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, runtime_key, section
 
 
 @dataclass
@@ -26,6 +26,30 @@ class PlayConfig(ModelConfig):
     seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
     device: str = runtime_key("cpu", "torch device")
+
+
+@dataclass
+class EvaluateConfig(PlayConfig):
+    """Config keys of `rlher evaluate`."""
+
+    episodes: int = runtime_key(100, "number of episodes", low=1, high=MAX_EPISODES)
+
+
+@dataclass
+class EnjoyConfig(PlayConfig):
+    """Config keys of `rlher enjoy`."""
+
+    episodes: int | None = runtime_key(
+        None, "number of episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES
+    )
+    video: str | None = runtime_key(
+        None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display"
+    )
+    grid: str = runtime_key(
+        "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: at most 3x2"
+    )
+    width: int | None = runtime_key(None, "width of the video in pixels; null: 480 a column, at most 1920", low=64)
+    captions: bool = runtime_key(True, "caption each episode with its number, step, distance and outcome")
 
 
 @dataclass
@@ -88,3 +112,42 @@ class PlotConfig(CurvesConfig):
     style: str = runtime_key(
         "screen", "paper: width of a page or column, text of 8 points", choices=("screen", "paper")
     )
+
+
+@dataclass
+class CompareConfig(CurvesConfig):
+    """Config keys of `rlher compare`."""
+
+    format: str = runtime_key(
+        "text", "format of the tables; csv: plain numbers", choices=("text", "markdown", "csv", "latex")
+    )
+
+
+@dataclass
+class ReportConfig(CurvesConfig):
+    """Config keys of `rlher report`."""
+
+    runs: list[str] = runtime_key(
+        [], "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`", positional=True
+    )
+    output: str | None = runtime_key(None, "page to write, .html; null: <logs>/report.html")
+    title: str | None = runtime_key(None, "title of the page; null: its environments")
+
+
+@dataclass
+class CheckConfig:
+    """Config keys of `rlher check`."""
+
+    env: EnvConfig = section(EnvConfig, "environment")
+    seed: int = experiment_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
+    json: bool = runtime_key(False, "print the findings as JSON on stdout")
+
+
+@dataclass
+class ListConfig:
+    """Config keys of `rlher list`."""
+
+    what: str | None = runtime_key(
+        None, "the list to print; null: all", choices=("algos", "envs", "strategies", "agents"), positional=True
+    )
+    json: bool = runtime_key(False, "print JSON on stdout")

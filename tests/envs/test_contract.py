@@ -5,8 +5,8 @@ import json
 import pytest
 from hostile_envs import hostile
 
-from rlher.cli.commands.check import CheckConfig
 from rlher.cli.commands.check import run as check
+from rlher.config.commands import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract import CHECKS, check_goal_env, validate_goal_env

@@ -2,11 +2,9 @@
 
 import json
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_SEED, experiment_key, runtime_key, section
+from rlher.config.commands import CheckConfig
 from rlher.config.override_syntax import literal
 from rlher.core.errors import EnvironmentFault
 
@@ -23,15 +21,6 @@ PROPERTIES = (
     "reward_range",
     "extra_reward",
 )
-
-
-@dataclass
-class CheckConfig:
-    """Config keys of `rlher check`."""
-
-    env: EnvConfig = section(EnvConfig, "environment")
-    seed: int = experiment_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
-    json: bool = runtime_key(False, "print the findings as JSON on stdout")
 
 
 def run(config: CheckConfig) -> int:

@@ -1,19 +1,7 @@
 """Tabulate final success, probability of improvement and performance profiles of runs."""
 
-from dataclasses import dataclass
-
-from rlher.config.commands import CurvesConfig
-from rlher.config.key import runtime_key
+from rlher.config.commands import CompareConfig
 from rlher.core.console import output_width, warn
-
-
-@dataclass
-class CompareConfig(CurvesConfig):
-    """Config keys of `rlher compare`."""
-
-    format: str = runtime_key(
-        "text", "format of the tables; csv: plain numbers", choices=("text", "markdown", "csv", "latex")
-    )
 
 
 def run(config: CompareConfig) -> int:

@@ -3,32 +3,14 @@
 import json
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
-from rlher.config.commands import PlayConfig
-from rlher.config.key import MAX_EPISODES, runtime_key
+from rlher.config.commands import EnjoyConfig
 from rlher.core.console import escape_control
 from rlher.core.files import relative
 
 DEFAULT_EPISODES = 6
-
-
-@dataclass
-class EnjoyConfig(PlayConfig):
-    """Config keys of `rlher enjoy`."""
-
-    episodes: int | None = runtime_key(
-        None, "number of episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES
-    )
-    video: str | None = runtime_key(
-        None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display"
-    )
-    grid: str = runtime_key(
-        "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: at most 3x2"
-    )
-    width: int | None = runtime_key(None, "width of the video in pixels; null: 480 a column, at most 1920", low=64)
-    captions: bool = runtime_key(True, "caption each episode with its number, step, distance and outcome")
 
 
 def run(config: EnjoyConfig) -> int:

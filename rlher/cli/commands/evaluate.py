@@ -2,18 +2,9 @@
 
 import json
 import sys
-from dataclasses import dataclass
 
-from rlher.config.commands import PlayConfig
-from rlher.config.key import MAX_EPISODES, runtime_key
+from rlher.config.commands import EvaluateConfig
 from rlher.core.console import escape_control
-
-
-@dataclass
-class EvaluateConfig(PlayConfig):
-    """Config keys of `rlher evaluate`."""
-
-    episodes: int = runtime_key(100, "number of episodes", low=1, high=MAX_EPISODES)
 
 
 def run(config: EvaluateConfig) -> int:

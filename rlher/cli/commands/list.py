@@ -1,10 +1,9 @@
 """List the algorithms, environments, goal selection strategies or trained agents."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import runtime_key
+from rlher.config.commands import ListConfig
 from rlher.core.console import output_width, text_table
 
 Row = dict[str, Any]
@@ -52,14 +51,6 @@ def agents() -> list[Row]:
 
 
 LISTS = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agents}
-
-
-@dataclass
-class ListConfig:
-    """Config keys of `rlher list`."""
-
-    what: str | None = runtime_key(None, "the list to print; null: all", choices=tuple(LISTS), positional=True)
-    json: bool = runtime_key(False, "print JSON on stdout")
 
 
 def run(config: ListConfig) -> int:

@@ -1,11 +1,10 @@
 """Write curves, tables, clips and versions of runs as one HTML page."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlher.config.commands import CurvesConfig
-from rlher.config.key import runtime_key
+from rlher.config.commands import ReportConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
@@ -16,17 +15,6 @@ if TYPE_CHECKING:
     from rlher.analysis.study import Study
 
 SUFFIXES = (".html", ".htm")
-
-
-@dataclass
-class ReportConfig(CurvesConfig):
-    """Config keys of `rlher report`."""
-
-    runs: list[str] = runtime_key(
-        [], "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`", positional=True
-    )
-    output: str | None = runtime_key(None, "page to write, .html; null: <logs>/report.html")
-    title: str | None = runtime_key(None, "title of the page; null: its environments")
 
 
 def run(config: ReportConfig) -> int:

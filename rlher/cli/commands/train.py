@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rlher.config.commands import CompareConfig
 from rlher.config.tuning import SweepJob, WorkersConfig, train_config
 from rlher.core.errors import UserError
 
@@ -61,5 +62,5 @@ def sweep(jobs: Sequence[SweepJob]) -> int:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_json(run.folder / "result.json")}))
     elif folders and code != INTERRUPTED:
-        compare.run(compare.CompareConfig(runs=folders))
+        compare.run(CompareConfig(runs=folders))
     return code
