@@ -12,7 +12,7 @@ from rlher.cli.commands import Command, load_command
 from rlher.config.override_syntax import literal, quote
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
-from rlher.her.names import KEY_TO_GOAL_STRATEGY
+from rlher.her.names import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
 """Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
@@ -208,7 +208,7 @@ def her_overrides(name: str | None) -> list[str]:
 def options(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
     if group == "her":
-        return sorted([*HER, *KEY_TO_GOAL_STRATEGY])
+        return sorted([*HER, *STRATEGIES])
     folder = resources.files("rlher.conf") / group
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
