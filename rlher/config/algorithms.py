@@ -197,9 +197,9 @@ def spell_out_algorithm(override: str) -> list[str]:
 
     :raises UserError: the class cannot be imported, or does not extend an algorithm.
     """
-    if not re.fullmatch(r"algo=[\w.]+:[\w.]+", override):
+    path = override.removeprefix("algo=").replace("\\:", ":")  # Hydra escapes the colon in the values of a sweep
+    if not re.fullmatch(r"[\w.]+:[\w.]+", path) or not override.startswith("algo="):
         return [override]
-    path = override.removeprefix("algo=")
     return [f"algo={_base_of(path)}", f"algo.model={path}"]
 
 
