@@ -21,7 +21,7 @@ from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
-from rlher.core.errors import MissingFile, UserError, exit_as_fault
+from rlher.core.errors import MissingFile, UserError
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
@@ -132,7 +132,7 @@ class Run:
         :raises UserError: it is finished, is being trained, or a key may not change.
         """
         words = flags.parse("train", _words(keys)).overrides
-        with exit_as_fault(), _typed(["train", "--resume", str(self._run), *words]):
+        with _typed(["train", "--resume", str(self._run), *words]):
             return _ended(*resume.resume_run(self._run, words))
 
     def __repr__(self) -> str:
@@ -167,7 +167,7 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
 
     chosen = {"algo": algo, "env": env, "her": her}
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
-    with exit_as_fault(), _typed(["train", *words]):
+    with _typed(["train", *words]):
         return _ended(*train_run(_compose("train", flags.parse("train", words))))
 
 

@@ -111,7 +111,7 @@ def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> 
         return command.sweep(sweep_jobs(command.name, jobs))
     codes = []
     for job in jobs:
-        codes.append(command.run(job.config))
+        codes.append(command.module.run(job.config))
         if codes[-1] == INTERRUPTED:
             break
     return max(codes)

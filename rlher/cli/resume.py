@@ -17,7 +17,7 @@ from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.console import command_line
-from rlher.core.errors import UserError, exit_as_fault, first_line
+from rlher.core.errors import UserError, first_line
 from rlher.core.nested import is_same
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder
@@ -42,8 +42,7 @@ def run(argv: Sequence[str]) -> int:
     logs, trust_code = str(where.get("logs", TrainConfig.logs)), where.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
     os.environ[COMMAND] = command_line(["rlher", "train", "--resume", name, *words])
-    with exit_as_fault():
-        resumed, result = resume_run(found, words)
+    resumed, result = resume_run(found, words)
     from rlher.training.result import print_result
 
     print_result(resumed, result)

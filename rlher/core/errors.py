@@ -1,9 +1,8 @@
 """Exceptions whose message is for the user, and helpers to word them."""
 
-import contextlib
 import difflib
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -65,19 +64,6 @@ class EnvironmentFault(Exception):
     """The environment, or a callback of the user's own, failed: it raised, died, or returned NaN. Exit code 1."""
 
     exit_code = 1
-
-
-@contextlib.contextmanager
-def exit_as_fault() -> Iterator[None]:
-    """Raise EnvironmentFault if the block ends the program.
-
-    Only an environment or a library does, and the program would end with the exit code that it chose, such as 0.
-    """
-    try:
-        yield
-    except SystemExit as stop:
-        where = f"sys.exit({stop.code if stop.code is not None else ''})"
-        raise EnvironmentFault(f"the environment, or a library that it uses, called {where}.") from stop
 
 
 def as_fault(error: BaseException, what: str) -> BaseException:

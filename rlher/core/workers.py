@@ -7,13 +7,12 @@ A worker holds one object, its *service*, and calls the methods that it is asked
             return one + two
 
     worker = Worker(Adder)                # `Adder()` runs in the new process
-    worker.receive(Timeout(BUILD_SECONDS))  # None; raises what `Adder()` raised
+    worker.receive(BUILD_SECONDS)         # None; raises what `Adder()` raised
     worker.send("add", 1, 2)
-    worker.receive(Timeout(10.0))         # 3; raises what `add` raised, or WorkerLost
+    worker.receive(10.0)                  # 3; raises what `add` raised, or WorkerLost
     close_workers([worker])               # calls `close()` of the service, if it has one
 
-A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one; :class:`RestartLimit` counts how
-often. To wait for the first of several workers, use ``multiprocessing.connection.wait([worker.pipe, …])``.
+A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one.
 """
 
 import contextlib
@@ -33,8 +32,7 @@ from multiprocessing.util import Finalize
 from types import ModuleType
 from typing import Any
 
-from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import UserError
 
 RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """Signals that a terminal or a batch system sends to every process of a run."""
@@ -45,43 +43,12 @@ BUILD_SECONDS = 300.0
 CLOSE_SECONDS = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
-GRACE_SECONDS = 1.0
-"""Time that a worker has after its time limit, in case that all processes were stopped for longer than the limit."""
-
 REPORT_SECONDS = 0.1
 """Shortest time from one report to the next one without a value."""
 
 
 class WorkerLost(Exception):
     """A worker died or hangs; the message completes the sentence "the process …"."""
-
-
-class Timeout:
-    """A time limit for several answers together.
-
-    :param seconds: the limit; None: no limit.
-    :param note: what the message of :class:`WorkerLost` says about it, such as the config key of the limit.
-    :param extra: further seconds before the first :meth:`restart`.
-    """
-
-    def __init__(self, seconds: float | None, note: str = "", extra: float = 0) -> None:
-        self._seconds, self._note = seconds, note
-        self.restart(extra)
-
-    def restart(self, extra: float = 0) -> None:
-        """Begin the time limit again."""
-        self._limit = (self._seconds or 0) + extra
-        self._end = time.monotonic() + self._limit
-
-    def __str__(self) -> str:
-        return f"no answer in {self._limit:g} s{self._note and f', {self._note}'}"
-
-    def wait(self, pipe: Any) -> bool:
-        """Wait for a message; return whether it arrived in time."""
-        if self._seconds is None:
-            return bool(pipe.poll(None))
-        # After Ctrl-Z and `fg` the limit may have passed while the worker had no chance to answer.
-        return bool(pipe.poll(max(self._end - time.monotonic(), 0)) or pipe.poll(GRACE_SECONDS))
 
 
 class Worker:
@@ -114,17 +81,21 @@ class Worker:
         except OSError as error:
             raise WorkerLost(self._exit_reason()) from error
 
-    def receive(self, timeout: Timeout, on_report: Callable[[Any], Any] = lambda value: None) -> Any:
+    def receive(
+        self, seconds: float | None, on_report: Callable[[Any], Any] = lambda value: None, extra_seconds: float = 0
+    ) -> Any:
         """Return the next result, or raise the exception of the call, which has the worker's traceback as a note.
 
-        :param timeout: begins again with each :func:`report` of the service.
+        :param seconds: time limit, which begins again with each :func:`report` of the service; None: no limit.
         :param on_report: called with the values that the service reports.
+        :param extra_seconds: added to the limit of the first report or result.
         :raises WorkerLost: the process has ended, or did not answer in time.
         """
+        limit = None if seconds is None else seconds + extra_seconds
         while True:
             try:
-                if not timeout.wait(self.pipe):
-                    raise WorkerLost(f"hung ({timeout})")
+                if not self.pipe.poll(limit):
+                    raise WorkerLost(f"hung (no answer in {limit:g} s)")
                 kind, value = self.pipe.recv()
             except (EOFError, OSError) as error:
                 raise WorkerLost(self._exit_reason()) from error
@@ -132,7 +103,7 @@ class Worker:
                 raise value
             if kind == "returned":
                 return value
-            timeout.restart()
+            limit = seconds
             if value is not None:
                 on_report(value)
 
@@ -151,34 +122,6 @@ class Worker:
         if code is None:
             return "stopped answering"
         return f"died ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit status {code}'})"
-
-
-class RestartLimit:
-    """Counts how often the process of an environment was replaced since its last finished episode.
-
-    :param process: its name for messages, such as "FetchReach-v4: the process of environment 0".
-    :param limit: how often a new process may replace it without a finished episode in between.
-    """
-
-    def __init__(self, process: str, limit: int) -> None:
-        self._process, self._limit, self._restarts = process, limit, 0
-
-    def episode_finished(self) -> None:
-        """Count from 0 again."""
-        self._restarts = 0
-
-    def count(self, lost: WorkerLost, where: str = "", consequence: str = "") -> None:
-        """Print that the process was lost, and that a new one replaces it.
-
-        :param where: such as " in the episode of seed 7".
-        :param consequence: what happens first, such as "its episode ends, and ".
-        :raises EnvironmentFault: the limit is reached.
-        """
-        loss = f"{self._process} {lost}{where}"
-        if self._restarts == self._limit:
-            raise EnvironmentFault(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
-        self._restarts += 1
-        warn(f"{loss}; {consequence}a new process replaces it.")
 
 
 @contextlib.contextmanager

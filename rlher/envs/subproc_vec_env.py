@@ -11,9 +11,39 @@ import numpy as np
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from rlher.core.console import warn
+from rlher.core.errors import EnvironmentFault
 from rlher.core.rng import seed_generators
-from rlher.core.workers import BUILD_SECONDS, RestartLimit, Timeout, Worker, WorkerLost, close_workers
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers
 from rlher.her.storage import LOST
+
+
+class RestartLimit:
+    """Counts how often the process of an environment was replaced since its last finished episode.
+
+    :param process: its name for messages, such as "FetchReach-v4: the process of environment 0".
+    :param limit: how often a new process may replace it without a finished episode in between.
+    """
+
+    def __init__(self, process: str, limit: int) -> None:
+        self._process, self._limit, self._restarts = process, limit, 0
+
+    def episode_finished(self) -> None:
+        """Count from 0 again."""
+        self._restarts = 0
+
+    def count(self, lost: WorkerLost, where: str = "", consequence: str = "") -> None:
+        """Print that the process was lost, and that a new one replaces it.
+
+        :param where: such as " in the episode of seed 7".
+        :param consequence: what happens first, such as "its episode ends, and ".
+        :raises EnvironmentFault: the limit is reached.
+        """
+        loss = f"{self._process} {lost}{where}"
+        if self._restarts == self._limit:
+            raise EnvironmentFault(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
+        self._restarts += 1
+        warn(f"{loss}; {consequence}a new process replaces it (see env.step_timeout).")
 
 
 class EnvService:
@@ -96,7 +126,6 @@ class RestartingSubprocVecEnv(VecEnv):
         self._first_of_new: dict[int, tuple[Any, dict]] = {}
         """First observation and info of each worker that was replaced since the last step."""
         self._last_obs: Sequence[Any] = []  # of each environment
-        self._timeout = self._new_timeout()  # of the current step
         self.workers: list[Worker] = []
         try:
             self.workers += [Worker(builder, [__name__]) for builder in self._builders]
@@ -114,8 +143,7 @@ class RestartingSubprocVecEnv(VecEnv):
         for index, arguments in enumerate(zip(self._seeds, self._options, strict=True)):
             with self._replacing_lost(index):
                 self.workers[index].send("reset", *arguments)
-        timeout = self._new_timeout()
-        results = [self._result(index, timeout) or self._first_of_new.pop(index) for index in range(self.num_envs)]
+        results = [self._result(index) or self._first_of_new.pop(index) for index in range(self.num_envs)]
         self._last_obs, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
         self._reset_seeds()
         self._reset_options()
@@ -127,11 +155,10 @@ class RestartingSubprocVecEnv(VecEnv):
             if index not in self._first_of_new:  # the action belongs to the episode of the lost worker
                 with self._replacing_lost(index):
                     self.workers[index].send("step", action)
-        self._timeout = self._new_timeout()
 
     def step_wait(self) -> VecEnvStepReturn:
         """Wait for the results of all workers."""
-        results = [self._result(index, self._timeout) or self._lost_step(index) for index in range(self.num_envs)]
+        results = [self._result(index) or self._lost_step(index) for index in range(self.num_envs)]
         self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
         for index in np.flatnonzero(dones):
             if LOST not in infos[index]:
@@ -162,18 +189,15 @@ class RestartingSubprocVecEnv(VecEnv):
         if self.reward_env is not None:
             self.reward_env.close()
 
-    def _new_timeout(self) -> Timeout:
-        return Timeout(self._step_timeout, "see env.step_timeout")
-
     @staticmethod
     def _stack(observations: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
         return {key: np.stack([each[key] for each in observations]) for key in observations[0]}
 
-    def _result(self, index: int, timeout: Timeout) -> Any | None:
+    def _result(self, index: int) -> Any | None:
         """Return a worker's result of a step or reset; None if it was lost since the command was sent."""
         if index not in self._first_of_new:
             with self._replacing_lost(index):
-                return self.workers[index].receive(timeout)
+                return self.workers[index].receive(self._step_timeout)
         return None
 
     def _apply(self, indices: VecEnvIndices, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -182,7 +206,7 @@ class RestartingSubprocVecEnv(VecEnv):
             while index not in results:  # again if the worker is lost
                 with self._replacing_lost(index):
                     self.workers[index].send("apply", function, *arguments)
-                    results[index] = self.workers[index].receive(self._new_timeout())
+                    results[index] = self.workers[index].receive(self._step_timeout)
         return [*results.values()]
 
     def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
@@ -217,7 +241,7 @@ class RestartingSubprocVecEnv(VecEnv):
         # The seed follows from the run's seed, so that a run with the same losses repeats itself.
         seed = np.random.SeedSequence([self._build_seeds[index], self.restarts]).generate_state(1)[0]
         self.workers[index].send("reset", int(seed), {})
-        return self.workers[index].receive(self._new_timeout())
+        return self.workers[index].receive(self._step_timeout)
 
     def _wait_until_built(self, index: int) -> None:
-        self.workers[index].receive(Timeout(BUILD_SECONDS, "building its environment"))
+        self.workers[index].receive(BUILD_SECONDS)

@@ -16,8 +16,9 @@ import torch as th
 from rlher.config.training import TrainConfig
 from rlher.core.rng import preserve_rng_state, seed_generators
 from rlher.core.signals import StopRequest
-from rlher.core.workers import BUILD_SECONDS, RestartLimit, Timeout, Worker, WorkerLost, close_workers, report
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report
 from rlher.envs.make import make_env
+from rlher.envs.subproc_vec_env import RestartLimit
 from rlher.evaluation.agent import load_model
 from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
 
@@ -171,7 +172,7 @@ class EvaluationWorkers:
                 worker = self._worker()
                 worker.send("play", model, missing)
                 # The environment is built before the first step.
-                worker.receive(Timeout(env.step_seconds, "see env.step_timeout", extra=BUILD_SECONDS), on_episode)
+                worker.receive(env.step_seconds, on_episode, extra_seconds=BUILD_SECONDS)
             except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._closed:
@@ -187,5 +188,5 @@ class EvaluationWorkers:
             worker = self._workers[thread] = Worker(partial(PlayerService, self._config), [__name__])
             if self._closed:
                 worker.hang_up()
-            worker.receive(Timeout(BUILD_SECONDS))
+            worker.receive(BUILD_SECONDS)
         return self._workers[thread]

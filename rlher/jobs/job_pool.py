@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, Protocol
 
 from rlher import COMMAND
 from rlher.config.tuning import WorkersConfig
-from rlher.core.errors import UserError, exit_as_fault, require_package
+from rlher.core.errors import UserError, require_package
 from rlher.core.safe_read import require_no_link
 from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.workers import BUILD_SECONDS, Timeout, Worker, WorkerLost, close_workers, start_server
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_server
 from rlher.jobs.progress_table import ProgressTable, Rows
 
 MODULES = ("rlher.training.resume", "optuna", "sb3_contrib", "scipy.stats")
@@ -131,9 +131,9 @@ class Pool:
         worker = Worker(_Runner)
         self._running.append(worker)
         try:
-            worker.receive(Timeout(BUILD_SECONDS))
+            worker.receive(BUILD_SECONDS)
             worker.send("run", job.function, job.log, os.environ.get(COMMAND, ""))
-            return worker.receive(Timeout(None))
+            return worker.receive(None)
         finally:
             self._running.remove(worker)
             close_workers([worker])
@@ -207,8 +207,7 @@ def _call_in(folder: str, function: Callable[[], Any]) -> Any:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
     if os.path.isdir(folder):
         os.chdir(folder)
-    with exit_as_fault():
-        return function()
+    return function()
 
 
 def _connect_ray(config: WorkersConfig) -> Any:

@@ -1,11 +1,11 @@
 """Check before a run that its replay buffer fits into memory, because the buffer may only be full days later."""
 
+import psutil
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.machine import available_memory
 from rlher.her.storage import Layout
 
 RESERVED_BYTES = 2**28
@@ -33,7 +33,7 @@ def require_memory(config: TrainConfig, envs: VecEnv) -> str:
     layout = Layout.of(envs.observation_space, envs.action_space)
     per_episode = -(-layout.episode_bytes // (config.env.episode_steps or 1))
     needed = stored * (layout.transition_bytes + per_episode + PRIORITY_BYTES)
-    free = available_memory()
+    free = psutil.virtual_memory().available
     usable = max(free - RESERVED_BYTES - WORKER_BYTES * (config.eval.workers or 0), 0)
     if needed > usable:
         raise UserError(

@@ -162,6 +162,8 @@ class Trainer:
             result.status = Status.STOPPED
         except EnvironmentFault as error:
             result.error = str(error)
+        except SystemExit as stop:  # its exit code may be 0
+            result.error = f"a callback, or a library that it uses, called sys.exit({stop.code})."
         except UserError as error:
             result.error = str(error)
             raise

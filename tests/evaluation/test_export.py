@@ -118,7 +118,6 @@ def test_agents_with_options_that_sb3_lacks_play_without_rlher(rlher) -> None:
     agents = {name: exported(rlher, *words, to=name) for name, words in VARIANTS.items()}
     require_same_actions_without_rlher(*agents.values())
     described = {name: json.loads((folder / "agent.json").read_text()) for name, (_, folder) in agents.items()}
-    assert not (agents["unscaled"][1] / "goal_normalizer.py").exists()
     assert described["maze"]["wrappers"] == [["training_wrappers:ActionRepeat", {"times": 5, "last_reward": False}]]
     run, folder = agents["layer_norm"]
     (caveat,) = exporter.caveats(lookup.find(str(run), "logs").config.algo)

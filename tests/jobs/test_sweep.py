@@ -16,7 +16,6 @@ import pytest
 from same_run import differences
 
 from rlher import COMMAND
-from rlher.core.errors import exit_as_fault
 from rlher.jobs import sweep
 from rlher.jobs.job_pool import Job
 from rlher.run import run_folder
@@ -54,8 +53,7 @@ class PoolHere:
     def submit(self, job: Job) -> Future:
         future: Future = Future()
         try:
-            with exit_as_fault():
-                future.set_result(job.function())
+            future.set_result(job.function())
         except Exception as error:
             future.set_exception(error)
         return future

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +33,8 @@ def test_the_printed_size_is_the_size_of_the_full_buffer(rlher, monkeypatch, opt
 
 
 def test_a_buffer_that_does_not_fit_is_refused_with_a_size_that_does(rlher, monkeypatch):
-    monkeypatch.setattr(memory_check, "available_memory", lambda: memory_check.RESERVED_BYTES + 10**6)
+    free = memory_check.RESERVED_BYTES + 10**6
+    monkeypatch.setattr(memory_check.psutil, "virtual_memory", lambda: SimpleNamespace(available=free))
     refused = rlher("train", *BITS, "total_timesteps=100_000", "eval.freq=100_000")
     assert refused.code == 2
     megabytes, fits = re.search(r"(\d+) MB for 100,000 .*algo\.buffer_size=(\d+)", refused.err).groups()

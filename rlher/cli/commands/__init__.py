@@ -14,7 +14,6 @@ from typing import Any, get_type_hints
 
 from rlher.config.key import dotted_keys
 from rlher.config.training import run_keys
-from rlher.core.errors import exit_as_fault
 
 
 @dataclass(frozen=True)
@@ -29,15 +28,6 @@ class Command:
     summary: str
     schema: type
     module: ModuleType
-
-    def run(self, config: Any) -> int:
-        """Run the command and return its exit code.
-
-        :raises EnvironmentFault: the environment ended the program.
-        """
-        with exit_as_fault():
-            code: int = self.module.run(config)
-        return code
 
     @property
     def sweep(self) -> Callable[[Sequence[Any]], int] | None:

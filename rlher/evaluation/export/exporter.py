@@ -9,7 +9,7 @@ import sys
 import tempfile
 from contextlib import closing
 from dataclasses import asdict
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,7 +30,7 @@ from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
 from rlher.core.user_code import load_object, user_classes
-from rlher.envs import relay, training_wrappers
+from rlher.envs import bit_flipping, relay, training_wrappers
 from rlher.envs.registration import entry_point
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import load_agent, model_name
@@ -41,8 +41,8 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, play_episode, pl
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RunFolder, safe_name
 
-BIT_FLIPPING = "rlher.envs.bit_flipping"
-"""The module of rlher's only environment, which is copied into the folder."""
+COPIED = (play, goal_normalizer, bit_flipping, training_wrappers, relay)
+"""Modules that an agent may need, copied into the folder. They import nothing of rlher."""
 
 SIMULATORS = {"gymnasium_robotics": "mujoco", "panda_gym": "pybullet"}
 """The package that simulates an environment, by the package of the environment."""
@@ -113,15 +113,8 @@ def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[st
             _require_same_actions(env, agent.policy, OnnxPolicy(folder / onnx))
         measured = _final_evaluation(run, which, env, agent.policy)
         packages, env_notes = _env_needs(config.env, env)
-    uses = {
-        play.__name__: True,
-        goal_normalizer.__name__: "features_extractor_class" in policy["policy_kwargs"],
-        BIT_FLIPPING: described["entry_point"] is not None,
-        training_wrappers.__name__: config.env.action_repeat > 1,
-        relay.__name__: config.env.relay.enabled,
-    }
-    for module in [module for module, is_used in uses.items() if is_used]:
-        shutil.copy(str(import_module(module).__file__), folder)
+    for module in COPIED:
+        shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
     has_clip = clip.is_file() and not links_outside(clip, run.folder)
     if has_clip:
@@ -145,8 +138,7 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
     arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
-        standalone = import_standalone(goal_normalizer.__name__)
-        kwargs["features_extractor_class"] = standalone.NormalizedExtractor
+        kwargs["features_extractor_class"] = import_standalone(goal_normalizer).NormalizedExtractor
     model_class = load_object(ALGORITHMS[algo.name].sb3)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     described_kwargs = _json_classes(kwargs)  # constructors change them
@@ -165,11 +157,11 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
     }
 
 
-def import_standalone(module: str) -> ModuleType:
+def import_standalone(module: ModuleType) -> ModuleType:
     """Import a module of rlher under its last name alone, by which an exported model refers to the copy beside it."""
-    name = module.rpartition(".")[2]
+    name = module.__name__.rpartition(".")[2]
     if name not in sys.modules:
-        spec: Any = importlib.util.spec_from_file_location(name, import_module(module).__file__)
+        spec: Any = importlib.util.spec_from_file_location(name, module.__file__)
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
@@ -232,7 +224,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     wrappers = [[f"{each.module}:{each.name}", each.kwargs] for each in user_classes("env.wrappers", env.wrappers)]
     if env.action_repeat > 1:
         wrappers.append(["training_wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
-    is_bit_flipping = _entry_module(env) == BIT_FLIPPING
+    is_bit_flipping = _entry_module(env) == bit_flipping.__name__
     return {
         "env": env.id.rpartition(":")[2] if is_bit_flipping else env.id,  # rlher may stand before the colon
         "entry_point": "bit_flipping:BitFlippingEnv" if is_bit_flipping else None,
@@ -266,7 +258,7 @@ def _env_needs(config: EnvConfig, env: gym.Env) -> tuple[set[str], list[str]]:
     missing = {module for module in modules if packages.get(module) not in installed}
     notes = [f"The environment needs `{module}`, which is not part of this folder." for module in sorted(missing)]
     kind = type(env.unwrapped)
-    if kind.__module__.startswith("rlher.") and kind.__module__ != BIT_FLIPPING:
+    if kind.__module__.startswith("rlher.") and kind.__module__ != bit_flipping.__name__:
         notes.append(f"The environment is a `{kind.__name__}` of rlher, so playing it needs rlher.")
     needed = {*packages.values()} - {"rlher"} & installed.keys()
     return needed | {SIMULATORS[package] for package in needed & SIMULATORS.keys()}, notes
