@@ -243,13 +243,13 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
 
     :param env: as in :func:`train`.
     :param keys: its config keys, such as ``kwargs={"n_bits": 8}`` for BitFlipping-v0.
-    :raises UserError: there is no such environment, or it is not a goal environment.
+    :raises UserError: there is no such environment, or it violates the contract of a goal environment.
     """
+    from rlher.envs.contract import validate_goal_env
     from rlher.envs.make import make_env as make
-    from rlher.envs.probe import probe
 
     words = _words({"env": env}) + _words({"env": keys})
-    return make(probe(_compose("check", flags.parse("check", words)).env), render_mode)
+    return make(validate_goal_env(_compose("check", flags.parse("check", words)).env).config, render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers

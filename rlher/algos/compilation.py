@@ -6,7 +6,7 @@ from typing import Any
 import torch as th
 
 from rlher.core.console import warn
-from rlher.core.errors import first_line
+from rlher.core.errors import describe_error
 
 MIN_UPDATES = 15_000
 """Updates from which on ``auto`` compiles: compiling takes 8 to 30 s and saves about a millisecond per update."""
@@ -44,7 +44,7 @@ def compile_with_fallback(function: Callable) -> Callable:
             compiled = compiled or _compile(function)
             return compiled(*args)
         except Exception as error:  # of compiler, linker or torch; the call below raises one of `function`
-            reason = f"{type(error).__name__}: {first_line(error)}"
+            reason = describe_error(error)
         # Outside of `except`, so that the failed call's tensors are freed.
         result = function(*args)
         compiled = function

@@ -78,12 +78,15 @@ def as_fault(error: BaseException, what: str) -> BaseException:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return ``"ValueError: message (file.py, line 12)"``, with the last line of the traceback outside of NumPy."""
+    """Return ``"ValueError: message (file.py, line 12)"``.
+
+    The message is the first line of the error's, the place the last one of the traceback outside of NumPy.
+    """
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if "/numpy/" not in frame.filename]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    text = str(error).strip().rstrip(".")
-    return f"{type(error).__name__}{': ' + text if text else ''}{where}"
+    kind, text = type(error).__name__, first_line(error)
+    return f"{kind}{where}" if text == kind else f"{kind}: {text}{where}"
 
 
 def os_error_reason(error: OSError) -> str:

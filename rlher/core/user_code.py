@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.errors import UserError, describe_error, did_you_mean, first_line
 
 
 def import_module(module: str, key: str = "env.modules") -> ModuleType:
@@ -42,7 +42,7 @@ def import_module(module: str, key: str = "env.modules") -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit of a script without a main guard
-        raise UserError(f"importing {module!r} failed: {type(error).__name__}: {error}.") from error
+        raise UserError(f"importing {module!r} failed: {describe_error(error)}.") from error
 
 
 def _is_found(name: str) -> bool:
@@ -128,8 +128,8 @@ class UserClass:
         try:
             return found(*arguments, **self.kwargs)
         except Exception as error:
-            reason = f"{type(error).__name__}: {first_line(error)}"
-            raise UserError(f"{self.key}: {self.module}:{self.name} cannot be built ({reason}).") from error
+            name, reason = f"{self.module}:{self.name}", describe_error(error)
+            raise UserError(f"{self.key}: {name} cannot be built ({reason}).") from error
 
 
 def user_classes(key: str, entries: Sequence[Any]) -> list[UserClass]:

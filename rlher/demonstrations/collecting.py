@@ -17,8 +17,8 @@ from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.controllers import SCRIPTED, load_controller
 from rlher.demonstrations.datasets import OWN, new_folder, write_dataset
+from rlher.envs.contract import validate_goal_env
 from rlher.envs.make import make_env
-from rlher.envs.probe import probe
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.agent import find_source
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
@@ -163,7 +163,7 @@ def _controller(config: CollectConfig) -> Demonstrator:
         raise UserError(f"controller={name} needs an environment; add env=<name>.")
     if config.run or config.agent:
         raise UserError("env= and controller= name a demonstrator, and so does the run or agent; give one of them.")
-    env_config = probe(config.env)
+    env_config = validate_goal_env(config.env).config
     env = _recording_env(env_config)
     return Demonstrator(name, name.rpartition(":")[2], env_config, env, load_controller(name, env, env_config.id))
 

@@ -6,7 +6,6 @@ made with the environment as its argument; if it has a method ``reset``, that is
 The controllers of rlher are in :mod:`rlher.demonstrations.scripted`.
 """
 
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.errors import UserError, describe_error, did_you_mean
 from rlher.core.user_code import instance_of, resolve
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 
@@ -45,9 +44,7 @@ class Controller:
         try:
             returned = self._act(observation)
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            reason = f"{type(error).__name__}: {first_line(error)} ({last.filename}, line {last.lineno})"
-            raise UserError(f"controller={self._name} raised {reason}.") from error
+            raise UserError(f"controller={self._name} raised {describe_error(error)}.") from error
         try:
             action = np.asarray(returned, dtype=self._space.dtype).reshape(self._space.shape or ())
             if isinstance(self._space, spaces.Box):

@@ -12,7 +12,6 @@ from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.probe import (
     MAX_STEPS,
-    SECONDS,
     Recording,
     ends_on_success,
     fill_from_recording,
@@ -69,11 +68,10 @@ class CheckResult:
         return [finding for finding in self.findings if finding.level == "error"]
 
 
-def check_goal_env(config: EnvConfig, seed: int = 0, seconds: float = SECONDS) -> CheckResult:
+def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
     """Check an environment against the contract, including the properties that its config declares.
 
     :param seed: of the random episodes.
-    :param seconds: time for the random episodes.
     :raises UserError: the environment does not exist, or cannot be made.
     :raises EnvironmentFault: its constructor raised.
     """
@@ -82,7 +80,7 @@ def check_goal_env(config: EnvConfig, seed: int = 0, seconds: float = SECONDS) -
     try:
         result.findings += _named("interface", _interface(config, env))
         if not result.errors:
-            recording = record_random_rollout(env, seed, seconds)
+            recording = record_random_rollout(env, seed)
             result.config = fill_from_recording(config, env, recording)
             for name, check in CHECKS.items():
                 result.findings += _named(name, check(result.config, env, recording))
@@ -93,14 +91,13 @@ def check_goal_env(config: EnvConfig, seed: int = 0, seconds: float = SECONDS) -
     return result
 
 
-def validate_goal_env(config: EnvConfig, seconds: float = SECONDS) -> CheckResult:
+def validate_goal_env(config: EnvConfig) -> CheckResult:
     """Return the result of the contract check; raise the first error that it finds.
 
-    :param seconds: time for the random episodes.
     :raises UserError: the environment violates the contract.
     :raises EnvironmentFault: it failed during the random episodes.
     """
-    result = check_goal_env(config, seconds=seconds)
+    result = check_goal_env(config)
     for finding in result.errors:
         message = finding.message if config.id in finding.message else f"{config.id}: {finding.message}"
         raise (EnvironmentFault if finding.check == "fault" else UserError)(message)

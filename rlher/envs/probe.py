@@ -9,11 +9,12 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
-from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.success_info import SUCCESS_KEYS, FaultGuard, as_flag
 
 MAX_STEPS = 1000
-SECONDS = 0.5
+SECONDS = 0.3
+"""Time for random episodes, before a run and in `rlher check`."""
+
 SECONDS_WITHOUT_LIMIT = 5.0
 """Time to wait for the first truncation if the environment has no registered time limit."""
 
@@ -58,7 +59,7 @@ class Recording:
         return np.array([key is not None and as_flag(info.get(key), key) for info in self.infos], dtype=bool)
 
 
-def record_random_rollout(env: FaultGuard, seed: int = 0, seconds: float = SECONDS) -> Recording:
+def record_random_rollout(env: FaultGuard, seed: int) -> Recording:
     """Record random actions for some time; up to 5 s if the time limit is unknown and not seen yet.
 
     :param seed: of the first reset and of the actions.
@@ -70,7 +71,7 @@ def record_random_rollout(env: FaultGuard, seed: int = 0, seconds: float = SECON
     started, length = time.monotonic(), 0
     steps: list[tuple] = []
     for _ in range(MAX_STEPS):
-        if len(steps) >= MIN_STEPS and time.monotonic() - started > (seconds if limit_known else SECONDS_WITHOUT_LIMIT):
+        if len(steps) >= MIN_STEPS and time.monotonic() - started > (SECONDS if limit_known else SECONDS_WITHOUT_LIMIT):
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         length += 1
@@ -97,35 +98,14 @@ def single_rewards(env: FaultGuard, achieved: Any, desired: Any, infos: Any) -> 
     return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 
-def probe(config: EnvConfig) -> EnvConfig:
-    """Return a copy of ``config`` in which properties that are null are filled in as far as random episodes show them.
-
-    Properties that are set are never changed, and the environment is built only if one is null. Some properties may
-    stay null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is dense,
-    ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``, and
-    ``max_episode_steps`` if no episode was truncated or not all of them after equally many steps.
-
-    :raises UserError: as :func:`rlher.envs.make.make_env`.
-    :raises EnvironmentFault: it failed during the random episodes.
-    """
-    if is_complete(config):
-        return replace(config, name=config.label)
-    env = FaultGuard(make_base_env(config), config.id)
-    try:
-        validate_goal_interface(env, config.id)
-        return fill_from_recording(config, env, record_random_rollout(env))
-    finally:
-        env.close()
-
-
-def is_complete(config: EnvConfig) -> bool:
-    """Return whether every property is set that starts the probing if null."""
-    return all(getattr(config, name) is not None for name in PROBED)
-
-
 def fill_from_recording(config: EnvConfig, env: FaultGuard, recording: Recording) -> EnvConfig:
-    """Return a copy of ``config`` in which properties that are null are filled in from a recording of ``env``."""
-    if is_complete(config):
+    """Return a copy of ``config`` in which properties that are null are filled in from a recording of ``env``.
+
+    Some properties may stay null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is
+    dense, ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``, and
+    ``max_episode_steps`` if no episode was truncated or not all of them after equally many steps.
+    """
+    if all(getattr(config, name) is not None for name in PROBED):
         return replace(config, name=config.label)
     success_key, crash_key = (_first_key_in_info(keys, recording) for keys in (SUCCESS_KEYS, CRASH_KEYS))
     best, rewards = _rewards(env, recording)

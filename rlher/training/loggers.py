@@ -25,7 +25,7 @@ from stable_baselines3.common.logger import (
 
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
-from rlher.core.errors import first_line, os_error_reason, require_package
+from rlher.core.errors import describe_error, os_error_reason, require_package
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
@@ -177,8 +177,7 @@ class ServiceWriter(KVWriter):
                 return function()
         except Exception as error:  # of any kind: network, login, database
             self._service = None
-            reason = f"{type(error).__name__}: {first_line(error)}"
-            warn(f"logging to {self._name} failed ({reason}); the run continues without it.")
+            warn(f"logging to {self._name} failed ({describe_error(error)}); the run continues without it.")
 
 
 def _finite_numbers(values: dict[str, Any]) -> dict[str, float]:

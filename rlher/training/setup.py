@@ -17,7 +17,6 @@ from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import MissingFile
 from rlher.core.user_code import user_classes
 from rlher.envs.contract import validate_goal_env
-from rlher.envs.probe import SECONDS, is_complete
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
 from rlher.run import lookup, model_file
@@ -25,9 +24,6 @@ from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstration_learning import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
 from rlher.training.memory_check import require_memory
-
-CHECK_SECONDS = 0.2
-"""Time for random episodes before a run; `rlher check` takes longer."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +127,7 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
 
     :raises UserError, EnvironmentFault: it violates the contract, or failed.
     """
-    checked = validate_goal_env(given, CHECK_SECONDS if is_complete(given) else SECONDS)
+    checked = validate_goal_env(given)
     warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
     found = {
         item.name: getattr(checked.config, item.name) for item in fields(given) if getattr(given, item.name) is None

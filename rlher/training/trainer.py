@@ -9,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
-from rlher.core.errors import EnvironmentFault, UserError, describe_error, first_line, os_error_reason
+from rlher.core.errors import EnvironmentFault, UserError, describe_error, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import summarize
@@ -129,8 +129,8 @@ class Trainer:
                     self.evaluations.record_pending()
                 # SB3's constructors accept most values of algo.kwargs, and an update raises.
                 if config.algo.kwargs and not config.callbacks and isinstance(error, CONFIG_ERRORS):
-                    reason = f"{type(error).__name__}: {first_line(error)}"
-                    raise UserError(f"training with algo.kwargs={config.algo.kwargs} failed: {reason}.") from error
+                    kwargs = f"algo.kwargs={config.algo.kwargs}"
+                    raise UserError(f"training with {kwargs} failed: {describe_error(error)}.") from error
                 raise
 
     def _evaluate_final(self) -> None:
@@ -170,7 +170,7 @@ class Trainer:
         except OSError as error:
             result.error = f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
         except BaseException as error:
-            result.error = f"{type(error).__name__}: {error}"
+            result.error = describe_error(error)
             if all_finite(self.model):  # weights that are not finite raise errors of many kinds in torch
                 raise
         else:

@@ -23,7 +23,7 @@ from optuna.study import Study, StudyDirection
 from sqlalchemy.engine import URL, make_url
 
 from rlher.core.console import format_seconds, redact, warn
-from rlher.core.errors import UserError, first_line, pip_install
+from rlher.core.errors import UserError, describe_error, first_line, pip_install
 from rlher.core.safe_read import require_no_link
 
 # The callback that repeats a trial has been marked experimental since 2021; every command would print a warning.
@@ -83,7 +83,7 @@ def _open_journal(path: Path) -> JournalStorage:
     except OSError:
         raise
     except Exception as error:  # Optuna raises all kinds of errors on records that it did not write
-        problem = f"it is damaged ({type(error).__name__}: {error}); move it away to start a new study"
+        problem = f"it is damaged ({describe_error(error)}); move it away to start a new study"
         raise UserError(f"cannot use the storage {path}: {problem}.") from error
 
 

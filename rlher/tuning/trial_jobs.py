@@ -22,6 +22,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
+from rlher.core.errors import describe_error
 from rlher.core.nested import finite_float
 from rlher.jobs.job_pool import Job, Jobs
 from rlher.jobs.progress_table import Row
@@ -193,7 +194,7 @@ def run_trial(spec: TrialSpec, trial_id: int) -> None:
         _record_end(trial.study, trial, TrialState.PRUNED)
     except Exception as error:  # a failed trial does not end the study
         traceback.print_exc()
-        _record_end(trial.study, trial, TrialState.FAIL, None, **{REASON: f"{type(error).__name__}: {error}"})
+        _record_end(trial.study, trial, TrialState.FAIL, None, **{REASON: describe_error(error)})
 
 
 @wait_for_database

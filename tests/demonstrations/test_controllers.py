@@ -8,13 +8,13 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.demonstrations.controllers import load_controller
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
+from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
-from rlher.envs.probe import probe
 from rlher.evaluation.rollout import play_episodes
 
 
 def success_rate(env_id: str, episodes: int = 50, **config) -> float:
-    env_config = probe(EnvConfig(id=env_id, **config))
+    env_config = check_goal_env(EnvConfig(id=env_id, **config)).config
     env = make_env(env_config)
     controller = load_controller("scripted", env, env_id)
     outcomes = [episode.success for episode in play_episodes(env, controller, episodes, 0)]

@@ -10,7 +10,6 @@ from rlher.config.commands import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.contract import CHECKS, check_goal_env, validate_goal_env
-from rlher.envs.probe import probe
 
 
 def messages(name: str, level: str, **keys) -> dict[str, str]:
@@ -102,15 +101,15 @@ def test_a_wrong_declaration_is_an_error_that_names_the_key(keys, check):
 
 def test_probing_changes_no_property_that_is_set():
     given = {"success_key": "a", "ends_on_success": False, "success_reward": 3.0, "reward_range": [0.0, 9.0]}
-    config = probe(hostile("LineEnv", **given))
+    config = check_goal_env(hostile("LineEnv", **given)).config
     assert {key: getattr(config, key) for key in given} == given
     assert config.max_episode_steps == 20
 
 
 def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
-    config = probe(hostile("Dense"))
+    config = check_goal_env(hostile("Dense")).config
     assert (config.success_key, config.success_reward, config.ends_on_success) == (None, None, None)
-    assert probe(hostile("TwoConventions")).reward_range is None
+    assert check_goal_env(hostile("TwoConventions")).config.reward_range is None
 
 
 @pytest.mark.parametrize("name", ["LineEnv", "TwoConventions", "RaisesInInit"])

@@ -13,7 +13,7 @@ from rlher.config.environment import EnvConfig
 from rlher.envs import registration
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
-from rlher.envs.probe import PROBED, probe
+from rlher.envs.probe import PROBED
 
 NAMES = registration.yaml_names()
 INSTALLED = [row["env"] for row in registration.list_envs() if not row["needs"]]
@@ -55,14 +55,15 @@ def test_every_file_sets_all_probed_properties(name):
     config = load(name)
     assert all(getattr(config, key) is not None for key in (*PROBED, "actions", "description"))
     assert config.name in ("", name)
-    assert probe(config).name == name
+    assert config.label == name
 
 
 @pytest.mark.parametrize("name", INSTALLED)
 def test_probing_agrees_with_the_file(name):
     declared = load(name)
     # The limit is given: probing it takes long without a TimeLimit; test_the_limit_is_the_registered_one covers it.
-    probed = probe(EnvConfig(id=declared.id, kwargs=declared.kwargs, max_episode_steps=declared.max_episode_steps))
+    given = EnvConfig(id=declared.id, kwargs=declared.kwargs, max_episode_steps=declared.max_episode_steps)
+    probed = check_goal_env(given).config
     for key in ("success_key", "reward_range", "actions", "ends_on_success", "success_reward"):
         if getattr(probed, key) is not None:
             assert getattr(probed, key) == getattr(declared, key), key
@@ -123,6 +124,6 @@ def test_a_crash_in_parking_v0_has_a_goal_independent_penalty():
 
 
 def test_an_environment_without_a_file_is_named_by_its_id():
-    config = probe(load("any", "env.id=FetchReachDense-v4"))
+    config = check_goal_env(load("any", "env.id=FetchReachDense-v4")).config
     assert (config.name, config.success_key, config.max_episode_steps) == ("FetchReachDense-v4", "is_success", 50)
     assert (config.reward_range, config.success_reward, config.ends_on_success) == ([None, 0.0], None, False)

@@ -8,7 +8,6 @@ from rlher.config.environment import EnvConfig
 from rlher.envs.contract import check_goal_env
 from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.make import make_env
-from rlher.envs.probe import probe
 from rlher.envs.vec import make_goal_envs
 
 CAR = EnvConfig(id="CarToGoal-v0", modules=["goal_mountain_car"])
@@ -19,7 +18,7 @@ def test_the_documented_example_passes_the_check_without_a_warning():
 
 
 def test_probing_finds_its_properties():
-    config = probe(CAR)
+    config = check_goal_env(CAR).config
     assert (config.success_key, config.ends_on_success, config.reward_range) == ("is_success", True, [-1.0, 0.0])
     assert (config.success_reward, config.max_episode_steps) == (0.0, 200)
 

@@ -25,7 +25,7 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import command_line, escape_control
-from rlher.core.errors import UserError, first_line, require_package
+from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
@@ -293,7 +293,7 @@ def push_folder(folder: Path, files: list[str], repository: str, message: str) -
         api.upload_folder(repo_id=repository, folder_path=folder, allow_patterns=files, commit_message=message)
     except Exception as error:  # of many kinds: no network, no login, refused by the server
         raise UserError(
-            f"cannot push to {repository} ({type(error).__name__}: {first_line(error)}); the export is in {folder}. "
+            f"cannot push to {repository} ({describe_error(error)}); the export is in {folder}. "
             "Log in with `hf auth login` or set HF_TOKEN, and run the command again when the server can be reached."
         ) from error
     return address
