@@ -61,7 +61,7 @@ def pause(transitions: int, priority: str) -> dict:
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
         run, stop = RunFolder(Path(folder), config), StopRequest()
-        workers = EvaluationWorkers(run.config, stop)
+        workers = EvaluationWorkers(run.config)
         evaluations = EvaluationCallback(run, workers)
         checkpoints = CheckpointCallback(run, envs, evaluations, stop)
         model._setup_learn(1)

@@ -11,7 +11,8 @@ from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_keys
-from rlher.config.tuning import OptimizeConfig, WorkersConfig
+from rlher.config.training import TrainConfig
+from rlher.config.tuning import OptimizeConfig
 
 CONF = Path(__file__).parents[1] / "conf"
 INTRODUCTION = """# Config keys
@@ -33,7 +34,7 @@ GROUPS = {"algo": "algo", "env": "env", "her": "her"}
 
 def reference() -> str:
     """Return the whole page."""
-    train = fields(WorkersConfig)
+    train = fields(TrainConfig)
     parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
     for item in train:
         if section := nested(item):
@@ -41,7 +42,7 @@ def reference() -> str:
             parts.append(table(dotted_keys(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
-    parts.append(table(added(OptimizeConfig, WorkersConfig)))
+    parts.append(table(added(OptimizeConfig, TrainConfig)))
     for command in command_names():
         config = load_command(command).schema
         if command not in ("train", "optimize"):

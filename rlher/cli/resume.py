@@ -14,8 +14,8 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher import COMMAND
 from rlher.cli.flags import her_overrides, parse
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
-from rlher.config.key import to_object
-from rlher.config.training import TrainConfig, keys_ignored_by
+from rlher.config.key import experiment, to_object
+from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import is_same
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from rlher.training.result import RunResult
 
 LATEST = "latest"
-CHANGEABLE = keys_ignored_by("resume")
-"""Keys that may have other values: what is learnt up to a given step does not depend on them, callbacks apart."""
 
 
 def run(argv: Sequence[str]) -> int:
     """Resume a run and return the exit code, as of `rlher train`.
 
-    :param argv: ``--resume [run]`` and, in any order, overrides of :data:`CHANGEABLE` keys.
+    :param argv: ``--resume [run]`` and, in any order, overrides of keys that may change.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
     name, words = _take_resume(list(argv))
@@ -87,7 +85,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     """Return a run's config with overrides applied.
 
     :param words: Hydra's overrides; ``total_timesteps=+N`` means N more than recorded.
-    :raises UserError: an override is invalid, or changes a key outside of :data:`CHANGEABLE`.
+    :raises UserError: an override is invalid, or changes a key on which what was learnt depends.
     """
     config = OmegaConf.structured(run.config)
     longer = r"total_timesteps=\+([\d_]+)"
@@ -99,18 +97,19 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
         if _is_recorded_choice(key, override.value(), run.config):
             continue
         try:
-            recorded = OmegaConf.select(config, key)
             OmegaConf.update(config, key, override.value())
         except OmegaConfBaseException as error:
             hint = closest_key(key) if isinstance(error, KeyError | AttributeError) else f": {first_line(error)}"
             raise UserError(f"--resume cannot take {override.input_line}{hint}.") from error
-        is_same_experiment = key in CHANGEABLE or is_same(OmegaConf.select(config, key), recorded)
-        if override.is_delete() or not is_same_experiment:
+    changed = to_object(config, TrainConfig)
+    recorded, wanted = (experiment(each, "resume") for each in (run.config, changed))
+    for key, value in wanted.items():
+        if not is_same(value, recorded[key]):
             raise UserError(
-                f"--resume cannot take {override.input_line}, because {run} was trained with {recorded}; "
+                f"--resume cannot take {key}={value}, because {run} was trained with {recorded[key]}; "
                 f"start a new run from its weights with init_from={run}."
             )
-    return to_object(config, TrainConfig)
+    return changed
 
 
 def _spelt_out(word: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Declaration, listing and validation of config keys."""
 
-import copy
 import functools
+import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, field, fields, is_dataclass
@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar, get_args
 from omegaconf import OmegaConf
 
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import unflatten
 
 ConfigT = TypeVar("ConfigT")
 
@@ -110,11 +109,16 @@ def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, A
             yield name, item, value
 
 
-def experiment_keys(config: Any) -> dict[str, Any]:
-    """Return the keys of a config that change what is learnt or measured, as nested mappings."""
-    every = values_by_key(config)
-    found = {name: value for name, item, value in every if "experiment" not in item.metadata["ignored_by"]}
-    return copy.deepcopy(unflatten(found))
+def experiment(config: Any, purpose: Purpose) -> dict[str, Any]:
+    """Return the values of a config by dotted key, without those that a purpose ignores.
+
+    :return: as JSON returns them, for example with lists in the place of tuples.
+    """
+    return {
+        name: json.loads(json.dumps(value, default=str))
+        for name, item, value in values_by_key(config)
+        if purpose not in item.metadata["ignored_by"]
+    }
 
 
 def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import json
 from dataclasses import Field, dataclass
 from typing import Any
 
@@ -15,11 +14,10 @@ from rlher.config.key import (
     MAX_STEPS,
     Purpose,
     dotted_keys,
+    experiment,
     experiment_key,
-    experiment_keys,
     runtime_key,
     section,
-    values_by_key,
 )
 from rlher.core.nested import flatten
 
@@ -114,6 +112,13 @@ class TrainConfig:
     )
     device: str = runtime_key("auto", "torch device: auto, cpu, cuda, ...")
     threads: int | None = runtime_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
+    workers: int = runtime_key(1, "worker processes; of `rlher train` with -m only: runs side by side", low=1)
+    launcher: str = runtime_key(
+        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
+    )
+    ray_address: str | None = runtime_key(
+        None, "head of the Ray cluster, host:port; null: a cluster on this machine", from_file=False
+    )
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
@@ -173,21 +178,9 @@ def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
     return tuple(name for name, item in run_keys().items() if purpose in item.metadata["ignored_by"])
 
 
-def values_fixed_at_resume(config: TrainConfig) -> dict[str, Any]:
-    """Return the values by dotted key that may not change at ``--resume``.
-
-    :return: as JSON returns them, for example with lists in the place of tuples.
-    """
-    return {
-        name: json.loads(json.dumps(value, default=str))
-        for name, item, value in values_by_key(config)
-        if "resume" not in item.metadata["ignored_by"]
-    }
-
-
 def experiment_id(config: TrainConfig) -> str:
     """Return a hash of what changes what is learnt or measured, the seed included.
 
     :param config: as composed, without values that are resolved when the run starts.
     """
-    return hashlib.sha256(repr(sorted(flatten(experiment_keys(config)))).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(sorted(flatten(experiment(config, "experiment")))).encode()).hexdigest()[:16]

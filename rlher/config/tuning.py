@@ -1,4 +1,4 @@
-"""Config keys of many training runs: of a sweep, and of `rlher optimize`."""
+"""Config keys of `rlher optimize`, and the runs of a sweep."""
 
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -7,17 +7,25 @@ from rlher.config.key import experiment_key, runtime_key
 from rlher.config.training import TrainConfig
 
 
-@dataclass
-class WorkersConfig(TrainConfig):
-    """Config keys of `rlher train`: the keys of a training run, and the workers of a sweep."""
+class Objective(NamedTuple):
+    """What a study maximises or minimises.
 
-    workers: int = runtime_key(1, "worker processes; of `rlher train` with -m only: runs side by side", low=1)
-    launcher: str = runtime_key(
-        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
-    )
-    ray_address: str | None = runtime_key(
-        None, "head of the Ray cluster, host:port; null: a cluster on this machine", from_file=False
-    )
+    :param score: the entry of :class:`rlher.tuning.scoring.Score` by which candidates are compared.
+    :param gain: their difference, in words.
+    :param is_minimized: whether less is better.
+    """
+
+    score: str
+    gain: str
+    is_minimized: bool = False
+
+
+OBJECTIVES = {
+    "success": Objective("success", "success rate"),
+    "auc": Objective("auc", "area under the success curve"),
+    "seconds": Objective("target_seconds", "seconds saved until 90 %", is_minimized=True),
+}
+"""Objectives by the value of ``objective``."""
 
 
 class SweepJob(NamedTuple):
@@ -29,16 +37,11 @@ class SweepJob(NamedTuple):
 
     name: str
     command: str
-    config: WorkersConfig
-
-
-def train_config(config: WorkersConfig) -> TrainConfig:
-    """Return the keys of a training run."""
-    return TrainConfig(**{item.name: getattr(config, item.name) for item in fields(TrainConfig)})
+    config: TrainConfig
 
 
 @dataclass
-class OptimizeConfig(WorkersConfig):
+class OptimizeConfig(TrainConfig):
     """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
 
     n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
@@ -48,7 +51,7 @@ class OptimizeConfig(WorkersConfig):
     objective: str = experiment_key(
         "success",
         "what to maximise; auc: area under the success curve; seconds: minimise the seconds to 90 %",
-        choices=("success", "auc", "seconds"),
+        choices=tuple(OBJECTIVES),
     )
     time_limit: float = experiment_key(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)
     n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
@@ -66,3 +69,8 @@ class OptimizeConfig(WorkersConfig):
     rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
     progress: bool = runtime_key(True, "show a table of trials; a line per trial if stderr is not a terminal")
+
+
+def train_config(config: OptimizeConfig) -> TrainConfig:
+    """Return the keys of a training run."""
+    return TrainConfig(**{item.name: getattr(config, item.name) for item in fields(TrainConfig)})

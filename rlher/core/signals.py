@@ -44,7 +44,7 @@ class StopRequest:
             return
         self.requested = True
         if number == signal.SIGINT:
-            print("\nrlher: stopping after this step; press Ctrl-C again to stop at once", file=sys.stderr)
+            print("\nrlher: stopping after this step and evaluation; another Ctrl-C stops at once", file=sys.stderr)
 
 
 @contextmanager

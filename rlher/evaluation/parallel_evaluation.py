@@ -15,7 +15,6 @@ import torch as th
 
 from rlher.config.training import TrainConfig
 from rlher.core.rng import preserve_rng_state, seed_generators
-from rlher.core.signals import StopRequest
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report
 from rlher.envs.make import make_env
 from rlher.envs.subproc_vec_env import RestartLimit
@@ -24,9 +23,6 @@ from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
 
 GROUP = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
-
-STOP_SECONDS = 0.2
-"""Seconds between two looks at a request to stop while this process waits."""
 
 
 class Evaluation:
@@ -41,9 +37,8 @@ class Evaluation:
         play: Callable[[Sequence[int]], list[Episode]],
         groups: Sequence[Sequence[int]],
         threads: ThreadPoolExecutor | None,
-        stop: StopRequest,
     ) -> None:
-        self._play, self._groups, self._stop = play, groups, stop
+        self._play, self._groups = play, groups
         self._results = [threads.submit(play, group) for group in groups] if threads else []
 
     def done(self) -> bool:
@@ -54,17 +49,12 @@ class Evaluation:
         """Wait for the episodes and return them in the order of their seeds.
 
         :raises EnvironmentFault: the environment failed, or its processes were lost too often.
-        :raises KeyboardInterrupt: a stop was requested; it can be called again.
         """
         if not self._results:
             return [episode for group in self._groups for episode in self._play(group)]
-        while True:
-            done, waiting = wait(self._results, STOP_SECONDS, FIRST_EXCEPTION)
-            for result in done:
-                result.result()  # raises the exception of a failed group at once
-            if not waiting:
-                return [episode for result in self._results for episode in result.result()]
-            self._stop.raise_if_requested()
+        for result in wait(self._results, return_when=FIRST_EXCEPTION).done:
+            result.result()  # raises the exception of a failed group at once
+        return [episode for result in self._results for episode in result.result()]
 
 
 def play_seeds(
@@ -115,8 +105,8 @@ class EvaluationWorkers:
     again; after ``env.max_restarts`` replacements for one episode the evaluation fails.
     """
 
-    def __init__(self, config: TrainConfig, stop: StopRequest) -> None:
-        self._config, self._stop, self._count = config, stop, config.eval.workers or 0
+    def __init__(self, config: TrainConfig) -> None:
+        self._config, self._count = config, config.eval.workers or 0
         self._threads = ThreadPoolExecutor(self._count) if self._count else None
         """Each thread has its own worker process."""
         self._workers: dict[int, Worker] = {}
@@ -127,9 +117,7 @@ class EvaluationWorkers:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``."""
         seeds = range(seed, seed + episodes)
         groups = [seeds[first : first + GROUP] for first in range(0, episodes, GROUP)]
-        return Evaluation(
-            partial(self._play if self._threads else self._play_here, model), groups, self._threads, self._stop
-        )
+        return Evaluation(partial(self._play if self._threads else self._play_here, model), groups, self._threads)
 
     def start_early(self) -> None:
         """Start a process before the first evaluation needs it."""
@@ -150,12 +138,7 @@ class EvaluationWorkers:
     def _play_here(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a group of episodes in this process."""
         episodes: list[Episode] = []
-
-        def on_episode(episode: Episode) -> None:
-            self._stop.raise_if_requested()
-            episodes.append(episode)
-
-        play_seeds(self._config, model, seeds, on_episode)
+        play_seeds(self._config, model, seeds, episodes.append)
         return episodes
 
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:

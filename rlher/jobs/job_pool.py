@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rlher import COMMAND
-from rlher.config.tuning import WorkersConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, require_package
 from rlher.core.safe_read import require_no_link
 from rlher.core.signals import interrupt_on_stop_signals
@@ -103,7 +103,7 @@ class Pool:
     :raises UserError: Ray is not installed, or its head cannot be reached.
     """
 
-    def __init__(self, config: WorkersConfig, ray_retries: int) -> None:
+    def __init__(self, config: TrainConfig, ray_retries: int) -> None:
         self.size = config.workers
         self._ray_options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
@@ -210,7 +210,7 @@ def _call_in(folder: str, function: Callable[[], Any]) -> Any:
     return function()
 
 
-def _connect_ray(config: WorkersConfig) -> Any:
+def _connect_ray(config: TrainConfig) -> Any:
     """Return the module ``ray``, connected to the cluster."""
     require_package("launcher=ray", "ray")
     import ray

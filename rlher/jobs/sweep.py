@@ -19,7 +19,7 @@ import tenacity
 
 from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.config.tuning import SweepJob, train_config
+from rlher.config.tuning import SweepJob
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError, describe_error
 from rlher.core.files import user_error_on_write
@@ -169,9 +169,7 @@ def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
     for name, command, config in jobs:
         # One thread each, because runs side by side that use all cores slow each other down.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs  # a task's folder is another
-        run = SweepRun(
-            name, command, replace(train_config(config), logs=logs, threads=config.threads or 1, progress=False)
-        )
+        run = SweepRun(name, command, replace(config, logs=logs, threads=config.threads or 1, progress=False))
         other = runs.setdefault(experiment_id(run.config), run)
         if other is not run:
             warn(f"left out {name}: the same experiment as {other.name}.")

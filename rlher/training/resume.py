@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlher.config.training import TrainConfig, values_fixed_at_resume
+from rlher.config.key import experiment
+from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
@@ -96,7 +97,7 @@ def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
 
     Keys that the checkpoint does not record were added to rlher later, so they have their default.
     """
-    values = values_fixed_at_resume(run.config)
+    values = experiment(run.config, "resume")
     recorded = training_state.load_config(checkpoint)
     if changed := [key for key in recorded if key not in values or not is_same(values[key], recorded[key])]:
         raise ChangedConfig(run, changed)

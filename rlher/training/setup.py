@@ -23,7 +23,6 @@ from rlher.run import lookup, model_file
 from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstration_learning import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
-from rlher.training.memory_check import require_memory
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,13 @@ def prepare(
     config, notes = resolve_defaults(replace(config, env=env))
     with _torch_settings(config.threads or 1), closing(_make_envs(config)) as envs:
         validate_actions(config.algo.name, envs.action_space)
-        memory_note = require_memory(config, envs)
         model = build_model(config, envs)
         if model.slow_reason is not None:
             engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
             config = replace(config, engine=engine)
         if initial is not None:
             model_file.load_all(initial, model)
-        notes = [*env_notes, *notes, *_model_notes(config, model), *[memory_note] * bool(config.total_timesteps)]
+        notes = [*env_notes, *notes, *_model_notes(config, model)]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
         yield TrainingSetup(config, model, envs, notes, callbacks, working_folder, started)
@@ -137,7 +135,7 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
 
 
 def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
-    """Return a line each on device, update, target bounds, normalisation and an ignored step timeout."""
+    """Return a line each on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if model.slow_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
@@ -149,6 +147,9 @@ def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
     if config.env.step_timeout and config.vec_env == "dummy":
         timeout = f"env.step_timeout={config.env.step_timeout:g}"
         notes.append(f"{timeout} has no effect on training in the main process; use vec_env=subproc")
+    if stored := min(config.algo.buffer_size, config.total_timesteps):
+        size = stored * model.replay_buffer.storage.layout.transition_bytes  # type: ignore[union-attr]
+        notes.append(f"replay buffer of up to {stored:,} transitions, {size / 1e6:,.2f} MB")
     return notes
 
 

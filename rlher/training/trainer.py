@@ -66,7 +66,7 @@ class Trainer:
     ) -> None:
         self.run, self.config, self.model = run, run.config, setup.model
         self.result, self.stop = RunResult(), StopRequest()
-        self.workers = EvaluationWorkers(self.config, self.stop)
+        self.workers = EvaluationWorkers(self.config)
         self.evaluations = EvaluationCallback(run, self.workers, on_evaluation)
         self.checkpoints = CheckpointCallback(run, setup.envs, self.evaluations, self.stop)
         self.user_callbacks = setup.callbacks
@@ -83,9 +83,12 @@ class Trainer:
             with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
                 try:
                     with self._record_status():
-                        self._learn(is_new)
-                    if self.result.status is Status.INTERRUPTED and self.stop.at_step_boundary:
-                        self.checkpoints.finish()
+                        try:
+                            self._learn(is_new)
+                        except KeyboardInterrupt:
+                            if self.stop.at_step_boundary:
+                                self.checkpoints.finish()
+                            raise
                 finally:
                     self._write_models()
                     self._write_result(final_pending=self._final)

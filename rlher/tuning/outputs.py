@@ -17,13 +17,13 @@ from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
+from rlher.config.key import experiment
 from rlher.config.override_syntax import quote
-from rlher.config.training import TrainConfig, keys_ignored_by
-from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.config.training import TrainConfig
+from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
-from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.run.metadata import typed_command
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
@@ -31,9 +31,6 @@ from rlher.tuning.plots import write_plots
 from rlher.tuning.search_space import apply_params
 from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
 from rlher.tuning.trials import HEARTBEAT, STATES, counted_trials
-
-NOT_RECIPE = keys_ignored_by("recipe")
-"""Keys that a recipe leaves to the user: seeds, machine, files and output."""
 
 
 def write_search(study: Study, config: OptimizeConfig, folder: Path) -> None:
@@ -105,8 +102,7 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     if not compared:
         return "No comparison: the re-runs failed."
     best, n_seeds = compared[0], len(compared[0].scores)
-    measures = {"auc": "area under the success curve", "seconds": f"seconds saved until {TARGET_SUCCESS} %"}
-    measure = measures.get(config.objective, "success rate")
+    measure = OBJECTIVES[config.objective].gain
     if best.number == BASELINE_NUMBER:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best.is_better else "Not significantly better than the baseline"
@@ -140,8 +136,8 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     :param comments: lines for its head.
     """
     defaults = dict(flatten(_defaults(config)))
-    values = {key: value for key, value in flatten(asdict(config)) if key not in NOT_RECIPE}
-    tuned = {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
+    values = flatten(experiment(config, "recipe"))
+    tuned = {key: value for key, value in values if key not in defaults or value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in ["@package _global_", *comments])
     return head + (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial
 
+from rlher.config.tuning import OBJECTIVES
 from rlher.core.nested import finite_float
 from rlher.evaluation.metrics import TARGET_SUCCESS
 
@@ -77,16 +78,13 @@ def mean_score(scores: list[Score]) -> Score:
 
 
 def objective_value(objective: str, score: Score, total_timesteps: int, episodes: int) -> float:
-    """Return the value that Optuna maximises; it minimises ``seconds``.
+    """Return a trial's value of ``objective=``.
 
     With ``success``, fewer steps to 90 % decide between equal success rates: they weigh less than one of the
     ``episodes`` that the success rate was measured on.
     """
-    if objective == "auc":
-        return score.auc
-    if objective == "seconds":
-        return score.target_seconds
-    return score.success - 0.5 / episodes * score.steps / total_timesteps
+    tie_break = 0.5 / episodes * score.steps / total_timesteps if objective == "success" else 0.0
+    return float(getattr(score, OBJECTIVES[objective].score)) - tie_break
 
 
 def has_score(trial: FrozenTrial) -> bool:

@@ -5,7 +5,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +15,22 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from sqlalchemy.exc import SQLAlchemyError
 
+from rlher.config.key import experiment
 from rlher.config.training import TrainConfig
-from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
-from rlher.core.nested import flatten
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
 from rlher.tuning.objective import RERUN_SPACE, RerunObjective, SearchObjective
-from rlher.tuning.outputs import NOT_RECIPE, write_results, write_search
+from rlher.tuning.outputs import write_results, write_search
 from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.significance import compare_candidates, rerun_parameters, select_candidates
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_own_trials
-
-OUTSIDE_RECIPE = ("demos.path", "init_from")
-"""Keys that a recipe leaves out, although trials depend on their values."""
 
 
 def optimize(config: OptimizeConfig) -> int:
@@ -125,13 +122,16 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     """
     base = train_config(config)
     identity = {
-        **{key: value for key, value in flatten(asdict(base)) if key in OUTSIDE_RECIPE or key not in NOT_RECIPE},
+        **experiment(base, "recipe"),
+        "demos.path": base.demos.path,  # paths are in no recipe, but trials depend on them
+        "init_from": base.init_from,
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "time_limit": config.time_limit,
         "space": search_space.describe(space),
     }
-    direction = StudyDirection.MINIMIZE if config.objective == "seconds" else StudyDirection.MAXIMIZE
+    is_minimized = OBJECTIVES[config.objective].is_minimized
+    direction = StudyDirection.MINIMIZE if is_minimized else StudyDirection.MAXIMIZE
     baseline = search_space.baseline_params(space, base)
     study, created = open_study(storage, name, direction, identity, [baseline])
     require_own_trials(study, space)

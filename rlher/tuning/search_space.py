@@ -6,7 +6,6 @@ choice; ``only: [sac, td3]`` restricts a key to these algorithms; ``defaults: [h
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import dotted_keys, to_object
+from rlher.config.key import dotted_keys, to_object, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import unflatten
@@ -68,7 +67,8 @@ def load(name: str, config: TrainConfig) -> Space:
 
 def baseline_params(space: Space, config: TrainConfig) -> dict[str, Any]:
     """Return the config's own values of the space's keys, as Optuna stores them: the parameters of trial 0."""
-    return {key: encode(_value(key, config)) for key in space}
+    values = _tunable_values(config)
+    return {key: encode(values[key]) for key in space}
 
 
 def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
@@ -157,7 +157,7 @@ def _leaves(tree: dict[str, Any], space: str, prefix: str = "") -> Iterator[tupl
 def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig, space: str) -> BaseDistribution:
     """Return a leaf's distribution, widened to contain the config's own value; the schema must accept its ends."""
     _require_tunable(key, config, space)
-    own = _value(key, config)
+    own = _tunable_values(config)[key]
     if "choices" in leaf:
         if not isinstance(leaf["choices"], list):
             raise SearchSpaceError(space, f"{key}: choices={leaf['choices']!r} is not a list", key)
@@ -190,12 +190,7 @@ def _range(key: str, leaf: dict[str, Any], own: Any, space: str) -> tuple[BaseDi
 
 def _require_tunable(key: str, config: TrainConfig, space: str) -> None:
     """Raise SearchSpaceError if the algorithm has no such key, or the key cannot be tuned."""
-    known = [
-        name
-        for name in [*dotted_keys(TrainConfig), *dotted_keys(type(config.algo), "algo.")]
-        if name.startswith(TUNABLE)
-    ]
-    known += [MIX + name for name in (*STRATEGIES, ORIGINAL) if name != "mix"]
+    known = _tunable_values(config)
     if key in known:
         return
     having = [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]
@@ -205,11 +200,8 @@ def _require_tunable(key: str, config: TrainConfig, space: str) -> None:
     raise SearchSpaceError(space, f"{key} is not a key that can be tuned{did_you_mean(key, known)}", key)
 
 
-def _value(key: str, config: TrainConfig) -> Any:
-    """Return the config's value of a dotted key."""
-    if key.startswith(MIX):
-        return (config.her.goal_mix or DEFAULT_MIX).get(key.removeprefix(MIX), 0.0)
-    value: Any = asdict(config)
-    for name in key.split("."):
-        value = value[name]
-    return value
+def _tunable_values(config: TrainConfig) -> dict[str, Any]:
+    """Return the config's values of all keys that can be tuned, the weights of a mix included."""
+    weights = dict.fromkeys((*STRATEGIES, ORIGINAL), 0.0) | (config.her.goal_mix or DEFAULT_MIX)
+    values = {name: value for name, _, value in values_by_key(config) if name.startswith(TUNABLE)}
+    return values | {MIX + name: weight for name, weight in weights.items() if name != "mix"}

@@ -9,7 +9,7 @@ import numpy as np
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.tuning.objective import BASELINE_NUMBER
@@ -149,9 +149,9 @@ def _gain(
     candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float
 ) -> tuple[float, float, float]:
     """Return a candidate's difference to the baseline and the ends of its interval; greater is better."""
-    name = {"auc": "auc", "seconds": "target_seconds"}.get(config.objective, "success")
-    ours, theirs = ([getattr(score, name) for score in each.scores] for each in (candidate, baseline))
-    if config.objective == "seconds":
-        ours, theirs = theirs, ours  # the seconds that the candidate saves
+    objective = OBJECTIVES[config.objective]
+    ours, theirs = ([getattr(score, objective.score) for score in each.scores] for each in (candidate, baseline))
+    if objective.is_minimized:
+        ours, theirs = theirs, ours
     episodes = config.eval.final_episodes if config.objective == "success" else None
     return stats.difference_interval(ours, theirs, episodes, confidence)

@@ -8,8 +8,8 @@ import pytest
 from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import Purpose, dotted_keys, experiment_key, experiment_keys, runtime_key, section, validate
-from rlher.config.training import TrainConfig, keys_ignored_by, values_fixed_at_resume
+from rlher.config.key import Purpose, dotted_keys, experiment, experiment_key, runtime_key, section, validate
+from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.errors import UserError
 
 SCHEMAS = {
@@ -43,16 +43,15 @@ def test_recipe_leaves_out_seeds_machine_and_output() -> None:
     assert not {name for name in ignored if name.startswith(("algo.", "her."))}
 
 
-def test_experiment_keys_leave_out_what_does_not_change_learning() -> None:
-    fixed = values_fixed_at_resume(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})))
+def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
+    fixed = experiment(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})), "resume")
     assert fixed["env.kwargs"] == {"1": [2, 3]}
     assert {"seed", "algo.gamma", "eval.freq", "checkpoint.every", "engine.precision", "algo.kwargs"} <= set(fixed)
     assert not {"threads", "device", "vec_env", "engine.compile", *keys_ignored_by("resume")} & set(fixed)
-    found = experiment_keys(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})))
-    assert found["env"]["kwargs"] == {"a.b": {"c": 1}}
-    assert {"seed", "algo", "checkpoint"} <= set(found)
-    assert not {"device", "logs", "json", "recipe"} & set(found)
-    assert "compile" not in found["engine"]
+    found = experiment(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "experiment")
+    assert found["env.kwargs"] == {"a.b": {"c": 1}}
+    assert {"seed", "algo.gamma", "checkpoint.every"} <= set(found)
+    assert not {"device", "logs", "json", "recipe", "engine.compile"} & set(found)
 
 
 @dataclass

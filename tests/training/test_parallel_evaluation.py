@@ -18,11 +18,9 @@ from same_run import differences
 
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.core import workers
-from rlher.core.signals import StopRequest
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.training import processes
-from rlher.training.callbacks.checkpoint import EVALUATED_MODEL, CheckpointCallback
+from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import StopTraining
 from tests.conftest import TINY
 
@@ -94,7 +92,7 @@ def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
 
 
 def test_an_unexpected_exception_in_a_process_is_no_fault_of_the_config() -> None:
-    played = EvaluationWorkers(replace(CONFIG, eval=EvalConfig(workers=1)), StopRequest())
+    played = EvaluationWorkers(replace(CONFIG, eval=EvalConfig(workers=1)))
     with closing(played), pytest.raises(KeyError) as raised:
         played.start(b"no model", 1, 0).episodes()
     assert "Traceback" in raised.value.__notes__[0]
@@ -111,9 +109,8 @@ def test_too_many_lost_processes_end_the_run(train_line) -> None:
     assert (folder / "last_model.zip").exists()
 
 
-def test_ctrl_c_does_not_wait_for_an_evaluation_and_resuming_repeats_it(train_line, rlher, monkeypatch) -> None:
+def test_ctrl_c_waits_for_the_evaluation_in_progress(train_line, rlher, monkeypatch) -> None:
     assert train_line("hang", 0, "logs=reference").code == 0
-    monkeypatch.setattr(workers, "CLOSE_SECONDS", 0.5)
     step = CheckpointCallback._on_step
 
     def interrupt(self: CheckpointCallback) -> bool:
@@ -123,35 +120,36 @@ def test_ctrl_c_does_not_wait_for_an_evaluation_and_resuming_repeats_it(train_li
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(CheckpointCallback, "_on_step", interrupt)
-        done = train_line("hang", 1)  # for 1000 s, in the evaluation that starts at step 50
+        done = train_line("hang", 1, "env.step_timeout=2")  # in the evaluation that starts at step 50
         assert done.code == 130, done.err
     folder = Path("logs/sac/FailingWorker-v0_1")
-    assert not (folder / "evaluations.csv").exists(), done.err
-    assert (folder / "checkpoints/000000090" / EVALUATED_MODEL).exists()
+    assert [row["timesteps"] for row in rows(folder)] == ["50"]
+    assert (folder / "checkpoints/000000090").exists()
     again = rlher("train", "--resume", str(folder))
     assert again.code == 0, again.err
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
 
 
 def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, rlher) -> None:
-    assert train_line("hang", 0, "logs=reference", "checkpoint.every=60").code == 0
+    """The checkpoint at step 80 waits for the evaluation, which hangs at first."""
+    assert train_line("hang", 0, "logs=reference", "checkpoint.every=40").code == 0
     folder, step = Path("logs/sac/FailingWorker-v0_1"), CheckpointCallback._on_step
 
     def copy(self: CheckpointCallback) -> bool:
-        if self.model.num_timesteps == 80:
-            shutil.copytree(folder, "killed" / folder)
+        if self.model.num_timesteps in (70, 90):
+            shutil.copytree(folder, f"killed{self.model.num_timesteps}" / folder)
         return step(self)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(CheckpointCallback, "_on_step", copy)
-        done = train_line("hang", 1, "env.step_timeout=2", "checkpoint.every=60")
+        done = train_line("hang", 1, "env.step_timeout=2", "checkpoint.every=40")
         assert done.code == 0, done.err
-    assert (Path("killed") / folder / "checkpoints/000000060" / EVALUATED_MODEL).exists()
-    for resumed in (folder, "killed" / folder):
-        if resumed != folder:
-            again = rlher("train", "--resume", str(resumed), "eval.workers=0", "--trust-code")
-            assert again.code == 0, again.err
-        assert differences(Path("reference") / folder.relative_to("logs"), resumed) == []
+    assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
+    for killed, evaluated in (("killed70" / folder, False), ("killed90" / folder, True)):
+        assert (killed / "evaluations.csv").exists() == evaluated
+        again = rlher("train", "--resume", str(killed), "eval.workers=0", "--trust-code")
+        assert again.code == 0, again.err
+        assert differences(Path("reference") / folder.relative_to("logs"), killed) == []
 
 
 def test_a_function_that_may_end_the_run_is_called_in_the_step_of_the_evaluation(rlher, tmp_path, monkeypatch) -> None:

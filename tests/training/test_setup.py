@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stable_baselines3
@@ -83,3 +84,17 @@ def test_options_of_the_fast_update_are_refused_without_it(option: dict) -> None
     config = slow_config()
     with pytest.raises(UserError), prepare(replace(config, algo=replace(config.algo, **option))):
         pass
+
+
+def test_the_printed_size_is_about_that_of_the_full_buffer() -> None:
+    config = TrainConfig(
+        algo=DQNConfig(name="dqn", buffer_size=500, learning_starts=600),
+        env=EnvConfig("BitFlipping-v0", kwargs={"n_bits": 25}),
+        total_timesteps=600,
+        threads=1,
+    )
+    with prepare(config) as setup:
+        (note,) = [note for note in setup.notes if "500 transitions" in note]
+        setup.model.learn(600)
+        buffer: Any = setup.model.replay_buffer
+        assert float(note.split()[-2]) == pytest.approx(buffer.nbytes / 1e6, rel=0.2)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlher.config.commands import CompareConfig
-from rlher.config.tuning import SweepJob, WorkersConfig, train_config
+from rlher.config.training import TrainConfig
+from rlher.config.tuning import SweepJob
 from rlher.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ WORKER_MODULES = ("rlher.envs.vec", "rlher.evaluation.parallel_evaluation")
 """What the worker processes of a run import."""
 
 
-def run(config: WorkersConfig) -> int:
+def run(config: TrainConfig) -> int:
     """Train, evaluate and write the run folder.
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
@@ -28,7 +29,7 @@ def run(config: WorkersConfig) -> int:
     return result.exit_code
 
 
-def train(config: WorkersConfig) -> "tuple[RunFolder, RunResult]":
+def train(config: TrainConfig) -> "tuple[RunFolder, RunResult]":
     """Train a single run.
 
     :raises UserError: the config cannot be trained; no run folder was created.
@@ -38,9 +39,9 @@ def train(config: WorkersConfig) -> "tuple[RunFolder, RunResult]":
     start_server_early(config, WORKER_MODULES)
     from rlher.training import trainer
 
-    if (config.workers, config.launcher) != (WorkersConfig.workers, WorkersConfig.launcher):
+    if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
         raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
-    return trainer.train(train_config(config))
+    return trainer.train(config)
 
 
 def sweep(jobs: Sequence[SweepJob]) -> int:

@@ -8,8 +8,9 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher.config.key import experiment_keys
+from rlher.config.key import experiment
 from rlher.core.errors import DamagedFile, first_line
+from rlher.core.nested import unflatten
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.metrics import format_cells
 from rlher.run.metadata import commands
@@ -58,7 +59,7 @@ def model_card(
         notes=notes,
         command="\n".join(commands(read_text(run.folder / "command.txt"))),
         versions=_versions(run),
-        settings=yaml.safe_dump(experiment_keys(config), sort_keys=False),
+        settings=yaml.safe_dump(unflatten(experiment(config, "experiment")), sort_keys=False),
     )
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.config.training import values_fixed_at_resume
+from rlher.config.key import experiment
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
@@ -37,8 +37,6 @@ NOT_REPEATABLE = (
 )
 
 BEST_MODEL = MODELS["best"]
-EVALUATED_MODEL = "evaluated_model.zip"
-"""File of the model whose evaluation is in progress; it is played again when the run is resumed."""
 
 
 class CheckpointCallback(BaseCallback):
@@ -138,10 +136,12 @@ class CheckpointCallback(BaseCallback):
             self.save()
 
     def save(self, next_build: int | None = None) -> None:
-        """Write a checkpoint. If the disk is full, warn and keep the earlier ones.
+        """Wait for the evaluation in progress, and write a checkpoint. If the disk is full, warn and keep earlier ones.
 
         :param next_build: at a barrier, the build number of the environments that follow.
+        :raises EnvironmentFault: the environment failed in the evaluation.
         """
+        self._evaluations.record_pending()
         self._run.require_folder()
         self._due_time = time.monotonic() + self._interval  # also if it cannot be written
         if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
@@ -166,11 +166,9 @@ class CheckpointCallback(BaseCallback):
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self._run.folder),
-            "config": values_fixed_at_resume(self._run.config),
+            "config": experiment(self._run.config, "resume"),
         }
         training_state.save(folder, self.model, progress)
-        if self._evaluations.pending is not None:  # not waited for: Ctrl-C may leave little time
-            (folder / EVALUATED_MODEL).write_bytes(self._evaluations.pending.model)
         if next_build is None:
             # a callback that ended training within a step leaves an action whose result is not in the buffer
             actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
@@ -189,7 +187,7 @@ class CheckpointCallback(BaseCallback):
             generators, build_number = state["generators"], int(state["envs"])
             training_state.restore_generators(generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / "buffer")
-            self._evaluations.load_state_dict(state["evaluations"], _read(checkpoint / EVALUATED_MODEL))
+            self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             others = len(checkpoints.newest_first(checkpoint.parent)) > 1
@@ -201,7 +199,8 @@ class CheckpointCallback(BaseCallback):
             self._restore_envs = partial(self._repeat_episodes, generators, build_number, *episodes)
         self._due_time = time.monotonic() + self._interval
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
-        self._evaluations.best_model = _read(checkpoint / BEST_MODEL)
+        best = checkpoint / BEST_MODEL
+        self._evaluations.best_model = best.read_bytes() if best.exists() else None
         if self._evaluations.best_model is None:  # a model that was found later may not be found again
             self._run.model("best").unlink(missing_ok=True)
         self._evaluations.write_best_model()
@@ -228,10 +227,6 @@ class CheckpointCallback(BaseCallback):
             warn(NOT_REPEATABLE)
             self._buffer.storage.truncate_running()
             self._start_envs(build_number + 1)
-
-
-def _read(file: Path) -> bytes | None:
-    return file.read_bytes() if file.exists() else None
 
 
 def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:

@@ -56,7 +56,7 @@ class EvaluationCallback(BaseCallback):
         self.rows: Rows = []
         self.best_model: bytes | None = None
         """Content of the best model's file, which is not written at once if the disk is full."""
-        self.pending: PendingEvaluation | None = None
+        self._pending: PendingEvaluation | None = None
         self._run, self._workers = run, workers
         self._on_evaluation = on_evaluation
         self._files = EvaluatedModelFiles(run)
@@ -100,26 +100,22 @@ class EvaluationCallback(BaseCallback):
             "wall_seconds": round(self.elapsed, 3),
         }
         model = model_file.to_bytes(self.model)  # type: ignore[arg-type]
-        self.pending = PendingEvaluation(row, model, self._play(model))
-
-    def _play(self, model: bytes) -> Evaluation:
         config = self._run.config.eval
-        return self._workers.start(model, config.episodes, config.seed)
+        self._pending = PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed))
 
     def _record_if_played(self) -> None:
-        if self.pending is not None and (self._on_evaluation or self.pending.played.done()):
+        if self._pending is not None and (self._on_evaluation or self._pending.played.done()):
             self.record_pending()
 
     def record_pending(self) -> None:
         """Wait for the evaluation in progress, if any, and record it.
 
         :raises EnvironmentFault: the environment failed in the evaluation.
-        :raises KeyboardInterrupt: a stop was requested; the evaluation stays pending.
         """
-        if self.pending is None:
+        if self._pending is None:
             return
-        values = {**summarize(self.pending.played.episodes()), **self.pending.row}
-        evaluated, self.pending = self.pending, None
+        evaluated, self._pending = self._pending, None
+        values = {**summarize(evaluated.played.episodes()), **evaluated.row}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -155,36 +151,21 @@ class EvaluationCallback(BaseCallback):
     # ------------------------------------------------------------------------------------------------ checkpoints
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the evaluations so far, and when the next is due, as JSON values; without the models."""
-        return {
-            "rows": self.rows,
-            "next": self._next,
-            "elapsed": self.elapsed,
-            "pending": self.pending and self.pending.row,
-        }
+        """Return the evaluations so far, and when the next is due, as JSON values; none may be in progress."""
+        return {"rows": self.rows, "next": self._next, "elapsed": self.elapsed}
 
-    def load_state_dict(self, state: dict[str, Any], pending_model: bytes | None) -> None:
-        """Restore a value of :meth:`state_dict`, and start the pending evaluation again.
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a value of :meth:`state_dict`.
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
         self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
-        _require_numbers(*self.rows)
+        if not all(value is None or isinstance(value, int | float) for row in self.rows for value in row.values()):
+            raise ValueError("an evaluation has a value that is not a number")
         self._next = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
-        if pending := state["pending"]:
-            if pending_model is None:
-                raise ValueError("the model of the pending evaluation is missing")
-            row = {name: pending[name] for name in ("timesteps", "updates", "wall_seconds")}
-            _require_numbers(row)
-            self.pending = PendingEvaluation(row, pending_model, self._play(pending_model))
 
 
 def all_finite(model: BaseAlgorithm) -> bool:
     """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
     return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
-
-
-def _require_numbers(*rows: dict[str, Any]) -> None:
-    if not all(value is None or isinstance(value, int | float) for row in rows for value in row.values()):
-        raise ValueError("an evaluation has a value that is not a number")
