@@ -43,7 +43,7 @@ class Run:
     """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
 
     :param run: its folder and config.
-    :param source: how its agent is found: run or bundled agent, ``checkpoint`` and ``device``.
+    :param source: how its agent is found: run or bundled agent, ``model`` and ``device``.
     """
 
     def __init__(self, run: run_folder.RunFolder, source: PlayConfig) -> None:
@@ -171,18 +171,18 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
         return _ended(*train_run(_compose("train", flags.parse("train", words))))
 
 
-def load(name: str | Path, *, checkpoint: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
+def load(name: str | Path, *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
     """Return a run by its folder, or an agent that comes with rlher by its name.
 
-    :param checkpoint: model of the run: best, last, or steps of ``eval.keep_models``; auto: best or last.
+    :param model: of the run: best, last, or steps of ``eval.keep_models``; auto: best or last.
     :param trust_code: run the code that the ``config.yaml`` of somebody else's run names.
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
     name = str(name)
     agent = None if os.sep in name or Path(name).exists() else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
-    found.choose_model(checkpoint)
-    return _wrap(found, agent=agent, checkpoint=checkpoint, device=device, trust_code=trust_code)
+    found.choose_model(model)
+    return _wrap(found, agent=agent, model=model, device=device, trust_code=trust_code)
 
 
 def runs(folder: str | Path = "logs") -> list[Run]:

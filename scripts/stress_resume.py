@@ -37,7 +37,7 @@ import psutil
 from same_run import differences
 
 from rlher.core.console import prepare_streams
-from rlher.run.checkpoints import DamagedCheckpoint, newest_first, verify
+from rlher.run.checkpoint_files import DamagedCheckpoint, newest_first, verify
 
 COMMON = (
     "total_timesteps=900 checkpoint.every=250 eval.freq=150 eval.episodes=2 eval.final_episodes=3 algo.batch_size=32 "

@@ -12,7 +12,7 @@ class ModelConfig:
 
     run: str | None = runtime_key(None, "run folder; null: the newest under `logs`", positional=True)
     logs: str = runtime_key("logs", "folder of all runs")
-    checkpoint: str = runtime_key("auto", "model: best, last, or steps of eval.keep_models; auto: best or last")
+    model: str = runtime_key("auto", "model of the run: best, last, or steps of eval.keep_models; auto: best or last")
     json: bool = runtime_key(False, "print the result as JSON on stdout")
     trust_code: bool = runtime_key(False, "run the code that the config.yaml of somebody else's run names")
 

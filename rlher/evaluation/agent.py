@@ -57,7 +57,7 @@ class Source:
     def keys(self) -> dict[str, str]:
         """Keys that identify it in JSON output."""
         agent = self.config.agent
-        return {"agent": agent} if agent else {"run": str(self.run), "checkpoint": self.which}
+        return {"agent": agent} if agent else {"run": str(self.run), "model": self.which}
 
     def load(self, render_mode: str | None = None) -> Agent:
         """Load the agent, and make its environment with a render mode."""
@@ -72,15 +72,15 @@ class Source:
 
 
 def find_source(config: PlayConfig) -> Source:
-    """Return the model that ``run=`` and ``checkpoint=``, or ``agent=``, name.
+    """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
-    :raises UserError: there is no such run, model or checkpoint.
+    :raises UserError: there is no such run or model.
     """
     validate_device(config.device)
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    name, checkpoint = config.run, config.checkpoint
+    name, model = config.run, config.model
     if config.agent:
         name = str(lookup.agent_folder(config.agent))
     elif name and name.endswith(".zip") and not Path(name).is_dir():
@@ -90,9 +90,9 @@ def find_source(config: PlayConfig) -> Source:
                 f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
                 "evaluate them in rlher.make_env(<environment>)."
             )
-        name, checkpoint = str(folder), Path(name).stem.removesuffix("_model")
+        name, model = str(folder), Path(name).stem.removesuffix("_model")
     run = lookup.find(name, config.logs, config.trust_code)
-    return Source(run, run.choose_model(checkpoint), config)
+    return Source(run, run.choose_model(model), config)
 
 
 def model_name(run: RunFolder, which: str) -> str:

@@ -61,21 +61,21 @@ class RunFolder:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
         return self.folder / MODELS.get(which, f"models/{which}.zip")
 
-    def choose_model(self, checkpoint: str) -> str:
-        """Return the model that ``checkpoint=`` names, for :meth:`model`.
+    def choose_model(self, name: str) -> str:
+        """Return the model that ``model=`` names, for :meth:`model`.
 
-        :param checkpoint: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the best model, or the
+        :param name: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the best model, or the
             last one if there is no best.
         :raises UserError: it is none of these, or there is no model after that number of steps.
         """
-        if checkpoint == "auto":
-            return next((name for name in MODELS if self.model(name).exists()), "best")
+        if name == "auto":
+            return next((each for each in MODELS if self.model(each).exists()), "best")
         kept = sorted((path.stem for path in self.folder.glob("models/*.zip") if path.stem.isdecimal()), key=int)
-        if checkpoint in (*MODELS, *kept):
-            return checkpoint
+        if name in (*MODELS, *kept):
+            return name
         steps = f"one of {', '.join(kept)}" if kept else "train with eval.keep_models=true"
-        near = did_you_mean(checkpoint, MODELS)
-        raise UserError(f"{self} has no model checkpoint={checkpoint}{near}; use best or last, or {steps}.")
+        near = did_you_mean(name, MODELS)
+        raise UserError(f"{self} has no model {name!r}{near}; use best or last, or {steps}.")
 
     def require_folder(self) -> None:
         """Raise RunFolderLost if the folder was moved, deleted or replaced; called before a training run writes."""

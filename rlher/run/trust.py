@@ -92,7 +92,7 @@ def _leaves(value: Any) -> list[Any]:
 def require_own_files(folder: Path) -> None:
     """Raise UserError if writing into a run folder would write through a link to another folder, or into a pipe.
 
-    Checkpoints with a pipe count as damaged, see :func:`rlher.run.checkpoints.verify`.
+    Checkpoints with a pipe count as damaged, see :func:`rlher.run.checkpoint_files.verify`.
     """
     for path in folder.iterdir():
         if path.exists() and not (path.is_file() or path.is_dir()):

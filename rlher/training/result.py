@@ -11,7 +11,7 @@ from rlher.core.console import command_line, escape_control, format_seconds, war
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.signals import INTERRUPTED
 from rlher.evaluation.metrics import format_summary
-from rlher.run import checkpoints
+from rlher.run import checkpoint_files
 from rlher.run.run_folder import MODELS, RunFolder
 
 
@@ -53,7 +53,7 @@ class RunResult:
         values = {
             "status": self.status.value,
             "error": self.error,
-            "checkpoint": "last",
+            "model": "last",
             "timesteps": self.timesteps,
             "wall_seconds": self.wall_seconds,
             **self.final,
@@ -105,7 +105,7 @@ def print_reason(run: RunFolder, result: RunResult) -> None:
 def _how_to_continue(run: RunFolder) -> str:
     """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
     command = f"`{command_line(['rlher', 'train', '--resume', str(run)])}`"
-    if checkpoints.newest_first(run.checkpoints):
+    if checkpoint_files.newest_first(run.checkpoints):
         return f"Resume: {command}."
     return f"It has no checkpoint; start it again from step 0: {command}."
 

@@ -13,7 +13,7 @@ from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
-from rlher.run import checkpoints, lookup, run_folder
+from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.run.metadata import typed_command
 from rlher.run.run_folder import RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
@@ -47,7 +47,7 @@ def resume(run: RunFolder, config: TrainConfig) -> tuple[RunFolder, RunResult]:
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
             remove_unfinished(folder)
         checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
-        done = checkpoints.timesteps_of(checkpoint) if checkpoint else 0
+        done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
         notes = ["no valid checkpoint; training starts from step 0", *damaged]
         if checkpoint is not None:
             _require_recorded_values(run, checkpoint)
@@ -77,10 +77,10 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not deleted.
     """
     damaged = []
-    for checkpoint in checkpoints.newest_first(folder):
+    for checkpoint in checkpoint_files.newest_first(folder):
         try:
-            checkpoints.verify(checkpoint)
-        except checkpoints.DamagedCheckpoint as error:
+            checkpoint_files.verify(checkpoint)
+        except checkpoint_files.DamagedCheckpoint as error:
             damaged.append(f"{str(error).rstrip('.')}; it was deleted.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
@@ -109,7 +109,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     :param config: the new one; ``run.config`` is the one before.
     :param checkpoint: from which it is resumed, if there is one.
     """
-    done = checkpoints.timesteps_of(checkpoint) if checkpoint else 0
+    done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
     before, total = lookup.steps_of(run), config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:

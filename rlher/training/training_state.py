@@ -21,7 +21,7 @@ import torch as th
 from rlher.algos.training_loop import TrainingLoop
 from rlher.core.safe_read import stored_arrays
 from rlher.run import model_file
-from rlher.run.checkpoints import timesteps_of
+from rlher.run.checkpoint_files import timesteps_of
 
 MODEL = "model.zip"
 

@@ -57,16 +57,16 @@ def test_models_by_steps_give_the_numbers_of_their_evaluations(rlher, run: Path)
         rows = list(csv.DictReader(file))
     assert sorted(path.stem for path in run.glob("models/*.zip")) == sorted(row["timesteps"] for row in rows)
     for row in rows:
-        arguments = ("--checkpoint", row["timesteps"], "--seed", "10000", "--episodes", "2", "--json")
+        arguments = ("--model", row["timesteps"], "--seed", "10000", "--episodes", "2", "--json")
         measured = json.loads(rlher("evaluate", str(run), *arguments).out)
         assert measured["mean_reward"] == float(row["mean_reward"])
 
 
 def test_a_model_file_of_a_run_names_its_run(rlher, run: Path) -> None:
-    for file, checkpoint in (("best_model", "best"), ("last_model", "last"), ("models/40", "40")):
+    for file, name in (("best_model", "best"), ("last_model", "last"), ("models/40", "40")):
         done = rlher("evaluate", f"{run}/{file}.zip", "--episodes", "2", "--json")
         assert done.code == 0, done.err
-        assert done.out == rlher("evaluate", str(run), f"checkpoint={checkpoint}", "--episodes", "2", "--json").out
+        assert done.out == rlher("evaluate", str(run), f"model={name}", "--episodes", "2", "--json").out
 
 
 def test_a_model_file_outside_of_run_folders_is_refused(rlher, run: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_model_file_outside_of_run_folders_is_refused(rlher, run: Path) -> Non
 @pytest.mark.parametrize(
     "words",
     [
-        "checkpoint=70",
-        "checkpoint=../secret",
+        "model=70",
+        "model=../secret",
         "grid=3by2",
         "grid=0x2",
         "width=3",

@@ -211,7 +211,7 @@ def test_the_card_has_the_measured_numbers(rlher) -> None:
     assert (folder / "replay.mp4").stat().st_size > 500
     assert "replay.mp4" in body
 
-    other = rlher("export", str(run), "--checkpoint", "50", "--output", "other")
+    other = rlher("export", str(run), "--model", "50", "--output", "other")
     assert other.code == 0, other.err
     assert "4 episodes" in other.err, "it is evaluated now, because the run has no final evaluation of it"
     assert "trained for 50 environment steps" in Path("other/README.md").read_text()

@@ -100,7 +100,7 @@ def test_a_link_in_an_export_folder_is_replaced(rlher, untrusted: Path, private:
         link(untrusted / "export" / name, private)
     (untrusted / "clips").mkdir(exist_ok=True)
     (untrusted / "clips" / "60.mp4").write_bytes(b"video")
-    done = rlher("export", str(untrusted), "--checkpoint", "last")
+    done = rlher("export", str(untrusted), "--model", "last")
     assert done.code == 0, done.err
     assert private.read_text() == SECRET
     assert (untrusted / "export" / "replay.mp4").read_bytes() == b"video"
@@ -110,7 +110,7 @@ def test_a_link_in_an_export_folder_is_replaced(rlher, untrusted: Path, private:
 @pytest.mark.parametrize("path", ["clips/60.mp4", "command.txt", "meta.json", "result.json"])
 def test_exports_contain_no_linked_file(rlher, untrusted: Path, private: Path, path: str) -> None:
     link(untrusted / path, private)
-    rlher("export", str(untrusted), "--checkpoint", "last", "--output", "export")
+    rlher("export", str(untrusted), "--model", "last", "--output", "export")
     for file in Path("export").iterdir():
         assert SECRET.encode() not in file.read_bytes(), file
     assert not Path("export/replay.mp4").exists()
@@ -240,7 +240,7 @@ def test_files_of_unlimited_size_are_reported(rlher, make_run: Make, command: st
 
 @pytest.mark.parametrize(
     "words",
-    [*((verb, "RUN", "checkpoint=last") for verb in ("evaluate", "enjoy", "export")), (*TRAIN, "init_from=RUN")],
+    [*((verb, "RUN", "model=last") for verb in ("evaluate", "enjoy", "export")), (*TRAIN, "init_from=RUN")],
     ids=lambda words: words[0],
 )
 def test_a_model_that_is_a_pipe_is_reported(rlher, untrusted: Path, words: tuple[str, ...]) -> None:

@@ -24,7 +24,7 @@ from same_run import differences
 from rlher.core.errors import UserError
 from rlher.core.files import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.run import checkpoints, lookup, run_folder
+from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.training import training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
@@ -156,8 +156,8 @@ def test_checkpoints_between_barriers_change_nothing(rlher) -> None:
         assert rlher("train", *words("dqn, td_error, wrapped"), "total_timesteps=120", *words_).code == 0
     folder = folder_of("dqn")
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
-    kept = checkpoints.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
-    assert len(kept) == checkpoints.KEPT
+    kept = checkpoint_files.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
+    assert len(kept) == checkpoint_files.KEPT
     assert (kept[1] / "episodes.npz").exists()
 
 
@@ -200,7 +200,7 @@ def test_signals_of_a_closed_terminal_are_one_request_to_stop(rlher, at_step, un
     at_step(105, close)
     stopped = rlher("train", *words("dqn"))
     assert stopped.code == 130, stopped.err
-    assert checkpoints.newest_first(folder_of("dqn") / "checkpoints")[0].name > "000000100"
+    assert checkpoint_files.newest_first(folder_of("dqn") / "checkpoints")[0].name > "000000100"
     assert rlher("train", "--resume").code == 0
     assert differences(uninterrupted, folder_of("dqn")) == []
 
@@ -223,7 +223,7 @@ def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupte
         patched.setattr(owner, name, twice)
         stopped = rlher("train", *words("dqn"))
     assert stopped.code == 130, stopped.err
-    assert [path.name for path in checkpoints.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
+    assert [path.name for path in checkpoint_files.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
     again = rlher("train", "--resume")
     assert again.code == 0, again.err
     assert resumed_at(folder_of("dqn")) == [90]
@@ -363,10 +363,10 @@ def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Pa
     for file, damage in itertools.product(files, DAMAGES):
         content = file.read_bytes()
         damage(file)
-        with pytest.raises(checkpoints.DamagedCheckpoint):
-            checkpoints.verify(damaged)
+        with pytest.raises(checkpoint_files.DamagedCheckpoint):
+            checkpoint_files.verify(damaged)
         write_bytes(file, content)
-    checkpoints.verify(damaged)
+    checkpoint_files.verify(damaged)
     flip(damaged / "model.zip")
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
@@ -379,7 +379,7 @@ def seal(checkpoint: Path) -> None:
     """Recompute its checksums."""
     manifest = json.loads((checkpoint / "checkpoint.json").read_text())
     files = [file for file in checkpoint.rglob("*") if file.is_file() and file.name != "checkpoint.json"]
-    manifest["sha256"] = {str(file.relative_to(checkpoint)): checkpoints._digest(file) for file in files}
+    manifest["sha256"] = {str(file.relative_to(checkpoint)): checkpoint_files._digest(file) for file in files}
     (checkpoint / "checkpoint.json").write_text(json.dumps(manifest))
 
 
@@ -500,16 +500,16 @@ def test_an_unreadable_checkpoint_is_not_deleted(rlher, stopped: Path, monkeypat
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoints, "_digest", failing)
+        patched.setattr(checkpoint_files, "_digest", failing)
         again = rlher("train", "--resume", str(stopped))
     assert again.code == 2
     assert str(newest(stopped)) in again.err
     assert "Input/output error" in again.err
-    checkpoints.verify(newest(stopped))
+    checkpoint_files.verify(newest(stopped))
 
 
 def newest(folder: Path) -> Path:
-    return checkpoints.newest_first(folder / "checkpoints")[0]
+    return checkpoint_files.newest_first(folder / "checkpoints")[0]
 
 
 def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path, uninterrupted: Path) -> None:
@@ -624,11 +624,11 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
 
 
 def test_checkpoints_share_unchanged_files(uninterrupted: Path) -> None:
-    last, before = checkpoints.newest_first(uninterrupted / "checkpoints")
+    last, before = checkpoint_files.newest_first(uninterrupted / "checkpoints")
     shared = [file for file in (before / "buffer").glob("part-*.npz") if (last / "buffer" / file.name).exists()]
     assert shared
     assert all(file.stat().st_nlink >= 2 for file in shared)
-    checkpoints.verify(last)
+    checkpoint_files.verify(last)
 
 
 def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:

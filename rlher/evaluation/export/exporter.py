@@ -54,7 +54,7 @@ def export(config: ExportConfig) -> int:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run = lookup.find(config.run, config.logs, config.trust_code)
-    which = run.choose_model(config.checkpoint)
+    which = run.choose_model(config.model)
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.output is None:
         require_no_link(folder)
@@ -77,7 +77,7 @@ def export(config: ExportConfig) -> int:
     for note in notes:
         print(escape_control(f"  {note}"), file=sys.stderr)
     folder = relative(folder)
-    result = {"run": str(run), "checkpoint": which, "folder": str(folder)}
+    result = {"run": str(run), "model": which, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
         message = f"Export {model_name(run, which)} of {run.folder.name} with rlher"

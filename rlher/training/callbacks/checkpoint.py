@@ -25,7 +25,7 @@ from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
 from rlher.envs.vec import RepeatableVecEnv
 from rlher.her import HerReplayBuffer
-from rlher.run import checkpoints
+from rlher.run import checkpoint_files
 from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training import training_state
 from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
@@ -131,8 +131,8 @@ class CheckpointCallback(BaseCallback):
 
         With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
         """
-        written = checkpoints.newest_first(self._run.checkpoints)[:1]
-        if self._every is not None and self.model.num_timesteps not in map(checkpoints.timesteps_of, written):
+        written = checkpoint_files.newest_first(self._run.checkpoints)[:1]
+        if self._every is not None and self.model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
             self.save()
 
     def save(self, next_build: int | None = None) -> None:
@@ -148,7 +148,7 @@ class CheckpointCallback(BaseCallback):
             return
         steps = self.model.num_timesteps
         try:
-            checkpoints.write(
+            checkpoint_files.write(
                 self._run.checkpoints, steps, lambda folder, previous: self._fill(folder, previous, next_build)
             )
         except OSError as error:
@@ -159,7 +159,7 @@ class CheckpointCallback(BaseCallback):
         if self._evaluations.best_model is not None:
             (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
         if previous is not None:
-            checkpoints.link_folder(previous / "buffer", folder / "buffer")
+            checkpoint_files.link_folder(previous / "buffer", folder / "buffer")
         self._buffer.save(folder / "buffer")
         progress = {
             "envs": self._envs.build_number if next_build is None else next_build,
@@ -190,7 +190,7 @@ class CheckpointCallback(BaseCallback):
             self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
-            others = len(checkpoints.newest_first(checkpoint.parent)) > 1
+            others = len(checkpoint_files.newest_first(checkpoint.parent)) > 1
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         if episodes is None:

@@ -1,4 +1,4 @@
-"""Checkpoints of a training run on disk: atomic, with a checksum of every file.
+"""The files of checkpoints: written atomically, with a checksum of every file.
 
 ``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed. Files that did
 not change since the last checkpoint (most of the replay buffer) are hard links, so each folder is
