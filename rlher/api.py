@@ -25,6 +25,7 @@ from rlher.core.errors import MissingFile, UserError
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
+from rlher.run.run_folder import RESULT
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -62,7 +63,7 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         """The content of ``result.json``, such as ``status`` and ``success_rate``; empty while the run is trained."""
-        return read_json(self.folder / "result.json")
+        return read_json(self.folder / RESULT)
 
     @property
     def model(self) -> "OffPolicyAlgorithm":

@@ -12,6 +12,7 @@ from rlher.analysis.loading import LoadedRun, read_runs
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, did_you_mean
+from rlher.run.run_folder import CONFIG
 
 DEFAULT_BY = ("algo", "her")
 
@@ -63,7 +64,7 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     if not any(found):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])} ({'; '.join(notes)}).")
     folders, names = zip(*sources.values(), strict=True)
-    are_runs = all((path / "config.yaml").exists() for path in sources)
+    are_runs = all((path / CONFIG).exists() for path in sources)
     if by or (not any(names) and (len(folders) == 1 or are_runs)):
         groups, more = group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by)
         return groups, notes + more

@@ -26,6 +26,7 @@ from rlher.core.errors import MissingFile, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.metrics import COLUMNS
+from rlher.run.run_folder import COMMANDS, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
 
 LOGGED_TIMESTEPS = "time/total_timesteps"
 """Column of ``progress.csv`` with the environment steps so far."""
@@ -62,7 +63,7 @@ class LoadedRun:
         Each column is there with and without its section, as ``rollout/object_moved`` and ``object_moved``. Its
         ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
-        return _read_log(self.folder / "progress.csv", self.evaluations)
+        return _read_log(self.folder / TRAINING_LOG, self.evaluations)
 
     @property
     def columns(self) -> list[str]:
@@ -141,7 +142,7 @@ def run_folders(path: Path) -> Iterator[Path]:
     """
     for folder, subfolders, files in os.walk(path):
         subfolders[:] = sorted((name for name in subfolders if name != "optuna"), key=_natural_key)
-        if "config.yaml" in files:
+        if CONFIG in files:
             subfolders.clear()
             yield Path(folder)
 
@@ -158,19 +159,19 @@ def read_run(folder: Path) -> LoadedRun:
     :raises OSError: a file cannot be read.
     """
     config, names = _read_config(folder)
-    result = read_json(folder / "result.json")
+    result = read_json(folder / RESULT)
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return LoadedRun(folder, config, names, read_text(folder / "command.txt"), evaluations, result)
+    return LoadedRun(folder, config, names, read_text(folder / COMMANDS), evaluations, result)
 
 
 def _read_config(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks included, and its names."""
-    if links_outside(folder / "config.yaml"):
+    if links_outside(folder / CONFIG):
         raise ValueError("config.yaml is a link to another folder")
     try:
-        values = read_yaml(folder / "config.yaml")
+        values = read_yaml(folder / CONFIG)
     except ValueError as error:
         raise ValueError(f"config.yaml is damaged ({first_line(error)})") from error
     if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
@@ -197,7 +198,7 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
 
     The final evaluation in ``result`` is the only one of a run that was shorter than ``eval.freq``.
     """
-    path = folder / "evaluations.csv"
+    path = folder / EVALUATIONS
     final = pd.DataFrame([result] if result.get("status") == "finished" else [], columns=[*COLUMNS])
     try:
         rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])

@@ -9,6 +9,7 @@ import pandas as pd
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.run.metadata import commands
+from rlher.run.run_folder import COMMANDS
 from rlher.tuning.significance import table_row
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
@@ -53,7 +54,7 @@ def read_study(folder: Path) -> Study:
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         candidates=_candidates(folder, verdict, notes),
         best=read_text(folder / "best.yaml"),
-        command="\n".join(commands(read_text(folder / "command.txt"))),
+        command="\n".join(commands(read_text(folder / COMMANDS))),
         trials=_trials(folder / "trials.csv", notes),
         pictures=sorted(path for path in folder.glob("*.png") if not links_outside(path)),
         notes=notes,

@@ -18,6 +18,7 @@ from rlher.core.console import text_table
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
+from rlher.run.run_folder import METADATA
 
 MISSING = "–"
 
@@ -180,6 +181,6 @@ def _join_distinct(values: pd.Series) -> str:
 
 def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
-    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / "meta.json")})):
+    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA)})):
         if key not in ("logs", "meta", "meta.started", "meta.seed"):
             yield key, str(value) if isinstance(value, str | dict) else literal(value)

@@ -20,7 +20,7 @@ from rlher.core.console import command_line
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import is_same
 from rlher.run import lookup
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import CONFIG, RunFolder
 
 if TYPE_CHECKING:
     from rlher.training.result import RunResult
@@ -69,7 +69,7 @@ def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
                 name = argv.pop(0)
         elif word.startswith(("--resume=", "resume=")):
             name = word.partition("=")[2] or LATEST
-        elif name == LATEST and Path(word, "config.yaml").is_file():  # the run after other keys
+        elif name == LATEST and Path(word, CONFIG).is_file():  # the run after other keys
             name = word
         else:
             words.append(word)

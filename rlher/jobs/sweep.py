@@ -29,7 +29,7 @@ from rlher.core.workers import WorkerLost
 from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
 from rlher.jobs.progress_table import Row
 from rlher.run import lookup
-from rlher.run.run_folder import RunIsLocked, safe_name
+from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -73,8 +73,8 @@ class SweepRun:
         if self.folder is None:
             return {}
         if self.state == FINISHED:
-            return read_json(self.folder / "result.json")
-        *_, last = [{}, *csv.DictReader(io.StringIO(read_text(self.folder / "evaluations.csv")))]
+            return read_json(self.folder / RESULT)
+        *_, last = [{}, *csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS)))]
         return {name: float(value) for name, value in last.items() if value}
 
     def row(self) -> Row:

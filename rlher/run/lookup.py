@@ -8,7 +8,7 @@ from pathlib import Path
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import MissingFile, UserError, did_you_mean
 from rlher.core.safe_read import links_outside, read_json
-from rlher.run.run_folder import CONFIG, MODELS, RunFolder, env_name, read_config
+from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, env_name, read_config
 from rlher.run.trust import require_no_code
 
 
@@ -60,18 +60,18 @@ def find_experiment(config: TrainConfig) -> Path | None:
     """
     identity = experiment_id(config)
     folders = Path(config.logs, config.algo.label).glob(f"{glob.escape(env_name(config))}_*")
-    found = [each for each in folders if read_json(each / "meta.json").get("experiment") == identity]
-    return max(found, key=lambda each: (is_finished(each), _modified(each / "meta.json")), default=None)
+    found = [each for each in folders if read_json(each / METADATA).get("experiment") == identity]
+    return max(found, key=lambda each: (is_finished(each), _modified(each / METADATA)), default=None)
 
 
 def is_finished(folder: Path) -> bool:
     """Return whether the run in a folder is finished, its final evaluation included."""
-    return read_json(folder / "result.json").get("status") == "finished"
+    return read_json(folder / RESULT).get("status") == "finished"
 
 
 def steps_of(run: RunFolder) -> int:
     """Return the steps that a run was planned to take, or took if it is finished: a callback may end it earlier."""
-    planned, done = run.config.total_timesteps, read_json(run.folder / "result.json").get("timesteps")
+    planned, done = run.config.total_timesteps, read_json(run.folder / RESULT).get("timesteps")
     return min(done, planned) if is_finished(run.folder) and isinstance(done, int) and done > 0 else planned
 
 

@@ -31,8 +31,13 @@ from rlher.run.metadata import describe_run, typed_command
 from rlher.run.trust import interpolations, sign
 
 CONFIG = "config.yaml"
-"""File with the config of a run: written in full and signed, read back and validated against the schema."""
-
+"""The config of a run: written in full and signed, read back and validated against the schema."""
+COMMANDS, METADATA = "command.txt", "meta.json"
+"""How a run was made, see :mod:`rlher.run.metadata`."""
+EVALUATIONS, RESULT = "evaluations.csv", "result.json"
+"""Evaluations during training, and the final one with the run's status."""
+TRAINING_LOG = "progress.csv"
+"""SB3's log of training."""
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
@@ -98,13 +103,13 @@ class RunFolder:
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows, and delete it if there are none."""
         if not rows:
-            (self.folder / "evaluations.csv").unlink(missing_ok=True)
+            (self.folder / EVALUATIONS).unlink(missing_ok=True)
             return
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-        write_text(self.folder / "evaluations.csv", text.getvalue())
+        write_text(self.folder / EVALUATIONS, text.getvalue())
 
 
 def read_config(folder: Path) -> TrainConfig:
@@ -158,8 +163,8 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path) -> 
         folder = _make_numbered_folder(parent, env_name(config))
         run = RunFolder(folder, config)
         run.write_config(working_folder)
-        write_text(folder / "command.txt", typed_command() + "\n")
-        write_json(folder / "meta.json", describe_run(config, experiment_id(composed)))
+        write_text(folder / COMMANDS, typed_command() + "\n")
+        write_json(folder / METADATA, describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):
             sync(path)
     return run

@@ -30,7 +30,7 @@ from rlher.core.files import user_error_on_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import resolve
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import TRAINING_LOG, RunFolder
 from rlher.training.result import RunResult, Status
 
 
@@ -40,7 +40,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     :param rows: rows of ``progress.csv`` that a resumed run keeps; later ones belong to steps that are done again.
     :raises UserError: a file cannot be created.
     """
-    path = folder / "progress.csv"
+    path = folder / TRAINING_LOG
     with user_error_on_write(path):
         kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1] if count_rows(folder) else []
         table = CSVOutputFormat(str(path))
@@ -54,7 +54,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
 
 def count_rows(folder: Path) -> int:
     """Return the number of rows of a run's ``progress.csv``, without its header."""
-    path = folder / "progress.csv"
+    path = folder / TRAINING_LOG
     return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 

@@ -15,7 +15,7 @@ from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.run.metadata import typed_command
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import COMMANDS, METADATA, RESULT, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
 from rlher.training.result import RunResult, print_header
@@ -124,12 +124,12 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 def _record_resume(run: RunFolder, done: int, working_folder: Path) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
-    (run.folder / "result.json").unlink(missing_ok=True)
+    (run.folder / RESULT).unlink(missing_ok=True)
     run.write_config(working_folder)
-    commands = run.folder / "command.txt"
+    commands = run.folder / COMMANDS
     write_text(commands, read_text(commands) + typed_command() + "\n")
-    meta = read_json(run.folder / "meta.json")
+    meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
-    write_json(run.folder / "meta.json", meta)
+    write_json(run.folder / METADATA, meta)

@@ -16,7 +16,7 @@ from rlher.evaluation.metrics import summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
 from rlher.training.best_model import Rows, best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
@@ -105,7 +105,7 @@ class Trainer:
         """
         self.checkpoints.restore(checkpoint, self.model)
         self._started -= self.evaluations.elapsed
-        with warn_on_write_error(self.run.folder / "evaluations.csv"):
+        with warn_on_write_error(self.run.folder / EVALUATIONS):
             self.run.write_evaluations(self.evaluations.rows)
 
     def _learn(self, is_new: bool) -> None:
@@ -206,8 +206,8 @@ class Trainer:
         values = self.result.to_json()
         if final_pending and self.result.status is Status.FINISHED:
             values["status"] = Status.INTERRUPTED.value
-        with self._fail_on_write_error("result.json"):
-            write_json(self.run.folder / "result.json", values)
+        with self._fail_on_write_error(RESULT):
+            write_json(self.run.folder / RESULT, values)
 
     @contextmanager
     def _fail_on_write_error(self, name: str) -> Iterator[None]:

@@ -25,6 +25,7 @@ from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.run.metadata import typed_command
+from rlher.run.run_folder import COMMANDS
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
@@ -72,9 +73,9 @@ def _write_files(
 ) -> list[str]:
     """Write the command, the trials, the plots, and a recipe with the given parameters; return the files."""
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / "command.txt", typed_command() + "\n")
+    write_text(folder / COMMANDS, typed_command() + "\n")
     write_trials(study, folder / "trials.csv")
-    files = ["command.txt", "trials.csv", *(plot.name for plot in write_plots(study, folder))]
+    files = [COMMANDS, "trials.csv", *(plot.name for plot in write_plots(study, folder))]
     if params is None:
         return files
     recipe = apply_params(train_config(config), params)

@@ -5,6 +5,7 @@ from typing import Any
 
 from rlher.config.commands import ListConfig
 from rlher.core.console import output_width, text_table
+from rlher.run.run_folder import RESULT
 
 Row = dict[str, Any]
 
@@ -44,7 +45,7 @@ def agents() -> list[Row]:
     rows = []
     for name in lookup.agent_names():
         config = run_folder.read_config(lookup.agent_folder(name))
-        best = read_json(lookup.agent_folder(name) / "result.json").get("best", {})
+        best = read_json(lookup.agent_folder(name) / RESULT).get("best", {})
         success = "–" if "success_rate" not in best else "{success_rate:.0%} of {episodes} episodes".format(**best)
         rows.append({"agent": name, "env": config.env.id, "success": success, "steps": best.get("timesteps", "–")})
     return rows

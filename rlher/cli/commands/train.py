@@ -10,7 +10,7 @@ from rlher.config.tuning import SweepJob
 from rlher.core.errors import UserError
 
 if TYPE_CHECKING:
-    from rlher.run.run_folder import RunFolder
+    from rlher.run.run_folder import RESULT, RunFolder
     from rlher.training.result import RunResult
 
 WORKER_MODULES = ("rlher.envs.vec", "rlher.evaluation.parallel_evaluation")
@@ -61,7 +61,7 @@ def sweep(jobs: Sequence[SweepJob]) -> int:
     if jobs[0].config.json:
         for run in runs:
             if run.folder:
-                print(json.dumps({"run": str(run.folder), **read_json(run.folder / "result.json")}))
+                print(json.dumps({"run": str(run.folder), **read_json(run.folder / RESULT)}))
     elif folders and code != INTERRUPTED:
         compare.run(CompareConfig(runs=folders))
     return code

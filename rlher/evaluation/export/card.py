@@ -14,7 +14,7 @@ from rlher.core.nested import unflatten
 from rlher.core.safe_read import read_json, read_text
 from rlher.evaluation.metrics import format_cells
 from rlher.run.metadata import commands
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import COMMANDS, METADATA, RunFolder
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""
@@ -57,7 +57,7 @@ def model_card(
         replay=replay,
         onnx=onnx,
         notes=notes,
-        command="\n".join(commands(read_text(run.folder / "command.txt"))),
+        command="\n".join(commands(read_text(run.folder / COMMANDS))),
         versions=_versions(run),
         settings=yaml.safe_dump(unflatten(experiment(config, "experiment")), sort_keys=False),
     )
@@ -76,10 +76,10 @@ def fenced(text: str, language: str) -> str:
 
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
-    meta = read_json(run.folder / "meta.json")
+    meta = read_json(run.folder / METADATA)
     try:
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
         return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
     except (ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(run.folder / "meta.json", first_line(error)) from error
+        raise DamagedFile(run.folder / METADATA, first_line(error)) from error

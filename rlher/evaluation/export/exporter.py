@@ -39,7 +39,7 @@ from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, play_episode, play_episodes
 from rlher.run import lookup, model_file, run_folder
-from rlher.run.run_folder import RunFolder, safe_name
+from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
 COPIED = (play, goal_normalizer, bit_flipping, training_wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
@@ -203,7 +203,7 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
 def _final_evaluation(run: RunFolder, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEED_OFFSET
-    result = read_json(run.folder / "result.json")
+    result = read_json(run.folder / RESULT)
     if result.get("status") == "finished" and which in run_folder.MODELS:
         summary = result.get("best") if which == "best" else result
         found = summary.items() if isinstance(summary, dict) else ()

@@ -15,7 +15,7 @@ from rlher.core.files import warn_on_write_error, write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
 from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers
 from rlher.run import model_file
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import EVALUATIONS, RunFolder
 from rlher.training.best_model import EvaluatedModelFiles, Rows, best_row
 
 
@@ -125,7 +125,7 @@ class EvaluationCallback(BaseCallback):
             self.best_model = evaluated.model
             with warn_on_write_error(self._run.model("best")):
                 self.write_best_model()
-        with warn_on_write_error(self._run.folder / "evaluations.csv"):
+        with warn_on_write_error(self._run.folder / EVALUATIONS):
             self._run.write_evaluations(self.rows)
         if self._on_evaluation:
             self._on_evaluation(self.rows)
