@@ -1,6 +1,5 @@
 """The result of a training run, ``result.json``, and the lines that `rlher train` prints before and after a run."""
 
-import contextlib
 import json
 import sys
 from dataclasses import dataclass, field
@@ -8,10 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from rlher.core.console import command_line, escape_control, format_seconds, warn
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import EnvironmentFault
 from rlher.core.signals import INTERRUPTED
 from rlher.evaluation.metrics import format_summary
-from rlher.run import checkpoint_files
 from rlher.run.run_folder import MODELS, RunFolder
 
 
@@ -87,27 +85,15 @@ def print_result(run: RunFolder, result: RunResult) -> None:
 
 
 def print_reason(run: RunFolder, result: RunResult) -> None:
-    """Print why a run did not finish, where its models are, and how to resume it."""
-    from rlher.evaluation.agent import model_name  # imports torch
-
-    saved = []
-    for name in MODELS:
-        with contextlib.suppress(UserError):  # missing or damaged
-            saved.append(model_name(run, name))
-    models = f"saved in {run}: {'; '.join(saved)}" if saved else f"no model was saved in {run}"
+    """Print why a run did not finish, which models it has, and how to resume it."""
+    saved = " and ".join(name for name in MODELS.values() if (run.folder / name).exists())
+    models = f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
         evaluate = command_line(["rlher", "evaluate", str(run)])
-        warn(f"interrupted; {models}. Evaluate: `{evaluate}`. {_how_to_continue(run)}")
+        resume = command_line(["rlher", "train", "--resume", str(run)])
+        warn(f"interrupted; {models}. Evaluate: `{evaluate}`. Resume: `{resume}`.")
     else:
         warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
-
-
-def _how_to_continue(run: RunFolder) -> str:
-    """Return the command that resumes a run, and that it starts again if there is no checkpoint."""
-    command = f"`{command_line(['rlher', 'train', '--resume', str(run)])}`"
-    if checkpoint_files.newest_first(run.checkpoints):
-        return f"Resume: {command}."
-    return f"It has no checkpoint; start it again from step 0: {command}."
 
 
 def _print_evaluations(run: RunFolder, result: RunResult) -> None:

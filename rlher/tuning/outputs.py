@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
@@ -136,8 +136,7 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 
     :param comments: lines for its head.
     """
-    defaults = dict(flatten(_defaults(config)))
-    values = flatten(experiment(config, "recipe"))
+    defaults, values = _defaults(config), flatten(experiment(config, "recipe"))
     tuned = {key: value for key, value in values if key not in defaults or value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in ["@package _global_", *comments])
@@ -147,24 +146,11 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 
 
 def _defaults(config: TrainConfig) -> dict[str, Any]:
-    """Return the config that `rlher train algo=... env=... recipe=null` would compose."""
-    algo = _from_file(ALGORITHMS[config.algo.name].config(), "algo", config.algo.name, config.algo)
-    env = _from_file(EnvConfig(id=config.env.id), "env", config.env.label, config.env)
-    return asdict(TrainConfig()) | {"algo": algo, "env": env}
-
-
-def _from_file(schema: Any, group: str, name: str, section: Any) -> dict[str, Any]:
-    """Return the defaults of ``conf/<group>/<name>.yaml``, or the schema's if there is no such file.
-
-    :param section: the config's own section; values that the file derives from other keys are derived from it.
-    """
-    file = resources.files("rlher.conf") / group / f"{name}.yaml"
-    node = OmegaConf.structured(schema)
-    if file.is_file():
-        values = OmegaConf.create(file.read_text())
-        assert isinstance(values, DictConfig)
-        values.pop("defaults", None)
-        node = OmegaConf.merge(node, values)
-    derived = [key for key in node if OmegaConf.is_interpolation(node, key)]
-    own = OmegaConf.merge(node, {key: value for key, value in asdict(section).items() if key not in derived})
-    return {**OmegaConf.to_container(node), **{key: own[key] for key in derived}}  # type: ignore[dict-item]
+    """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
+    schema = TrainConfig(ALGORITHMS[config.algo.name].config(), EnvConfig(id=config.env.id))
+    found = dict(flatten(asdict(schema)))
+    for group, name in (("algo", config.algo.name), ("env", config.env.label)):
+        file = resources.files("rlher.conf") / group / f"{name}.yaml"
+        if file.is_file():
+            found |= flatten(OmegaConf.to_container(OmegaConf.create(file.read_text())), f"{group}.")  # type: ignore[arg-type]
+    return found

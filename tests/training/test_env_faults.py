@@ -58,7 +58,7 @@ def test_models_saved_before_a_fault_can_be_used(rlher, train_until_fault, tmp_p
     copy = shutil.copytree(run, tmp_path / "copy")
     edit(copy / "config.yaml", str(run), str(tmp_path / "missing"))  # without a best model there, it does not fail
     for which in ("best", "last"):
-        assert rlher("evaluate", str(copy), "--checkpoint", which, "--episodes", "2", "--trust-code").code == 0
+        assert rlher("evaluate", str(copy), "--model", which, "--episodes", "2", "--trust-code").code == 0
 
 
 def test_evaluate_and_enjoy_report_the_fault(rlher, train_until_fault) -> None:

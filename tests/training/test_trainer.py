@@ -124,7 +124,7 @@ def test_a_run_whose_environment_has_changed_is_refused(rlher, finished: Path) -
 def test_the_final_evaluation_is_reproducible(rlher, finished: Path) -> None:
     """The saved model plays the same episodes as the model in memory did."""
     result = json.loads((finished / "result.json").read_text())
-    words = ("--checkpoint", "last", "--episodes", "4", "--seed", "1010000", "--json")
+    words = ("--model", "last", "--episodes", "4", "--seed", "1010000", "--json")
     again = json.loads(rlher("evaluate", str(finished), *words).out)
     assert again["mean_reward"] == result["mean_reward"]
 
@@ -196,7 +196,7 @@ def test_diverged_weights_end_the_run_and_are_not_saved(rlher, tmp_path: Path) -
     folder = tmp_path / "logs/sac/BitFlipping-v0_1"
     assert not (folder / "last_model.zip").exists()
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0, "the earlier best model"
-    assert rlher("evaluate", str(folder), "--checkpoint", "last").code == 2, "no last model"
+    assert rlher("evaluate", str(folder), "--model", "last").code == 2, "no last model"
 
 
 def fail(*arguments: object) -> None:
@@ -232,7 +232,7 @@ VERBS = (("evaluate", "--episodes", "1"), ("enjoy", "--episodes", "1"), ("export
 def test_the_best_model_is_the_default_of_every_command(rlher, finished: Path, words: tuple[str, ...]) -> None:
     best = json.loads((finished / "result.json").read_text())["best"]["timesteps"]
     assert f"best model, after {best} steps" in rlher(*words).err
-    assert "last model, after 120 steps" in rlher(*words, "--checkpoint", "last").err
+    assert "last model, after 120 steps" in rlher(*words, "--model", "last").err
     (finished / "best_model.zip").unlink()
     assert "last model, after 120 steps" in rlher(*words).err
 
