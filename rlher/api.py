@@ -72,9 +72,9 @@ class Run:
 
     @functools.cached_property
     def _agent(self) -> "Agent":
-        from rlher.evaluation.agent import find_source
+        from rlher.evaluation.agent import choose_model
 
-        return find_source(self._source).load()
+        return choose_model(self._source).load()
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them.
@@ -88,11 +88,11 @@ class Run:
 
         :param seed: of the first episode; the next ones count up.
         """
-        from rlher.evaluation.agent import find_source
+        from rlher.evaluation.agent import choose_model
 
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
         line = flags.CommandLine(_words(vars(self._source) | keys))
-        return find_source(_compose("evaluate", line)).evaluate(episodes, seed)
+        return choose_model(_compose("evaluate", line)).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.

@@ -21,7 +21,7 @@ from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_class
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
-from rlher.core.user_code import load_object, resolve
+from rlher.core.user_code import import_named, load_object
 from rlher.her import HerReplayBuffer
 
 CONFIG_ERRORS = (
@@ -173,7 +173,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     parameters = inspect.signature(load_object(ALGORITHMS[algo.name].sb3)).parameters
     own = {name: value for name, value in values.items() if name in parameters}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
-    policy["activation_fn"] = resolve("algo.activation", algo.activation, ACTIVATIONS, nn.Module)
+    policy["activation_fn"] = import_named("algo.activation", algo.activation, ACTIVATIONS, nn.Module)
     own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
     if isinstance(algo, ActorCriticConfig):
         mean = np.zeros(venv.action_space.shape or ())
@@ -184,7 +184,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
     for name, value in (algo.policy_kwargs | extra.pop("policy_kwargs", {})).items():
         is_code = isinstance(value, str) and ":" in value
-        policy[name] = resolve(f"algo.policy_kwargs.{name}", value, {}) if is_code else value
+        policy[name] = import_named(f"algo.policy_kwargs.{name}", value, {}) if is_code else value
     if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):

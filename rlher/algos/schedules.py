@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from stable_baselines3.common.utils import LinearSchedule
 
-from rlher.core.user_code import instance_of, resolve
+from rlher.core.user_code import import_named, instance_of
 
 
 def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float":
@@ -15,6 +15,6 @@ def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float"
     :param start: the number at the beginning.
     """
     if ":" in kind:
-        factor = instance_of(resolve("algo.learning_rate_schedule", kind, {}))
+        factor = instance_of(import_named("algo.learning_rate_schedule", kind, {}))
         return lambda progress_remaining: start * float(factor(progress_remaining))
     return LinearSchedule(start, 0.0, 1.0) if kind == "linear" else start

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.user_code import load_object, resolve
+from rlher.core.user_code import import_named, load_object
 
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -61,7 +61,7 @@ class OffPolicyConfig:
     name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
-        "constant", "learning rate over the run; linear ends at 0", choices=SCHEDULES, code=True
+        "constant", "learning rate over the run; linear ends at 0", choices=SCHEDULES, may_name_code=True
     )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
@@ -72,10 +72,14 @@ class OffPolicyConfig:
     train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
     gradient_steps: int | None = key(None, "updates per round; null or -1: one per stored transition", low=-1)
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
-    activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), code=True)
-    policy_kwargs: dict[str, Any] = key({}, "more keyword arguments of the policy; classes as module:Class", code=True)
-    kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", code=True)
-    model: str | None = key(None, "class of your own that extends the algorithm's, as algo=module:Class", code=True)
+    activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True)
+    policy_kwargs: dict[str, Any] = key(
+        {}, "more keyword arguments of the policy; classes as module:Class", may_name_code=True
+    )
+    kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", may_name_code=True)
+    model: str | None = key(
+        None, "class of your own that extends the algorithm's, as algo=module:Class", may_name_code=True
+    )
 
     @property
     def label(self) -> str:
@@ -189,7 +193,7 @@ class TQCConfig(SACConfig):
 def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
     """Import the class of a config's model: the algorithm's, or the user's own that extends it."""
     base = ALGORITHMS[algo.name].load()
-    return base if algo.model is None else resolve("algo.model", algo.model, {}, base)
+    return base if algo.model is None else import_named("algo.model", algo.model, {}, base)
 
 
 def spell_out_algorithm(override: str) -> list[str]:
@@ -206,7 +210,7 @@ def spell_out_algorithm(override: str) -> list[str]:
 def _base_of(path: str) -> str:
     """Return the name of the algorithm that a class of the user's own extends."""
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
-    found = next((each for each in resolve("algo", path, {}, object).__mro__ if each in names), None)
+    found = next((each for each in import_named("algo", path, {}, object).__mro__ if each in names), None)
     if found is None:
         raise UserError(f"algo={path} extends no algorithm; use a subclass of {', '.join(map(_name_of, names))}.")
     return names[found]

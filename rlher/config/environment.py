@@ -41,10 +41,12 @@ class EnvConfig:
     name: str = experiment_key("", "name in the path of the run folder; empty: the id")
     description: str = runtime_key("", "one line for `rlher list envs`")
     actions: str | None = experiment_key(None, "kind of the action space", choices=("continuous", "discrete"))
-    modules: list[str] = experiment_key([], "modules to import first, because they register environments", code=True)
-    kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make", code=True)
+    modules: list[str] = experiment_key(
+        [], "modules to import first, because they register environments", may_name_code=True
+    )
+    kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make", may_name_code=True)
     wrappers: list[Any] = experiment_key(
-        [], "wrappers, the first innermost: module:Class, or {module:Class: {argument: value}}", code=True
+        [], "wrappers, the first innermost: module:Class, or {module:Class: {argument: value}}", may_name_code=True
     )
     max_episode_steps: int | None = experiment_key(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = experiment_key(None, "key of `info` that is true on success")

@@ -16,14 +16,16 @@ class HerConfig:
         "future",
         "how hindsight goals are chosen; `rlher list strategies` explains",
         choices=tuple(STRATEGIES),
-        code=True,
+        may_name_code=True,
     )
     goal_selection_kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of a strategy of your own")
     goal_mix: dict[str, float] = experiment_key(
-        {}, "weights of the strategies of `mix`; empty: the default weights", code=True
+        {}, "weights of the strategies of `mix`; empty: the default weights", may_name_code=True
     )
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
-    priority: str = experiment_key("uniform", "how transitions are sampled", choices=tuple(PRIORITIES), code=True)
+    priority: str = experiment_key(
+        "uniform", "how transitions are sampled", choices=tuple(PRIORITIES), may_name_code=True
+    )
     energy_height: int | None = experiment_key(
         None, "index of the height in a goal, for `priority=energy`; null: none", low=0
     )

@@ -40,7 +40,7 @@ def key(
     length: int | None = None,
     choices: tuple[str, ...] = (),
     positional: bool = False,
-    code: bool = False,
+    may_name_code: bool = False,
     from_file: bool = True,
 ) -> Any:
     """Declare a config key; use :func:`experiment_key` or :func:`runtime_key`.
@@ -52,7 +52,7 @@ def key(
     :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
-    :param code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
+    :param may_name_code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param from_file: a recipe may set it; False: the command line only.
     :return: a dataclass field.
     """
@@ -64,7 +64,7 @@ def key(
         "length": length,
         "choices": choices,
         "positional": positional,
-        "code": code,
+        "may_name_code": may_name_code,
         "from_file": from_file,
     }
     if isinstance(default, list | dict):
@@ -148,8 +148,8 @@ def validate(config: Any) -> None:
 
 def _validate_value(name: str, value: Any, item: Field) -> None:
     low, high, length, choices = (item.metadata.get(limit) for limit in ("low", "high", "length", "choices"))
-    if choices and value not in choices and not (item.metadata["code"] and ":" in str(value)):
-        own = ", nor module:name of your own" if item.metadata["code"] else ""
+    if choices and value not in choices and not (item.metadata["may_name_code"] and ":" in str(value)):
+        own = ", nor module:name of your own" if item.metadata["may_name_code"] else ""
         raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{own}{did_you_mean(str(value), choices)}.")
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{name}={value} needs {length} entries, not {len(value)}.")

@@ -133,7 +133,7 @@ class TrainConfig:
         [],
         "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
         ignored_by=["resume"],  # a run that a callback ended goes on without it
-        code=True,
+        may_name_code=True,
     )
     resume: str | None = experiment_key(None, "run folder to resume, or latest", ignored_by=["recipe"])
     trust_code: bool = runtime_key(
@@ -148,7 +148,7 @@ class TrainConfig:
         "none",
         "tracking service to log to; wandb needs pip install 'rlher[wandb]'",
         choices=("none", *LOGGERS),
-        code=True,
+        may_name_code=True,
     )
     record: bool = runtime_key(False, "record a video of each new best model, as clips/<steps>.mp4")
     json: bool = runtime_key(False, "print the result as JSON on stdout")
@@ -170,7 +170,7 @@ def run_keys() -> dict[str, Field]:
 @functools.cache
 def keys_naming_code() -> dict[str, Field]:
     """Return the keys whose values may name the user's own code."""
-    return {name: item for name, item in run_keys().items() if item.metadata["code"]}
+    return {name: item for name, item in run_keys().items() if item.metadata["may_name_code"]}
 
 
 def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 rlher's own choices, such as algorithms and priorities, have such paths as well, and short names for them. They are
 imported when they are used, so that a table of choices can be read without importing torch.
 
-A key may name code if its declaration says so (``code=True`` in :func:`rlher.config.key.key`).
+A key may name code if its declaration says so (``may_name_code=True`` in :func:`rlher.config.key.key`).
 """
 
 import contextlib
@@ -57,7 +57,7 @@ def load_object(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def resolve(key: str, name: str, known: Mapping[str, str], kind: type | None = None) -> Any:
+def import_named(key: str, name: str, known: Mapping[str, str], kind: type | None = None) -> Any:
     """Return what the path of a known name names, or what ``module:name`` names in a module of the user's.
 
     :param key: config key that names it, for messages.
@@ -124,7 +124,7 @@ class UserClass:
         :param kind: its base class.
         :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
         """
-        found = resolve(self.key, f"{self.module}:{self.name}", {}, kind)
+        found = import_named(self.key, f"{self.module}:{self.name}", {}, kind)
         try:
             return found(*arguments, **self.kwargs)
         except Exception as error:

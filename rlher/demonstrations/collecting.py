@@ -20,7 +20,7 @@ from rlher.demonstrations.datasets import OWN, new_folder, write_dataset
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.make import make_env
 from rlher.envs.relay import widen_goals
-from rlher.evaluation.agent import find_source
+from rlher.evaluation.agent import choose_model
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
 from rlher.run.metadata import package_versions
 
@@ -170,13 +170,13 @@ def _controller(config: CollectConfig) -> Demonstrator:
 
 def _agent(config: CollectConfig) -> Demonstrator:
     """Return the demonstrator of a run, or of an agent that comes with rlher."""
-    source = find_source(config)
-    run, agent = source.run.config, source.load()
+    chosen = choose_model(config)
+    run, agent = chosen.run.config, chosen.load()
     agent.env.close()
     policy = agent.policy
     if run.env.relay.enabled:
         policy = lambda observation: agent.policy(widen_goals(observation, run.env.relay))  # noqa: E731
-    return Demonstrator(source.name, run.algo.name, run.env, _recording_env(run.env), policy)
+    return Demonstrator(chosen.name, run.algo.name, run.env, _recording_env(run.env), policy)
 
 
 def _recording_env(config: EnvConfig) -> gym.Env:

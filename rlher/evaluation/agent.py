@@ -36,7 +36,7 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelChoice:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
@@ -71,7 +71,7 @@ class Source:
             return {**self.keys, **summarize(list(with_bar(played, episodes)))}
 
 
-def find_source(config: PlayConfig) -> Source:
+def choose_model(config: PlayConfig) -> ModelChoice:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
@@ -92,7 +92,7 @@ def find_source(config: PlayConfig) -> Source:
             )
         name, model = str(folder), Path(name).stem.removesuffix("_model")
     run = lookup.find(name, config.logs, config.trust_code)
-    return Source(run, run.choose_model(model), config)
+    return ModelChoice(run, run.choose_model(model), config)
 
 
 def model_name(run: RunFolder, which: str) -> str:

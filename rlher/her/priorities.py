@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.user_code import resolve
+from rlher.core.user_code import import_named
 from rlher.her.names import PRIORITIES
 from rlher.her.storage import ACHIEVED, SPAN, Ids, Positions, Storage
 
@@ -254,7 +254,7 @@ def make_priority(name: str, storage: Storage, **options: Any) -> Priority:
     """
     if name not in PRIORITIES and ":" not in name:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    return resolve("her.priority", name, PRIORITIES, Priority)(storage, **options)
+    return import_named("her.priority", name, PRIORITIES, Priority)(storage, **options)
 
 
 class SumTree:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import EnvironmentFault, as_fault
-from rlher.core.user_code import load_object, resolve, with_arguments
+from rlher.core.user_code import import_named, load_object, with_arguments
 from rlher.her.names import DEFAULT_MIX, ORIGINAL, STRATEGIES
 
 Ids = NDArray[np.int64]
@@ -147,7 +147,7 @@ def strategy_of(name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = 
     """
     if callable(name) or (isinstance(name, str) and ":" in name):
         key = "her.goal_selection_strategy"
-        own = name if callable(name) else resolve(key, name, {})
+        own = name if callable(name) else import_named(key, name, {})
         return partial(_call_own, with_arguments(key, own, kwargs or {}), getattr(own, "__name__", type(own).__name__))
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:

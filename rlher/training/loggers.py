@@ -29,7 +29,7 @@ from rlher.core.errors import describe_error, os_error_reason, require_package
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
-from rlher.core.user_code import resolve
+from rlher.core.user_code import import_named
 from rlher.run.run_folder import TRAINING_LOG, RunFolder
 from rlher.training.result import RunResult, Status
 
@@ -125,7 +125,7 @@ def require_installed(name: str) -> None:
     if name in LOGGERS:
         require_package(f"logger={name}", name)
     elif name != "none":
-        resolve("logger", name, LOGGERS)
+        import_named("logger", name, LOGGERS)
 
 
 @contextmanager
@@ -154,7 +154,7 @@ class ServiceWriter(KVWriter):
 
     def __init__(self, name: str, run: RunFolder) -> None:
         self._name, self._service = name, None
-        self._service = self._call(lambda: resolve("logger", name, LOGGERS)(run))
+        self._service = self._call(lambda: import_named("logger", name, LOGGERS)(run))
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Log the numbers among the values."""

@@ -21,21 +21,21 @@ def run(config: EnjoyConfig) -> int:
     """
     from rlher.envs.make import render_modes
     from rlher.envs.rendering import configure_offscreen, has_display
-    from rlher.evaluation.agent import find_source
+    from rlher.evaluation.agent import choose_model
     from rlher.evaluation.rollout import play_episodes, with_bar
     from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 
     if config.video:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
-    source = find_source(config)
-    path = Path(config.video or (Path() if config.agent else source.run.folder) / "enjoy.mp4").absolute()
-    env = source.run.config.env
+    chosen = choose_model(config)
+    path = Path(config.video or (Path() if config.agent else chosen.run.folder) / "enjoy.mp4").absolute()
+    env = chosen.run.config.env
     window = config.video is None and grid is None and has_display() and "human" in render_modes(env)
     if not window:
         configure_offscreen()
-    agent = source.load("human" if window else "rgb_array")
-    print(escape_control(source.name), file=sys.stderr)
+    agent = chosen.load("human" if window else "rgb_array")
+    print(escape_control(chosen.name), file=sys.stderr)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     outcomes = []
     with ExitStack() as stack:
@@ -48,7 +48,7 @@ def run(config: EnjoyConfig) -> int:
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
     if config.json:
-        print(json.dumps({**source.keys, "episodes": [asdict(each) for each in outcomes]}))
+        print(json.dumps({**chosen.keys, "episodes": [asdict(each) for each in outcomes]}))
     if film and not film.failed:
         print(f"video: {relative(path)}", file=sys.stderr)
         return 0

@@ -12,11 +12,11 @@ def run(config: EvaluateConfig) -> int:
 
     :raises UserError: the run, or a readable model in it, does not exist.
     """
-    from rlher.evaluation.agent import find_source
+    from rlher.evaluation.agent import choose_model
     from rlher.evaluation.metrics import format_summary
 
-    source = find_source(config)
-    print(escape_control(f"{source.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
-    summary = source.evaluate(config.episodes, config.seed)
+    chosen = choose_model(config)
+    print(escape_control(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}"), file=sys.stderr)
+    summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))
     return 0
