@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Summary = dict[str, float | int | None]
 """Metric by name, the ends of the success rate's interval, and the number of episodes."""
+EvaluationRows = list[dict[str, Any]]
+"""The rows of a run's ``evaluations.csv``, the newest last."""
 
 
 @dataclass(frozen=True)

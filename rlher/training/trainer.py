@@ -12,12 +12,12 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import EnvironmentFault, UserError, describe_error, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
-from rlher.evaluation.metrics import summarize
+from rlher.evaluation.metrics import EvaluationRows, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
-from rlher.training.best_model import Rows, best_row
+from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
@@ -32,7 +32,7 @@ LOG_INTERVAL = 4
 
 def train(
     config: TrainConfig,
-    on_evaluation: Callable[[Rows], None] | None = None,
+    on_evaluation: Callable[[EvaluationRows], None] | None = None,
     final: bool = True,
     env_is_checked: bool = False,
 ) -> tuple[RunFolder, RunResult]:
@@ -61,7 +61,7 @@ class Trainer:
         self,
         run: RunFolder,
         setup: TrainingSetup,
-        on_evaluation: Callable[[Rows], None] | None = None,
+        on_evaluation: Callable[[EvaluationRows], None] | None = None,
         final: bool = True,
     ) -> None:
         self.run, self.config, self.model = run, run.config, setup.model

@@ -11,12 +11,12 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train
 from rlher.tuning.scoring import (
-    Row,
     Score,
     mean_score,
     n_last_evaluations,
@@ -111,13 +111,13 @@ class TrialReporter:
     """
 
     def __init__(self, trial: Trial, objective: str | None, time_limit: float = 0.0) -> None:
-        self.rows: list[Row] = []
+        self.rows: EvaluationRows = []
         """Evaluations of the current run."""
         self.is_done = False
         """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
         self._trial, self._objective, self._time_limit, self._step = trial, objective, time_limit, -1
 
-    def __call__(self, rows: list[Row]) -> None:
+    def __call__(self, rows: EvaluationRows) -> None:
         """Record a run's rows, the newest last.
 
         :raises StopTraining: the pruner ended the trial, or the run is done.

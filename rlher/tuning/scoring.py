@@ -2,19 +2,16 @@
 
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from optuna.trial import FrozenTrial
 
 from rlher.config.tuning import OBJECTIVES
 from rlher.core.nested import finite_float
-from rlher.evaluation.metrics import TARGET_SUCCESS
+from rlher.evaluation.metrics import TARGET_SUCCESS, EvaluationRows
 
 LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ SCORE_KEYS = tuple(field.name for field in fields(Score))
 """User attributes of a completed trial."""
 
 
-def score_run(rows: list[Row], time_limit: float = 0.0) -> Score:
+def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
     """Return the score of the rows of a run's ``evaluations.csv``."""
     last = rows[-n_last_evaluations(len(rows)) :]
     reached = [row["timesteps"] for row in rows if row["success_rate"] >= TARGET_SUCCESS / 100]
@@ -55,7 +52,7 @@ def score_run(rows: list[Row], time_limit: float = 0.0) -> Score:
     )
 
 
-def seconds_to_target(rows: list[Row], time_limit: float) -> float:
+def seconds_to_target(rows: EvaluationRows, time_limit: float) -> float:
     """Return the seconds of training until two evaluations in a row were at or above 90 %.
 
     A run that does not get there within the limit has the limit, and as much again times its last failure rate.
@@ -102,5 +99,5 @@ def format_steps(steps: float, reached: float) -> str:
     return f"{'≥' if reached < 1 else ''}{steps:,.0f}" if reached else "–"
 
 
-def _mean(rows: list[Row], column: str) -> float:
+def _mean(rows: EvaluationRows, column: str) -> float:
     return float(np.mean([row[column] for row in rows]))

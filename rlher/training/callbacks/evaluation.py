@@ -12,11 +12,11 @@ from stable_baselines3.common.logger import KVWriter
 
 from rlher.core.errors import EnvironmentFault
 from rlher.core.files import warn_on_write_error, write_bytes
-from rlher.evaluation.metrics import COLUMNS, METRICS, summarize
+from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, summarize
 from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers
 from rlher.run import model_file
 from rlher.run.run_folder import EVALUATIONS, RunFolder
-from rlher.training.best_model import EvaluatedModelFiles, Rows, best_row
+from rlher.training.best_model import EvaluatedModelFiles, best_row
 
 
 class StopTraining(Exception):
@@ -50,10 +50,10 @@ class EvaluationCallback(BaseCallback):
         self,
         run: RunFolder,
         workers: EvaluationWorkers,
-        on_evaluation: Callable[[Rows], None] | None = None,
+        on_evaluation: Callable[[EvaluationRows], None] | None = None,
     ) -> None:
         super().__init__()
-        self.rows: Rows = []
+        self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
         """Content of the best model's file, which is not written at once if the disk is full."""
         self._pending: PendingEvaluation | None = None
