@@ -22,7 +22,7 @@ from rlher.her.trajectories import Trajectory
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.callbacks.progress import ProgressCallback
 
-CHUNK = 100
+CLONING_CHUNK = 100
 """Updates between two looks at the progress bar and at Ctrl-C."""
 
 
@@ -102,11 +102,11 @@ class DemonstrationCallback(BaseCallback):
         :raises KeyboardInterrupt: a stop was requested.
         """
         updates = self._config.demos.pretrain_steps
-        for done in range(0, updates, CHUNK):
+        for done in range(0, updates, CLONING_CHUNK):
             if self._stop.requested:
                 raise KeyboardInterrupt
-            self.model.clone_demonstrations(min(CHUNK, updates - done), self._config.algo.batch_size)
-            self._progress.show_updates("cloning updates", min(done + CHUNK, updates), updates)
+            self.model.clone_demonstrations(min(CLONING_CHUNK, updates - done), self._config.algo.batch_size)
+            self._progress.show_updates("cloning updates", min(done + CLONING_CHUNK, updates), updates)
         if updates:
             self._evaluations.evaluate()
 

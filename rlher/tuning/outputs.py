@@ -31,7 +31,7 @@ from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.search_space import apply_params
 from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
-from rlher.tuning.trials import HEARTBEAT, STATES, counted_trials
+from rlher.tuning.trials import HEARTBEAT, STATE_NAMES, counted_trials
 
 
 def write_search(study: Study, config: OptimizeConfig, folder: Path) -> None:
@@ -94,7 +94,7 @@ def write_trials(study: Study, path: Path) -> None:
 
 
 def _count_states(study: Study) -> str:
-    states = Counter(STATES[trial.state] for trial in counted_trials(study))
+    states = Counter(STATE_NAMES[trial.state] for trial in counted_trials(study))
     return f"{sum(states.values())} trials: " + ", ".join(f"{number} {state}" for state, number in states.items())
 
 
@@ -123,7 +123,7 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
 def _summary(study: Study, compared: list[Candidate]) -> dict[str, Any]:
     return {
         "study": study.study_name,
-        "trials": Counter(STATES[trial.state] for trial in counted_trials(study)),
+        "trials": Counter(STATE_NAMES[trial.state] for trial in counted_trials(study)),
         "candidates": [each.to_json() for each in compared],
     }
 

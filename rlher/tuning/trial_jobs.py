@@ -31,7 +31,7 @@ from rlher.tuning.scoring import Score
 from rlher.tuning.search_space import Space
 from rlher.tuning.significance import rank_trials
 from rlher.tuning.study_storage import open_storage, wait_for_database
-from rlher.tuning.trials import COLUMNS, HEARTBEAT, REASON, count_unstarted, counted_trials, trial_row
+from rlher.tuning.trials import HEADINGS, HEARTBEAT, REASON, count_unstarted, counted_trials, trial_row
 
 Objective = Callable[[Trial], tuple[float, Score]]
 MAX_RETRY = 2
@@ -63,7 +63,7 @@ class TrialJobs(Jobs):
     :param trials_after: how many trials take as long as what follows the study, for the estimate of the time left.
     """
 
-    columns = COLUMNS
+    columns = HEADINGS
 
     def __init__(self, study: Study, spec: TrialSpec, title: str = "", trials_after: float = 0) -> None:
         self.title, self.total = title, spec.total
