@@ -103,12 +103,10 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
             raise UserError(f"--resume cannot take {override.input_line}{hint}.") from error
     changed = to_object(config, TrainConfig)
     recorded, wanted = (experiment(each, "resume") for each in (run.config, changed))
-    for key, value in wanted.items():
-        if not is_same(value, recorded[key]):
-            raise UserError(
-                f"--resume cannot take {key}={value}, because {run} was trained with {recorded[key]}; "
-                f"start a new run from its weights with init_from={run}."
-            )
+    others = [key for key, value in wanted.items() if not is_same(value, recorded[key])]
+    if others:
+        found = " and ".join(f"{key}={wanted[key]} (it was trained with {recorded[key]})" for key in others)
+        raise UserError(f"{run} cannot be resumed with {found}; start a new run from its weights with init_from={run}.")
     return changed
 
 

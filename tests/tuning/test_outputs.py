@@ -43,7 +43,6 @@ def test_recipe_is_recommended_only_if_it_is_better(
     assert (f"--recipe {tmp_path / 'best.yaml'}" in printed.err) == is_better
     best = yaml.safe_load((tmp_path / "best.yaml").read_text())
     assert ("her" in best) == (gain[0] > 0), "the best one, better or not"
-    assert "max_episode_steps" not in best["env"]
 
 
 def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
