@@ -32,8 +32,7 @@ def replace() -> None:
     (RUN / "result.json").write_text("another run")
 
 
-@pytest.mark.parametrize("change", [delete, replace])
-@pytest.mark.parametrize("at", [20, 110])
+@pytest.mark.parametrize(("change", "at"), [(delete, 20), (replace, 110)])
 def test_nothing_is_written_after_the_folder_is_lost(rlher, monkeypatch, change: Callable, at: int) -> None:
     step, done = BitFlippingEnv.step, []
 
@@ -51,13 +50,12 @@ def test_nothing_is_written_after_the_folder_is_lost(rlher, monkeypatch, change:
     assert "Traceback" not in ended.err
     if change is replace:
         assert {path.name: path.read_text() for path in RUN.iterdir()} == {"result.json": "another run"}
-    else:
-        assert not RUN.exists()
-    if change is replace:
         assert not Path("moved/result.json").exists()
         monkeypatch.setattr(BitFlippingEnv, "step", step)
         assert rlher("train", "--resume", "moved").code == 0
         assert json.loads(Path("moved/result.json").read_text())["status"] == "finished"
+    else:
+        assert not RUN.exists()
 
 
 def test_files_of_killed_writes_are_deleted_when_the_run_is_resumed(rlher) -> None:

@@ -55,10 +55,8 @@ def rows_of(folder: str | Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("algo=sac",),
         ("algo=ddpg", "n_envs=2", "vec_env=dummy", "her.priority=energy"),
         ("algo=tqc", "her.n_steps=2", "her.priority=td_error", "demos.bc_weight=2"),
-        ("algo=td3",),
         ("algo=sac", "demos.fraction=0.5", "normalize.enabled=false"),
     ],
     ids=" ".join,
@@ -196,10 +194,8 @@ LEARNT_FEATURES = (
 )
 ERRORS = {
     "no dataset": ("demos=nowhere",),
-    "a folder without any": ("demos=logs_of_nothing",),
     "other shapes": ("env.kwargs.n_bits=4",),
     "cloning without demonstrations": ("demos=null", "demos.bc_weight=1"),
-    "pretraining without demonstrations": ("demos=null", "demos.pretrain_steps=5"),
     "nothing to train": ("total_timesteps=0",),
     "infos": ("her.copy_info_dict=true",),
     "pretraining of dqn": ("algo=dqn", "env.kwargs.continuous=false", "demos.pretrain_steps=5"),
