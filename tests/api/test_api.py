@@ -1,5 +1,6 @@
 """The functions of ``import rlher``: runs, mistakes, Hydra's globals, and a notebook's kernel."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -33,10 +34,17 @@ TINY: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run, which ``run`` copies."""
+    own: dict[str, Any] = {"tensorboard": False, "logs": str(tmp_path_factory.mktemp("trained"))}
+    return rlher.train("dqn", "BitFlipping-v0", her="final", env={"kwargs": {"n_bits": 4}}, **own, **TINY).folder
+
+
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlher.Run:
+def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlher.Run:
     monkeypatch.chdir(tmp_path)
-    return rlher.train("dqn", "BitFlipping-v0", her="final", env={"kwargs": {"n_bits": 4}}, tensorboard=False, **TINY)
+    return rlher.load(shutil.copytree(trained, "logs/dqn/BitFlipping-v0_1"))
 
 
 def test_importing_rlher_imports_nothing_else() -> None:

@@ -16,19 +16,6 @@ def run_jobs(monkeypatch: pytest.MonkeyPatch, job, *argv: str) -> int:
     return main.run(["list", *argv])
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], [None]),
-        (["-m", "what=algos,envs"], ["algos", "envs"]),
-    ],
-)
-def test_a_flag_selects_a_sweep(monkeypatch: pytest.MonkeyPatch, words: list[str], expected: list[str | None]) -> None:
-    seen = []
-    run_jobs(monkeypatch, lambda config: seen.append(config.what) or 0, *words)
-    assert seen == expected
-
-
 def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
     jobs: list = []

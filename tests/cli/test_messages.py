@@ -39,7 +39,7 @@ MISTAKES = [
     (("optimize", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "recipe tqc-parking-v0"),
     (("train", "-m", "seed=0,1", "--cfg", "job"), "--cfg"),
     (("evaluate", "nowhere"), "nowhere"),
-    (("train", "algo=tqc", "algo.top_quantiles_to_drop_per_net=50"), "n_quantiles=25"),
+    (("train", "algo=tqc", "algo.top_quantiles_to_drop_per_net=50"), "algo.n_quantiles=10"),
     (("train", "algo=dqn", "env=BitFlipping-v0", "recipe=high_utd"), "n_critics"),
     (("train", "her=mix", "her.goal_mix={fuure: 1.0}"), "fuure"),
     (("enjoy",), "logs/"),

@@ -39,8 +39,7 @@ def make_model(algo, env, steps=150, size=2000, policy="MultiInputPolicy", **buf
     return model.learn(steps)
 
 
-@pytest.mark.parametrize("algo", [SAC, TD3, DDPG, DQN, TQC, QRDQN])
-@pytest.mark.parametrize("n_envs", [1, 2])
+@pytest.mark.parametrize(("algo", "n_envs"), [(SAC, 1), (TD3, 2), (DDPG, 1), (DQN, 2), (TQC, 2), (QRDQN, 1)])
 def test_every_algorithm_trains(algo, n_envs):
     env = make_vec_env(bits(continuous=algo not in (DQN, QRDQN)), n_envs)
     buffer = make_model(algo, env, copy_info_dict=n_envs == 2).replay_buffer
@@ -49,7 +48,7 @@ def test_every_algorithm_trains(algo, n_envs):
     assert buffer.relabeller.done_rule.resolved_mode == "success"
 
 
-@pytest.mark.parametrize("strategy", [*STRATEGIES, *SB3Strategy])
+@pytest.mark.parametrize("strategy", [*STRATEGIES, SB3Strategy.EPISODE])
 def test_every_strategy_trains_and_keeps_reward_and_done_together(strategy):
     model = make_model(SAC, make_vec_env(bits(continuous=True), 2), goal_selection_strategy=strategy)
     batch = model.replay_buffer.sample(600)
@@ -58,7 +57,7 @@ def test_every_strategy_trains_and_keeps_reward_and_done_together(strategy):
 
 @pytest.mark.parametrize("space", [{"discrete_obs_space": True}, {"image_obs_space": True, "channel_first": True}])
 def test_discrete_and_image_goals(space):
-    model = make_model(DQN, make_vec_env(bits(continuous=False, **space), 2), size=300)
+    model = make_model(DQN, make_vec_env(bits(continuous=False, **space), 2), size=300, steps=40)
     batch = model.replay_buffer.sample(10)
     wanted = np.dtype(np.uint8 if "image_obs_space" in space else np.int64)
     assert model.replay_buffer.storage.outcomes.dtype == wanted
@@ -80,11 +79,10 @@ def test_samples_are_on_the_device_of_the_buffer(options):
     assert {(tensor.device.type, len(tensor)) for tensor in tensors} == {("meta", 8)}
 
 
-@pytest.mark.parametrize("n_steps", [1, 3])
-@pytest.mark.parametrize("priority", ["uniform", "energy", "td_error"])
+@pytest.mark.parametrize(("n_steps", "priority"), [(1, "energy"), (3, "uniform"), (3, "td_error")])
 def test_sb3_algorithms_train_with_n_step_returns_and_priorities(n_steps, priority):
     env = make_vec_env(bits(continuous=True), 1)
-    model = make_model(SAC, env, n_steps=n_steps, gamma=0.99, priority=priority)
+    model = make_model(SAC, env, steps=60, n_steps=n_steps, gamma=0.99, priority=priority)
     batch = model.replay_buffer.sample(16)
     assert (batch.discounts is None) == (n_steps == 1)
     assert (batch.weights is None) == (batch.indices is None) == (priority != "td_error")
@@ -224,8 +222,7 @@ RUNNING = {"steps": 70, "lengths": (31, 43)}
 """Episodes of which the last ones, 8 and 27 steps long, still run: a quarter of all transitions."""
 
 
-@pytest.mark.parametrize("handled", [True, False])
-@pytest.mark.parametrize("strategy", ["future", "final", "episode"])
+@pytest.mark.parametrize(("strategy", "handled"), [("future", True), ("final", False), ("episode", True)])
 def test_sb3_relabelling_gives_the_same_distribution(strategy, handled):
     assert_same_distribution(filled_twice(strategy, steps=396, handle_timeout_termination=handled))
 
@@ -252,7 +249,7 @@ def test_seeded_runs_repeat():
     """Without a seed of its own the buffer follows the one SB3 is given."""
     batches = []
     for _ in range(2):
-        model = make_model(SAC, make_vec_env(bits(continuous=True), 1, seed=3))
+        model = make_model(SAC, make_vec_env(bits(continuous=True), 1, seed=3), steps=60)
         batches.append(model.replay_buffer.sample(50))
     assert (batches[0].rewards == batches[1].rewards).all()
     assert (batches[0].actions == batches[1].actions).all()

@@ -105,17 +105,15 @@ def test_two_buffers_with_one_past_replace_each_others_saves(tmp_path, copy):
             assert held(again) == held(player.buffer)
 
 
-def space_of(dtype, shape=(1,)):
-    goal = spaces.Box(0, 255, shape, dtype)
+def space_of(dtype):
+    goal = spaces.Box(0, 255, (100,), dtype)
     return spaces.Dict(observation=spaces.Box(0, 1, (1,), np.float32), achieved_goal=goal, desired_goal=goal)
 
 
-@pytest.mark.parametrize("shape", [(1,), (100,)])
 @pytest.mark.parametrize(("saved", "into"), [(np.float32, np.uint8), (np.float64, np.float32), (np.uint8, np.float32)])
-def test_goals_of_another_type_are_refused(tmp_path, saved, into, shape):
+def test_goals_of_another_type_are_refused(tmp_path, saved, into):
     one, two = (
-        HerReplayBuffer(10, space_of(dtype, shape), spaces.Discrete(2), compute_reward=sparse)
-        for dtype in (saved, into)
+        HerReplayBuffer(10, space_of(dtype), spaces.Discrete(2), compute_reward=sparse) for dtype in (saved, into)
     )
     obs = {key: np.full((1, *each.shape), 0.5, each.dtype) for key, each in one.observation_space.spaces.items()}
     one.add(obs, obs, np.zeros((1, 1)), np.zeros(1), np.array([True]), [{}])

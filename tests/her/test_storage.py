@@ -44,7 +44,7 @@ def check_against_log(buffer, player, capacity):
     assert buffer.n_transitions == len(expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     capacity=st.integers(1, 80),
     n_envs=st.integers(1, 5),
@@ -71,7 +71,7 @@ def test_the_newest_transitions_are_held(capacity, n_envs, lengths, moving, relo
             check_against_log(buffer, player, capacity)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     capacity=st.integers(1, 12),
     n_envs=st.integers(1, 3),
@@ -90,8 +90,8 @@ def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priori
             assert set(buffer.sample(20).next_observations["achieved_goal"][:, 0].tolist()) <= newest
 
 
-@pytest.mark.parametrize("capacity", [12, 13, 20, 31, 50, 80])
-@pytest.mark.parametrize("lengths", [(3,), (7, 13), (40, 2), (90, 5)], ids=str)
+@pytest.mark.parametrize("capacity", [13, 31, 80])
+@pytest.mark.parametrize("lengths", [(7, 13), (40, 2), (90, 5)], ids=str)
 def test_at_least_as_many_transitions_are_held_as_by_sb3(capacity, lengths):
     """SB3 removes the rest of an episode when its first transition is overwritten; here the rest stays."""
     buffers = make_buffer(capacity), SB3Buffer(capacity, SPACE, ACTION, env=None, device="cpu")

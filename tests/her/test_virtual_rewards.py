@@ -93,7 +93,7 @@ def test_a_sparse_reward_stays_sparse_at_a_threshold_of_float32(goal_moves):
     assert set(np.unique(rewards)) == {-1.0, 0.0}, f"{(rewards > 0).sum()} of {len(rewards)} rewards are above 0"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     dtype=st.sampled_from(["float32", "float64", "uint8", "int64"]),
     cells=st.integers(0, 3),

@@ -25,6 +25,7 @@ from rlher.evaluation.export import play
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN
+from tests.support.tiers import slow_except
 
 SECRET = "the private key"
 SECONDS = 10
@@ -225,7 +226,7 @@ UNLIMITED: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("kind", UNLIMITED)
-@pytest.mark.parametrize("command", ["compare", "plot", "evaluate"])
+@pytest.mark.parametrize("command", slow_except(["compare"], ["compare", "plot", "evaluate"]))
 def test_files_of_unlimited_size_are_reported(rlher, make_run: Make, command: str, kind: str) -> None:
     path, damage = UNLIMITED[kind]
     if command == "evaluate" and path == "evaluations.csv":

@@ -18,9 +18,8 @@ def blocks(name: str, *languages: str) -> list[str]:
 def shortened(code: str) -> str:
     """Return a block of Python whose training is short."""
     short = code.replace("learn(5_000)", "learn(120)").replace("compile=True", "compile=False")
-    return short.replace("total_timesteps=2_000", "total_timesteps=200, threads=1").replace(
-        'eval.freq": 500', 'eval.freq": 50'
-    )
+    tiny = 'total_timesteps=100, threads=1, **{"eval.episodes": 1, "eval.final_episodes": 2}'
+    return short.replace("total_timesteps=2_000", tiny).replace('eval.freq": 500', 'eval.freq": 50')
 
 
 def prose(name: str) -> str:
