@@ -268,11 +268,18 @@ def _compose(command: str, line: flags.CommandLine) -> Any:
 def _words(keys: Mapping[str, Any]) -> list[str]:
     """Return keys as words of the command line: ``algo.gamma=0.95``."""
     words = []
-    for key, value in flatten(keys):
-        if not (callable(value) or isinstance(value, str | int | float | list | tuple | dict | Path | None)):
+    for key, value in flatten(_by_name(keys)):
+        if not isinstance(value, str | int | float | list | tuple | dict | Path | None):
             raise UserError(f"{key} is {type(value).__name__}, which a config cannot hold; give a name or a number.")
-        words.append(f"{key}={literal(_path(value) if callable(value) else value)}")
+        words.append(f"{key}={literal(value)}")
     return words
+
+
+def _by_name(value: Any) -> Any:
+    """Return nested values with the ``module:name`` of each function and class."""
+    if isinstance(value, Mapping):
+        return {_by_name(name): _by_name(each) for name, each in value.items()}
+    return _path(value) if callable(value) else value
 
 
 def _path(code: Any) -> str:

@@ -78,8 +78,11 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
 
 def _split_name(path: str) -> tuple[str, str]:
     """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty."""
-    name, equals, folder = path.partition("=")
-    return (folder, name) if equals and not Path(path).exists() else (path, "")
+    if Path(path).exists() or "=" not in path:
+        return path, ""
+    words = path.split("=")
+    splits = [("=".join(words[index:]), "=".join(words[:index])) for index in range(1, len(words))]
+    return next((split for split in splits if Path(split[0]).exists()), splits[0])
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:

@@ -54,7 +54,8 @@ class Table:
             return self.numbers.to_csv(index=False).rstrip()
         cells = self.cells
         if name == "latex":  # a ``tabular``, in a ``table`` with a caption if there is a title
-            return cells.to_latex(index=False, escape=True, caption=self.title or None).rstrip()
+            text = cells.to_latex(index=False, escape=True, caption=self.title or None).rstrip()
+            return text.replace("\\caption", "\\centering\n\\caption", 1)
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
         lines = [f"{self.title}:", ""] if self.title else []
         if name == "text":

@@ -108,7 +108,9 @@ class PlotConfig(CurvesConfig):
     title: str | None = runtime_key(None, "title of the figure; empty: none; null: each panel's environment")
     xlabel: str | None = runtime_key(None, "label of the horizontal axis")
     ylabel: str | None = runtime_key(None, "label of the vertical axis")
-    figsize: list[float] = runtime_key([], "width and height in inches; empty: by the number of panels")
+    figsize: list[float] | None = runtime_key(
+        None, "width and height in inches; null: by the number of panels", low=0.5, length=2
+    )
     style: str = runtime_key(
         "screen", "paper: width of a page or column, text of 8 points", choices=("screen", "paper")
     )

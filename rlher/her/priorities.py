@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlher.core.errors import EnvironmentFault, as_fault
 from rlher.core.user_code import import_named
 from rlher.her.names import PRIORITIES
 from rlher.her.storage import ACHIEVED, SPAN, Ids, Positions, Storage
@@ -244,14 +245,37 @@ class Energy(Priority):
         self.energy[episodes], self.computed_at[episodes] = state["energy"], state["computed_at"]
 
 
-def make_priority(name: str, storage: Storage, **options: Any) -> Priority:
+def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
+    """Return what ``sample`` of a priority returns, checked if its class is the user's own.
+
+    :raises EnvironmentFault: it raised, or returned something else than ids of stored transitions and weights.
+    """
+    if type(priority).__module__ == __name__:
+        return priority.sample(count, rng)
+    name = type(priority).__name__
+    try:
+        ids, weights = priority.sample(count, rng)
+        ids = np.array(ids)
+    except Exception as error:
+        raise as_fault(error, f"sample of the priority {name}") from error
+    is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_held(ids).all()
+    if not is_valid or (weights is not None and np.shape(weights) != (count,)):
+        raise EnvironmentFault(
+            f"sample of the priority {name} must return {count} ids of stored transitions, and as many weights or None."
+        )
+    return ids, weights
+
+
+def make_priority(name: str | type[Priority], storage: Storage, **options: Any) -> Priority:
     """Return the priority of that name.
 
-    :param name: or ``module:Class`` of the user's own.
+    :param name: or a subclass of :class:`Priority` of the user's own, or its ``module:Class``.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, or an option out of its range.
     :raises UserError: the user's own class cannot be imported.
     """
+    if isinstance(name, type):
+        return name(storage, **options)
     if name not in PRIORITIES and ":" not in name:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
     return import_named("her.priority", name, PRIORITIES, Priority)(storage, **options)

@@ -17,7 +17,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 
 from rlher.her import saving
 from rlher.her.done_rule import DoneRule
-from rlher.her.priorities import make_priority
+from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
 from rlher.her.rewards import RewardFunction
 from rlher.her.samples import HerReplayBufferSamples, to_tensors
@@ -63,7 +63,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of the returns; must be the algorithm's.
-    :param priority: a name of :data:`~rlher.her.names.PRIORITIES`: which transitions are sampled.
+    :param priority: which transitions are sampled: a name of :data:`~rlher.her.names.PRIORITIES`, or a subclass of
+        :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
         (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
@@ -93,11 +94,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         compute_reward: Callable[..., Any] | None = None,
         seed: int | None = None,
         goal_selection_kwargs: Mapping[str, Any] | None = None,
-        goal_mix: Mapping[str, float] | None = None,
+        goal_mix: Mapping[str | Strategy, float] | None = None,
         goal_gamma: float | None = None,
         n_steps: int = 1,
         gamma: float = 0.99,
-        priority: str = "uniform",
+        priority: str | type[Priority] = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
         goal_part_shares: Sequence[float] | None = None,
         demonstration_fraction: float = 1 / 8,
@@ -249,7 +250,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.count == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
         # Which transitions: by priority, and the demonstrations around the border of real and virtual ones.
-        ids, weights = self.priority.sample(batch_size, self.rng)
+        ids, weights = sample_ids(self.priority, batch_size, self.rng)
         n_real = self._n_real(batch_size)
         demonstrations = None
         if self.storage.has_demonstrations and batch_size > 1:

@@ -176,25 +176,24 @@ def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
 
 
 def mix_of(
-    weights: Mapping[str, float] | None, kwargs: Mapping[str, Any] | None = None
+    weights: Mapping[str | Strategy, float] | None, kwargs: Mapping[str, Any] | None = None
 ) -> list[tuple[Strategy | None, float]]:
     """Return the strategies of a mix with weights above 0, by default those of :data:`~rlher.her.names.DEFAULT_MIX`.
 
-    :param weights: by the name of a strategy, or ``module:name``; of ``"original"`` for the goal as collected.
+    :param weights: by the name of a strategy, a function, or ``module:name``; that of ``"original"`` is for the goal as
+        collected.
     :param kwargs: keyword arguments of the user's own strategies.
     :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
     """
-    weights = DEFAULT_MIX if weights is None else weights
+    mix = DEFAULT_MIX if weights is None else weights
     known = [*(each for each in STRATEGIES if each != "mix"), ORIGINAL]
-    for name, weight in weights.items():
-        if name not in known and ":" not in name:
+    for name, weight in mix.items():
+        if not callable(name) and name not in known and ":" not in name:
             raise ValueError(f"goal_mix has the unknown strategy {name!r}; use {', '.join(known)}.")
         if not 0 <= weight < np.inf:
             raise ValueError(f"goal_mix has the weight {weight} for {name!r}; use a finite number of at least 0.")
-    if not any(weights.values()):
+    if not any(mix.values()):
         raise ValueError("goal_mix has no weight above 0; give one strategy a weight.")
     return [
-        (None if name == ORIGINAL else strategy_of(name, kwargs), weight)
-        for name, weight in weights.items()
-        if weight > 0
+        (None if name == ORIGINAL else strategy_of(name, kwargs), weight) for name, weight in mix.items() if weight > 0
     ]

@@ -128,6 +128,8 @@ def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -
     for strategy in (strategy_of("my_code:within", {"steps": 3}), mix_of({"my_code:within": 2}, {"steps": 3})[0][0]):
         assert strategy is not None
         assert set(strategy(request)) == {0, 1, 2}
+    with pytest.raises(UserError, match="stepz"):
+        mix_of({strategy_of: 1, "future": 1}, {"stepz": 3})
     her = {"goal_mix": {"future": 3, "my_code:within": 1}, "goal_selection_strategy": "mix"}
     with pytest.raises(UserError, match="steps"):
         api.train("sac", "FetchReach-v4", **_tiny(her=her))

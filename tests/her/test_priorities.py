@@ -11,10 +11,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from rlher.core.errors import EnvironmentFault
 from rlher.her import HerReplayBuffer
 from rlher.her.names import PRIORITIES
-from rlher.her.priorities import SumTree
+from rlher.her.priorities import Priority, SumTree
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda ids: ids,
+        lambda ids: (ids + 10**6, None),
+        lambda ids: (ids[1:], None),
+        lambda ids: (ids.astype(float), None),
+        lambda ids: (ids, np.ones(3)),
+    ],
+)
+def test_what_a_priority_of_ones_own_returns_is_checked(returned) -> None:
+    class Own(Priority):
+        def sample(self, count, rng):
+            return returned(super().sample(count, rng)[0]) if self.is_wrong else super().sample(count, rng)
+
+    Own.is_wrong = False
+    buffer = make_buffer(priority=Own)
+    Player(buffer).play([True])
+    assert len(buffer.sample(8).rewards) == 8
+    Own.is_wrong = True
+    with pytest.raises(EnvironmentFault):
+        buffer.sample(8)
 
 
 @settings(max_examples=60, deadline=None)
