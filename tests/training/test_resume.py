@@ -540,7 +540,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
         (("algo.gamma=0.5",), "algo.gamma"),
         (("seed=3", "her.n_sampled_goal=1"), "seed"),
         (("algo=sac",), "algo=sac"),
-        (("her=mix",), "her=mix"),
+        (("her=mix",), "strategy=mix"),
         (("algo.gama=0.5",), "algo.gama"),
         (("-m", "seed=1,2"), "seed"),
         (("total_timesteps=100",), "total_timesteps=100"),
