@@ -8,6 +8,7 @@ import contextlib
 import gc
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
         argv = sys.argv[1:]
         prepare_streams()
+        threading.excepthook = _ignore_os_errors
     try:
         code = run(list(argv))
         sys.stdout.flush()  # so that a closed pipe or a full disk raises here
@@ -124,6 +126,12 @@ def _from_own_code(found: TracebackType | None) -> TracebackType | None:
     while own and own.tb_frame.f_code.co_filename.startswith(libraries):
         own = own.tb_next
     return own or found
+
+
+def _ignore_os_errors(arguments: threading.ExceptHookArgs) -> None:
+    """Print no traceback of TensorBoard's thread if its file cannot be written: other writers report the cause."""
+    if not issubclass(arguments.exc_type, OSError):
+        threading.__excepthook__(arguments)
 
 
 def _discard_stdout() -> None:

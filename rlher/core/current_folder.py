@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,8 +15,9 @@ def ignore_current_folder() -> None:
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
     # Python's last choice of a folder for temporary files is the current one, and torch unpickles what it caches there.
-    if Path(tempfile.gettempdir()) == Path.cwd():
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path.home() / ".cache" / "torchinductor")
+    with suppress(OSError):  # the current folder was deleted
+        if Path(tempfile.gettempdir()) == Path.cwd():
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path.home() / ".cache" / "torchinductor")
     _use_bundled_glfw()
 
 

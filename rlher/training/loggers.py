@@ -26,7 +26,7 @@ from stable_baselines3.common.logger import (
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
 from rlher.core.errors import describe_error, os_error_reason, require_package
-from rlher.core.files import user_error_on_write
+from rlher.core.files import user_error_on_write, write_text
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_named
@@ -43,9 +43,12 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     path = folder / TRAINING_LOG
     with user_error_on_write(path):
         kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1] if count_rows(folder) else []
-        table = CSVOutputFormat(str(path))
+        write_text(path, "".join(kept))
+        table = CSVOutputFormat(os.devnull)  # it would empty the file, and a kill before the next row lose all others
         table.keys = kept[0].strip().split(",") if kept else []
-        table.file.writelines(kept)
+        table.file.close()
+        table.file = path.open("r+")
+        table.file.seek(0, os.SEEK_END)
         writers: list[KVWriter] = [NonFatalWriter(table, path)]
         if tensorboard:
             writers.append(NonFatalWriter(TensorBoardOutputFormat(str(folder)), folder / "events.out.tfevents"))

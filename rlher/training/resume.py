@@ -118,7 +118,10 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        reason, advice = " ".join(damaged) or "checkpoint.every is null", f"start a new run with init_from={run}"
+        reason, advice = (
+            " ".join(damaged) or "none was written, or none fitted on the disk",
+            f"start a new run with init_from={run}",
+        )
         raise UserError(f"{run} is finished and has no checkpoint ({reason}); {advice}.")
 
 

@@ -145,7 +145,8 @@ class Trainer:
         self.run.require_folder()
         if evaluations.best_model is None or row is None or row["timesteps"] >= self.model.num_timesteps:
             evaluations.best_model = last_model
-            evaluations.write_best_model()
+            with self._fail_on_write_error("the best model"):
+                evaluations.write_best_model()
             steps = self.model.num_timesteps
         else:
             best, steps = self.workers.start(evaluations.best_model, episodes, seed), row["timesteps"]

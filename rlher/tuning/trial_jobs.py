@@ -7,7 +7,7 @@ how the trial ended. Several commands may share a study; each runs its own trial
 import contextlib
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -120,7 +120,7 @@ class TrialJobs(Jobs):
                 with contextlib.suppress(UpdateFinishedTrialError):  # another command took it for lost
                     trial.set_user_attr(HEARTBEAT, time.time())
             self._next_heartbeat = time.monotonic() + heartbeat
-        repeat_lost_trials(self._study, 2 * heartbeat)
+        repeat_lost_trials(self._study, 2 * heartbeat, {trial.number for trial in self._running})
         return count_unstarted(self._study, self.total)
 
     @wait_for_database
@@ -147,15 +147,17 @@ def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None
     RetryHeartbeatStaleTrialCallback(max_retry)(study, failed)
 
 
-def repeat_lost_trials(study: Study, seconds: float) -> None:
+def repeat_lost_trials(study: Study, seconds: float, own: Container[int] = ()) -> None:
     """Fail and repeat the running trials that have had no heartbeat for some seconds: their command is dead.
 
     A trial has none if the database was lost while the trial was created.
+
+    :param own: numbers of this command's trials, which run, even if the clock was changed since their heartbeat.
     """
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         started = trial.datetime_start.timestamp() if trial.datetime_start else 0
         heartbeat = finite_float(trial.user_attrs.get(HEARTBEAT)) or started
-        if abs(time.time() - heartbeat) > seconds:
+        if trial.number not in own and abs(time.time() - heartbeat) > seconds:
             fail_and_repeat(study, trial)
 
 

@@ -28,6 +28,7 @@ from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.training import training_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE, CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
+from rlher.training.loggers import make_logger
 from rlher.training.resume import ChangedConfig, resume
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
@@ -269,6 +270,17 @@ def test_the_log_has_one_row_for_each_log_of_an_uninterrupted_run(rlher, at_step
     one, two = (pd.read_csv(parent / folder / "progress.csv") for parent in (Path("."), Path("killed")))
     for column in ("time/total_timesteps", "eval/success_rate", "train/n_updates"):
         pd.testing.assert_series_equal(one[column], two[column], check_exact=True)
+
+
+def test_reopening_the_log_keeps_its_rows_on_the_disk(tmp_path: Path) -> None:
+    """A kill before the next row must not lose the others."""
+    (tmp_path / "progress.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
+    logger = make_logger(tmp_path, tensorboard=False, rows=2)
+    assert (tmp_path / "progress.csv").read_text() == "a,b\n1,2\n3,4\n"
+    logger.record("c", 9)
+    logger.dump(0)
+    assert (tmp_path / "progress.csv").read_text() == "a,b,c\n1,2,\n3,4,\n,,9\n"
+    logger.close()
 
 
 def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:

@@ -56,6 +56,8 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path)
     for age in (0, 100):
         study.ask(spec.space).set_user_attr(HEARTBEAT, time.time() - age)
+    repeat_lost_trials(study, 60, own={1})
+    assert not [trial for trial in study.trials if trial.state is not TrialState.RUNNING], "the clock was changed"
     repeat_lost_trials(study, 60)
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
     assert HEARTBEAT not in study.trials[2].user_attrs
