@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlher.api import Run, compare, load, make_env, plot, runs, train
+    from rlher.core.errors import UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
     from rlher.her import GoalRequest, HerReplayBuffer
 
@@ -16,6 +17,7 @@ __all__ = [
     "GoalRequest",
     "HerReplayBuffer",
     "Run",
+    "UserError",
     "compare",
     "load",
     "make_env",
@@ -33,6 +35,7 @@ _MODULES = {
     "GoalEnvWrapper": "rlher.envs.goal_wrapper",
     "GoalRequest": "rlher.her",
     "HerReplayBuffer": "rlher.her",
+    "UserError": "rlher.core.errors",
 }
 """Modules of the public names that are not in :mod:`rlher.api`."""
 

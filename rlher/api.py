@@ -231,6 +231,8 @@ def plot(runs: Runs = "logs", by: str | Sequence[str] = (), **keys: Any) -> "Fig
         ``figsize=[3.4, 2.6]``, ``style="paper"``.
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
+    if ignored := {"output", "csv", "show"} & keys.keys():
+        raise UserError(f"{ignored.pop()} is for the command; save the figure with its savefig.")
     from rlher.analysis.plotting import NotebookFigure, draw_runs
 
     figure = NotebookFigure()
@@ -276,10 +278,12 @@ def _words(keys: Mapping[str, Any]) -> list[str]:
 
 
 def _by_name(value: Any) -> Any:
-    """Return nested values with the ``module:name`` of each function and class."""
+    """Return nested values with the ``module:name`` of each function and class, and NumPy's numbers as Python's."""
     if isinstance(value, Mapping):
         return {_by_name(name): _by_name(each) for name, each in value.items()}
-    return _path(value) if callable(value) else value
+    if isinstance(value, list | tuple):
+        return [_by_name(each) for each in value]
+    return _path(value) if callable(value) else value.item() if type(value).__module__ == "numpy" else value
 
 
 def _path(code: Any) -> str:
@@ -319,7 +323,9 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
 def _paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping):
         return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
-    several = [runs] if isinstance(runs, str | Path | Run) else runs
+    several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
+    if not several:  # an empty list means all of logs to the command
+        raise UserError("there are no runs in a list of runs; check how it was chosen.")
     return [str(each.folder if isinstance(each, Run) else each) for each in several]
 
 

@@ -55,16 +55,18 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     :raises MissingFile: a folder does not exist.
     :raises UserError: no folder has a run with an evaluation, or no run has a key of ``by``.
     """
-    sources = {Path(folder).resolve(): (folder, name) for folder, name in map(_split_name, paths or [logs])}
+    sources = dict.fromkeys(
+        (Path(folder).resolve(), folder, name) for folder, name in map(_split_name, paths or [logs])
+    )
     found, notes = [], []
-    for folder, _ in sources.values():
+    for _, folder, _ in sources:
         runs, skipped = read_runs(folder)
         found.append(runs)
         notes += skipped or ([] if runs else [f"skipped {folder}: it contains no run"])
     if not any(found):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])} ({'; '.join(notes)}).")
-    folders, names = zip(*sources.values(), strict=True)
-    are_runs = all((path / CONFIG).exists() for path in sources)
+    resolved, folders, names = zip(*sources, strict=True)
+    are_runs = all((path / CONFIG).exists() for path in resolved)
     if by or (not any(names) and (len(folders) == 1 or are_runs)):
         groups, more = group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by)
         return groups, notes + more

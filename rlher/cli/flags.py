@@ -29,6 +29,7 @@ YAML_SUFFIXES = (".yaml", ".yml")
 HER = {
     "default": [],
     "off": ["her.n_sampled_goal=0"],
+    "false": ["her.n_sampled_goal=0"],  # YAML's other word for off
     # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
     "sb3": ["her.relabel_done=keep", "her.keep_goal_independent_reward=false"],
 }

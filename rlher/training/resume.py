@@ -118,11 +118,9 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        reason, advice = (
-            " ".join(damaged) or "none was written, or none fitted on the disk",
-            f"start a new run with init_from={run}",
-        )
-        raise UserError(f"{run} is finished and has no checkpoint ({reason}); {advice}.")
+        none = "checkpoint.every is null" if run.config.checkpoint.every is None else "none fitted on the disk"
+        reason = " ".join(damaged) or none
+        raise UserError(f"{run} is finished and has no checkpoint ({reason}); start a new run with init_from={run}.")
 
 
 def _record_resume(run: RunFolder, done: int, working_folder: Path) -> None:

@@ -32,7 +32,7 @@ def demonstrations(count: int = 6) -> list[Trajectory]:
 
 
 def cloning_model(name: str, **options):
-    return ours(name, options=UpdateOptions(**options), buffer={"demonstrations": demonstrations()})
+    return ours(name, options=UpdateOptions(**options), demonstrations=demonstrations())
 
 
 def batch_of(model, size: int = 64):
@@ -87,8 +87,8 @@ def test_training_with_cloning_keeps_the_actor_near_the_demonstrations(name) -> 
     distances = []
     for weight in (0.0, 100.0):
         options = UpdateOptions(bc_weight=weight, q_filter=False)
-        buffer = {"demonstrations": demonstrations(), "priority": "td_error", "n_steps": 3}
-        model = ours(name, options=options, buffer=buffer)
+        buffer = {"priority": "td_error", "n_steps": 3}
+        model = ours(name, options=options, buffer=buffer, demonstrations=demonstrations())
         train(model, 150, batch_size=64)
         samples = model.replay_buffer.sample_demonstrations(200)
         own = model.act(model._features(samples.observations), deterministic=True).detach()

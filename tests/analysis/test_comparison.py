@@ -89,7 +89,7 @@ def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
 def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[str], make_run: Make) -> None:
     make_run("both/c", env={"id": "Only_v0"})
     first = rlher("compare", *two_environments, "--format", "latex").out.split(r"\end{table}")[0]
-    header, _, *rows = [line.removesuffix(r" \\").split(" & ") for line in first.splitlines()[4:9]]
+    header, _, *rows = [line.removesuffix(r" \\").split(" & ") for line in first.splitlines()[5:10]]
     assert header == ["env", "both", "one"]
     assert {row[0]: row[2] == "–" for row in rows} == {"Some-v0": False, "Other-v0": True, r"Only\_v0": True}
     assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\]", rows[0][1]), "with its interval"

@@ -20,6 +20,8 @@ from nbclient import NotebookClient
 from stable_baselines3 import DQN
 
 import rlher
+from rlher.api import _words
+from rlher.cli import flags
 from rlher.core.errors import UserError
 from rlher.run.lookup import UnknownAgent
 from rlher.run.trust import UntrustedCode
@@ -111,6 +113,22 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     named = rlher.plot({"HER": runs}, title="a title", xlabel="x", style="paper", figsize=[3, 2])
     assert named.axes[0].get_xlabel() == "x"
     assert [text.get_text() for text in named.legends[0].get_texts()] == ["HER"]
+
+
+def test_a_list_without_runs_is_not_all_runs(run: rlher.Run) -> None:
+    for runs in ([], {"none": [], "one": [run]}):
+        with pytest.raises(rlher.UserError):
+            rlher.compare(runs)
+
+
+def test_a_run_may_be_in_two_groups(run: rlher.Run) -> None:
+    assert set(rlher.compare({"one": [run], "two": [run]})["agent"]) == {"one", "two"}
+
+
+def test_what_python_calls_a_number_and_a_name(run: rlher.Run) -> None:
+    words = _words({"seed": np.int64(3), "callbacks": [DQN], "her": False})
+    assert words[:2] == ["seed=3", "callbacks=[stable_baselines3.dqn.dqn:DQN]"]
+    assert flags.her_overrides(words[2].partition("=")[2]) == ["her.n_sampled_goal=0"]
 
 
 def test_make_env_composes_the_environment_as_training_does() -> None:

@@ -16,7 +16,7 @@ THEIRS = {name: load_object(each.sb3) for name, each in ALGORITHMS.items() if is
 """SB3's class of every algorithm with the fast update."""
 
 
-def build(cls, actions="continuous", buffer=None, policy="MultiInputPolicy", **kwargs):
+def build(cls, actions="continuous", buffer=None, policy="MultiInputPolicy", demonstrations=None, **kwargs):
     """Return an untrained model on five bits, with 64 random steps in its buffer."""
     env = BitFlippingEnv(n_bits=5, continuous=actions == "continuous")
     networks = {"net_arch": [32, 24]} | kwargs.pop("policy_kwargs", {})
@@ -28,6 +28,8 @@ def build(cls, actions="continuous", buffer=None, policy="MultiInputPolicy", **k
         replay_buffer_kwargs={"seed": 1} | (buffer or {}),
         policy_kwargs=networks,
     )
+    if demonstrations is not None:
+        model.replay_buffer.set_demonstrations(demonstrations)
     model.learn(64)
     return model
 

@@ -10,7 +10,7 @@ from rlher.config.tuning import SweepJob
 from rlher.core.errors import UserError
 
 if TYPE_CHECKING:
-    from rlher.run.run_folder import RESULT, RunFolder
+    from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
 
 WORKER_MODULES = ("rlher.envs.vec", "rlher.evaluation.parallel_evaluation")
@@ -55,6 +55,7 @@ def sweep(jobs: Sequence[SweepJob]) -> int:
     from rlher.core.signals import INTERRUPTED
     from rlher.jobs.sweep import train_sweep
     from rlher.run.lookup import is_finished
+    from rlher.run.run_folder import RESULT
 
     runs, code = train_sweep(jobs)
     folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
