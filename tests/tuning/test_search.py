@@ -110,7 +110,7 @@ def test_a_study_with_a_trial_of_another_program_is_refused(rlher, monkeypatch: 
     ("words", "key"),
     [
         (("space=her_wide", "--study-name", "dqn-BitFlipping-v0-her"), "space="),
-        (("env.kwargs.n_bits=5",), "=4"),
+        (("env.kwargs.n_bits=5",), "n_bits"),
     ],
 )
 def test_another_search_under_the_same_name_is_refused(
