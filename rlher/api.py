@@ -232,7 +232,7 @@ def plot(runs: Runs = "logs", by: str | Sequence[str] = (), **keys: Any) -> "Fig
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
-        raise UserError(f"{ignored.pop()} is for the command; save the figure with its savefig.")
+        raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
     from rlher.analysis.plotting import NotebookFigure, draw_runs
 
     figure = NotebookFigure()
@@ -278,12 +278,12 @@ def _words(keys: Mapping[str, Any]) -> list[str]:
 
 
 def _by_name(value: Any) -> Any:
-    """Return nested values with the ``module:name`` of each function and class, and NumPy's numbers as Python's."""
+    """Return nested values with the ``module:name`` of functions and classes, and without NumPy's types."""
     if isinstance(value, Mapping):
         return {_by_name(name): _by_name(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_by_name(each) for each in value]
-    return _path(value) if callable(value) else value.item() if type(value).__module__ == "numpy" else value
+    return _path(value) if callable(value) else value.tolist() if type(value).__module__ == "numpy" else value
 
 
 def _path(code: Any) -> str:

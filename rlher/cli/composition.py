@@ -95,7 +95,9 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     parsed = OverridesParser.create().parse_overrides(words)
     require_single(parsed)
     typed = {str(each.key_or_group): each.value() for each in parsed}
-    choices = _default_choices(command) | {key: value and str(value) for key, value in typed.items() if key in GROUPS}
+    choices = _default_choices(command) | {
+        key: None if value is None else str(value) for key, value in typed.items() if key in GROUPS
+    }
     keys = _keys(command, choices)
     require_known(parsed, keys, [item.name for item in fields(command.schema)])
     overrides = [word for word, each in zip(words, parsed, strict=True) if each.key_or_group not in ("recipe", "her")]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlher.cli.commands import Command, load_command
-from rlher.config.override_syntax import literal, quote
+from rlher.config.override_syntax import literal, quote, split_name
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
 from rlher.her.names import STRATEGIES
@@ -29,7 +29,6 @@ YAML_SUFFIXES = (".yaml", ".yml")
 HER = {
     "default": [],
     "off": ["her.n_sampled_goal=0"],
-    "false": ["her.n_sampled_goal=0"],  # YAML's other word for off
     # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
     "sb3": ["her.relabel_done=keep", "her.keep_goal_independent_reward=false"],
 }
@@ -158,7 +157,8 @@ def _is_positional(word: str, command: Command) -> bool:
     """
     if word.startswith(("~", "+")):
         return False
-    key, equals, folder = word.partition("=")
+    key, equals, _ = word.partition("=")
+    folder, _ = split_name(word)
     takes_names = "by" in (names := [item.name for item in fields(command.schema)]) and key not in names
     return not equals or Path(word).is_dir() or (takes_names and ("/" in folder or Path(folder).is_dir()))
 
@@ -182,6 +182,8 @@ def _expand(word: str, config_dirs: list[str]) -> list[str]:
     if key.lstrip("+") != key and not key.lstrip("+").startswith("hydra"):
         # With + Hydra would accept any key, so a misspelt one would have no effect.
         return _expand(word.lstrip("+"), config_dirs)
+    if key == "her" and value.lower() == "false":
+        return ["her=off"]  # YAML's other word for it
     if key == "recipe":
         names = [value] if Path(value).is_file() else value.split(",")  # a file may have a comma in its name
         return ["recipe=" + ",".join(quote(name) if name else "null" for name in names)]

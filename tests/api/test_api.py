@@ -21,7 +21,6 @@ from stable_baselines3 import DQN
 
 import rlher
 from rlher.api import _words
-from rlher.cli import flags
 from rlher.core.errors import UserError
 from rlher.run.lookup import UnknownAgent
 from rlher.run.trust import UntrustedCode
@@ -126,9 +125,14 @@ def test_a_run_may_be_in_two_groups(run: rlher.Run) -> None:
 
 
 def test_what_python_calls_a_number_and_a_name(run: rlher.Run) -> None:
-    words = _words({"seed": np.int64(3), "callbacks": [DQN], "her": False})
-    assert words[:2] == ["seed=3", "callbacks=[stable_baselines3.dqn.dqn:DQN]"]
-    assert flags.her_overrides(words[2].partition("=")[2]) == ["her.n_sampled_goal=0"]
+    words = _words({"seed": np.int64(3), "figsize": np.array([3.5, 2.0]), "callbacks": [DQN]})
+    assert words == ["seed=3", "figsize=[3.5,2.0]", "callbacks=[stable_baselines3.dqn.dqn:DQN]"]
+
+
+def test_her_false_is_training_without_hindsight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = rlher.train("dqn", "BitFlipping-v0", her=False, env={"kwargs": {"n_bits": 4}}, **TINY)
+    assert run.config.her.n_sampled_goal == 0
 
 
 def test_make_env_composes_the_environment_as_training_does() -> None:
