@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from rlher.analysis.loading import LoadedRun, read_runs
+from rlher.config.override_syntax import split_name
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, did_you_mean
@@ -55,17 +56,16 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
     :raises MissingFile: a folder does not exist.
     :raises UserError: no folder has a run with an evaluation, or no run has a key of ``by``.
     """
-    sources = dict.fromkeys(
-        (Path(folder).resolve(), folder, name) for folder, name in map(_split_name, paths or [logs])
-    )
+    named = map(split_name, paths or [logs])
+    sources = {(Path(folder).resolve(), name): folder for folder, name in named}
     found, notes = [], []
-    for _, folder, _ in sources:
+    for folder in sources.values():
         runs, skipped = read_runs(folder)
         found.append(runs)
         notes += skipped or ([] if runs else [f"skipped {folder}: it contains no run"])
     if not any(found):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])} ({'; '.join(notes)}).")
-    resolved, folders, names = zip(*sources, strict=True)
+    folders, (resolved, names) = list(sources.values()), zip(*sources, strict=True)
     are_runs = all((path / CONFIG).exists() for path in resolved)
     if by or (not any(names) and (len(folders) == 1 or are_runs)):
         groups, more = group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by)
@@ -76,15 +76,6 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> tuple[lis
             pools[run.names["env"], name or label].append(run)
     groups, more = _make_groups(pools)
     return groups, notes + more
-
-
-def _split_name(path: str) -> tuple[str, str]:
-    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty."""
-    if Path(path).exists() or "=" not in path:
-        return path, ""
-    words = path.split("=")
-    splits = [("=".join(words[index:]), "=".join(words[:index])) for index in range(1, len(words))]
-    return next((split for split in splits if Path(split[0]).exists()), splits[0])
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:

@@ -86,11 +86,13 @@ def tables(groups: Sequence[Group]) -> list[Table]:
     return [table for table in found if len(table.numbers)]
 
 
-def by_environment(groups: Sequence[Group]) -> Table:
-    """Return the final success rates as one table for a paper, environments by agents."""
-    numbers = comparison.summary(groups)
+def by_environment(summary: pd.DataFrame) -> Table:
+    """Return the final success rates as one table for a paper, environments by agents.
+
+    :param summary: as :func:`rlher.analysis.comparison.summary` returns it.
+    """
     cell = _with_interval("success_rate")
-    numbers["cell"] = [cell(row).replace("%", "") for row in numbers.to_dict("records")]
+    numbers = summary.assign(cell=[cell(row).replace("%", "") for row in summary.to_dict("records")])
     table = numbers.pivot(index="env", columns="agent", values="cell")
     table = table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
     title = "Final success rate in per cent: interquartile mean over seeds, with its interval of 95 per cent"

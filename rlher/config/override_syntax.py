@@ -1,6 +1,7 @@
 """Values in Hydra's override grammar, as one would type them on the command line."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from rlher.core.errors import UserError
@@ -13,6 +14,18 @@ def quote(value: str) -> str:
     value = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)  # the name of a file is no interpolation
     # Between quotes a backslash is itself, except before a quote.
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value) + "'"
+
+
+def split_name(word: str) -> tuple[str, str]:
+    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
+
+    Both may contain ``=``: of the possible folders it is the first that exists, else all after the first ``=``.
+    """
+    if Path(word).exists() or "=" not in word:
+        return word, ""
+    parts = word.split("=")
+    splits = [("=".join(parts[index:]), "=".join(parts[:index])) for index in range(1, len(parts))]
+    return next((split for split in splits if Path(split[0]).exists()), splits[0])
 
 
 def literal(value: Any) -> str:

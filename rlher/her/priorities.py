@@ -255,7 +255,7 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
     name = type(priority).__name__
     try:
         ids, weights = priority.sample(count, rng)
-        ids = np.array(ids)
+        ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)
     except Exception as error:
         raise as_fault(error, f"sample of the priority {name}") from error
     is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_held(ids).all()

@@ -181,10 +181,10 @@ class Storage:
         :param stored: numbers of the environments whose step is stored.
         :param infos: stored for ``compute_reward`` if given.
         """
-        _copy(obs, self._step_obs)
+        _copy_each(obs, self._step_obs)
         for env in self._reset_envs():
             self.running[env] = False
-        _copy(next_obs, self._after_obs)
+        _copy_each(next_obs, self._after_obs)
         for env in stored:
             if not self.running[env]:
                 self._begin(env)
@@ -414,10 +414,18 @@ class Storage:
         self.rebuild_index()
 
 
-def _copy(obs: Batch, into: dict[str, NDArray]) -> None:
+def copy_into(values: Any, array: NDArray) -> None:
+    """Copy (n, …) values into an array of as many entries each.
+
+    :raises ValueError: they have another number or shape.
+    """
+    array[...] = np.asarray(values).reshape(array.shape)
+
+
+def _copy_each(obs: Batch, into: dict[str, NDArray]) -> None:
     """Copy (n_envs, …) observations by key into arrays of as many entries."""
     for key, array in into.items():
-        array[:] = np.asarray(obs[key]).reshape(array.shape)
+        copy_into(obs[key], array)
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.storage import ACHIEVED, Storage
+from rlher.her.storage import ACHIEVED, Storage, copy_into
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
         achieved = np.zeros(steps + 1, layout.achieved)
         try:
             for key in layout.observation.names or ():
-                _copy(observations[key], seen[key])
+                copy_into(observations[key], seen[key])
                 rows[key] = seen[key][:-1]
-            _copy(observations[ACHIEVED], achieved)
-            _copy(scale_actions(np.asarray(trajectory.actions), action_space), rows["_action"])
+            copy_into(observations[ACHIEVED], achieved)
+            copy_into(scale_actions(np.asarray(trajectory.actions), action_space), rows["_action"])
             if isinstance(action_space, spaces.Discrete):  # out of range, it would be an index out of bounds later
                 offset = rows["_action"] - action_space.start
                 if ((offset < 0) | (offset >= action_space.n)).any():
@@ -61,14 +61,6 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error
         rows["_terminated"][-1] = trajectory.terminated
         storage.extend(storage.n_envs, rows, seen[-1], achieved[1:])
-
-
-def _copy(values: NDArray, into: NDArray) -> None:
-    """Copy (n, …) values into an array of as many entries each.
-
-    :raises ValueError: they have another number or shape.
-    """
-    into[...] = np.asarray(values).reshape(into.shape)
 
 
 def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:

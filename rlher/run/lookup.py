@@ -47,9 +47,9 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     :param trust_code: as for :func:`find`.
     :raises MissingFile: there is no run at all.
     """
-    for path in sorted(Path(logs).glob(f"*/*/{CONFIG}"), key=_modified, reverse=True):
-        if not is_finished(path.parent) and not links_outside(path.parent, Path(logs)):
-            return find(str(path.parent), logs, trust_code)
+    for folder in sorted(_run_folders(Path(logs)), key=lambda each: _modified(each / CONFIG), reverse=True):
+        if not is_finished(folder):
+            return find(str(folder), logs, trust_code)
     return find(None, logs, trust_code)
 
 
@@ -77,11 +77,15 @@ def steps_of(run: RunFolder) -> int:
 
 def _newest(logs: Path) -> Path | None:
     """Return the run whose model was written last, or the newest run if none has a model."""
-    # Not through a link: commands write into the folder that they find.
-    folders = [path.parent for path in logs.glob(f"*/*/{CONFIG}") if not links_outside(path.parent, logs)]
+    folders = _run_folders(logs)
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
     newest = max(models or [folder / CONFIG for folder in folders], key=_modified, default=None)
     return newest and newest.parent
+
+
+def _run_folders(logs: Path) -> list[Path]:
+    """Return the run folders under ``logs``, but none behind a link: commands write into the folder that they find."""
+    return [path.parent for path in logs.glob(f"*/*/{CONFIG}") if not links_outside(path.parent, logs)]
 
 
 def _modified(path: Path) -> float:

@@ -182,7 +182,7 @@ def test_curves_are_smoothed_by_a_running_mean(make_run: Make, tmp_path: Path) -
 def test_a_named_folder_is_not_a_key(rlher, make_run: Make) -> None:
     make_run("one/a")
     make_run("two/a", 1)
-    done = rlher("compare", "k=4=logs/one", "theirs=logs/two", "--format", "csv")
+    done = rlher("compare", "k=4=logs/one", "theirs=logs/two", "theirs=logs/two/", "--format", "csv")
     assert done.code == 0, done.err
     assert [line.split(",")[1] for line in done.out.splitlines()[1:3]] == ["k=4", "theirs"]
     assert rlher("plot", "--figsize", "3").code == 2, "a width without a height"

@@ -13,17 +13,7 @@ import pytest
 from rlher.core import errors
 from rlher.training import loggers as services
 from rlher.training.result import Status
-from tests.conftest import TINY
-
-BITS = (
-    "algo=dqn",
-    "env=BitFlipping-v0",
-    "env.kwargs.n_bits=4",
-    "recipe=null",
-    *TINY,
-    "total_timesteps=120",
-    "eval.freq=40",
-)
+from tests.support.small_search import BITS
 
 
 @pytest.fixture(autouse=True)

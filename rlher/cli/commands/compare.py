@@ -20,6 +20,6 @@ def run(config: CompareConfig) -> int:
         warn(note)
     found = tables(groups)
     if config.format == "latex":
-        found[0] = by_environment(groups)
+        found[0] = by_environment(found[0].numbers)
     print("\n\n".join(table.format(config.format, output_width()) for table in found))
     return 0
