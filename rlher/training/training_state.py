@@ -4,8 +4,7 @@
 * ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
   may not change.
 * ``buffer/``: arrays.
-* ``episodes.npz``: the actions since the last barrier, and the observations after them. A checkpoint at a barrier has
-  no such file.
+* ``episodes.npz``: the actions since the environments were built, and the observations after them.
 """
 
 import json
@@ -111,20 +110,17 @@ def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
 
 
 def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
-    """Write the actions since the last barrier and the observations after them."""
+    """Write the actions since the environments were built, and the observations after them."""
     played = np.stack(actions) if actions else np.zeros(0)
     np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
 
 
-def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
-    """Return the content of :func:`save_episodes`; None if the checkpoint is a barrier.
+def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the content of :func:`save_episodes`.
 
     :raises zipfile.BadZipFile, ValueError, KeyError: the content is invalid.
     """
-    path = folder / "episodes.npz"
-    if not path.exists():
-        return None
-    with stored_arrays(path) as arrays:
+    with stored_arrays(folder / "episodes.npz") as arrays:
         observations = dict(arrays)
     return observations.pop("_actions"), observations
 

@@ -1,12 +1,12 @@
 """The callback that writes checkpoints during training, and restores a run from one.
 
-Every ``checkpoint.every`` steps there is a *barrier*: running episodes are truncated in the replay buffer, the
-checkpoint is written, and the environments are built again, with a seed made of the run's seed and the barrier's
-number. A run that is resumed at a barrier does the same, so both continue identically, bit for bit, although no
-environment can save its state.
+No environment can save its state, so a checkpoint holds the number of the environments' build, which their seed follows
+from, and the actions since. A run that is resumed builds the environments again and repeats the actions, so it continues
+identically, bit for bit.
 
-Between barriers (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) nothing is truncated: such a
-checkpoint also holds the actions since the last barrier, which are played again when the run is resumed.
+Every ``checkpoint.every`` steps there is a *barrier*, so that there are never many actions to repeat: running episodes
+are truncated in the replay buffer, the environments are built again, and a checkpoint is written. Further checkpoints
+(every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
 """
 
 import math
@@ -81,7 +81,9 @@ class CheckpointCallback(BaseCallback):
             self._restore_envs = None
         if self._every is not None:
             if self.model.num_timesteps // self._every > self._barrier_step // self._every:
-                self._pass_barrier()
+                self._start_new_episodes()
+                self._barrier_step = self.model.num_timesteps
+                self.save()
             elif time.monotonic() >= self._due_time:
                 self.save()
         self._stop.raise_if_requested()
@@ -93,16 +95,10 @@ class CheckpointCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         self._in_step = False
 
-    def _pass_barrier(self) -> None:
+    def _start_new_episodes(self) -> None:
+        """Truncate the running episodes and start new ones in new environments."""
         self._buffer.storage.truncate_running()
-        self._barrier_step = self.model.num_timesteps
-        build_number = self._envs.build_number + 1
-        self.save(next_build=build_number)
-        self._start_envs(build_number)
-
-    def _start_envs(self, build_number: int) -> None:
-        """Build the ``build_number``-th environments and start new episodes in them."""
-        self._envs.rebuild(build_number)
+        self._envs.rebuild(self._envs.build_number + 1)
         observations = self.training_env.reset()
         self.model.update_normalizer(observations)
         self._set_last_observations(observations)
@@ -135,10 +131,9 @@ class CheckpointCallback(BaseCallback):
         if self._every is not None and self.model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
             self.save()
 
-    def save(self, next_build: int | None = None) -> None:
+    def save(self) -> None:
         """Wait for the evaluation in progress, and write a checkpoint. If the disk is full, warn and keep earlier ones.
 
-        :param next_build: at a barrier, the build number of the environments that follow.
         :raises EnvironmentFault: the environment failed in the evaluation.
         """
         self._evaluations.record_pending()
@@ -148,13 +143,11 @@ class CheckpointCallback(BaseCallback):
             return
         steps = self.model.num_timesteps
         try:
-            checkpoint_files.write(
-                self._run.checkpoints, steps, lambda folder, previous: self._fill(folder, previous, next_build)
-            )
+            checkpoint_files.write(self._run.checkpoints, steps, self._fill)
         except OSError as error:
             warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
 
-    def _fill(self, folder: Path, previous: Path | None, next_build: int | None) -> None:
+    def _fill(self, folder: Path, previous: Path | None) -> None:
         """Write the files of a checkpoint; those of the buffer that did not change are links to the previous ones."""
         if self._evaluations.best_model is not None:
             (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
@@ -162,17 +155,16 @@ class CheckpointCallback(BaseCallback):
             checkpoint_files.link_folder(previous / "buffer", folder / "buffer")
         self._buffer.save(folder / "buffer")
         progress = {
-            "envs": self._envs.build_number if next_build is None else next_build,
+            "envs": self._envs.build_number,
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self._run.folder),
             "config": experiment(self._run.config, "resume"),
         }
         training_state.save(folder, self.model, progress)
-        if next_build is None:
-            # a callback that ended training within a step leaves an action whose result is not in the buffer
-            actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
-            training_state.save_episodes(folder, actions, dict(self.model._last_obs))
+        # A callback that ended training within a step leaves an action whose result is not in the buffer.
+        actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
+        training_state.save_episodes(folder, actions, dict(self.model._last_obs))
 
     # ----------------------------------------------------------------------------------------------- restoring
 
@@ -183,7 +175,7 @@ class CheckpointCallback(BaseCallback):
         """
         try:
             state = training_state.load(checkpoint, model)
-            episodes = training_state.load_episodes(checkpoint)
+            actions, observations = training_state.load_episodes(checkpoint)
             generators, build_number = state["generators"], int(state["envs"])
             training_state.restore_generators(generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / "buffer")
@@ -193,10 +185,7 @@ class CheckpointCallback(BaseCallback):
             others = len(checkpoint_files.newest_first(checkpoint.parent)) > 1
             advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
-        if episodes is None:
-            self._restore_envs = partial(self._restore_barrier, generators, build_number)
-        else:
-            self._restore_envs = partial(self._repeat_episodes, generators, build_number, *episodes)
+        self._restore_envs = partial(self._repeat_episodes, generators, build_number, actions, observations)
         self._due_time = time.monotonic() + self._interval
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
         best = checkpoint / BEST_MODEL
@@ -205,15 +194,10 @@ class CheckpointCallback(BaseCallback):
             self._run.model("best").unlink(missing_ok=True)
         self._evaluations.write_best_model()
 
-    def _restore_barrier(self, generators: dict[str, Any], build_number: int) -> None:
-        """Set the random number generators, and build the environments that follow the barrier."""
-        training_state.restore_generators(generators, self.model)
-        self._start_envs(build_number)
-
     def _repeat_episodes(
         self, generators: dict[str, Any], build_number: int, actions: np.ndarray, expected: dict[str, np.ndarray]
     ) -> None:
-        """Play the actions since the last barrier again, and set the random number generators.
+        """Build the environments, repeat the actions in them, and set the random number generators.
 
         :param expected: the observations after the actions.
         """
@@ -221,12 +205,11 @@ class CheckpointCallback(BaseCallback):
         observations: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
         training_state.restore_generators(generators, self.model)
-        if _equal(observations, expected):
+        if len(actions) == 0 or _equal(observations, expected):  # any observation can begin an episode
             self._set_last_observations(observations)
         else:
             warn(NOT_REPEATABLE)
-            self._buffer.storage.truncate_running()
-            self._start_envs(build_number + 1)
+            self._start_new_episodes()
 
 
 def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:
