@@ -16,8 +16,6 @@ from typing import Any
 from rlher.core.files import sync, write_json
 from rlher.core.safe_read import links_outside
 
-KEPT = 2
-"""Number of checkpoints kept."""
 MANIFEST = "checkpoint.json"
 
 
@@ -25,8 +23,8 @@ class DamagedCheckpoint(Exception):
     """A checkpoint does not match its checksums."""
 
 
-def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None]) -> Path:
-    """Write a checkpoint, and delete all but the newest :data:`KEPT`.
+def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None], keep: int) -> Path:
+    """Write a checkpoint, and delete all but the newest ``keep``.
 
     :param timesteps: environment steps done; the checkpoint is named after them.
     :param fill: writes the files into the first folder; the second is the previous checkpoint, if any.
@@ -54,7 +52,7 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None
         sync(parent.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    for old in newest_first(parent)[KEPT:]:
+    for old in newest_first(parent)[keep:]:
         shutil.rmtree(old, ignore_errors=True)
     return path
 

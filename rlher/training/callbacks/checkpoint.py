@@ -1,7 +1,7 @@
 """The callback that writes checkpoints during training, and restores a run from one.
 
-No environment can save its state, so a checkpoint holds the number of the environments' build, which their seed follows
-from, and the actions since. A run that is resumed builds the environments again and repeats the actions, so it continues
+No environment can save its state, so a checkpoint holds the number of the environments' build, which gives their seed,
+and the actions since. A run that is resumed builds the environments again and repeats the actions, so it continues
 identically, bit for bit.
 
 Every ``checkpoint.every`` steps there is a *barrier*, so that there are never many actions to repeat: running episodes
@@ -37,6 +37,9 @@ NOT_REPEATABLE = (
 )
 
 BEST_MODEL = MODELS["best"]
+
+KEPT_CHECKPOINTS = 2
+"""Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
 
 
 class CheckpointCallback(BaseCallback):
@@ -143,7 +146,7 @@ class CheckpointCallback(BaseCallback):
             return
         steps = self.model.num_timesteps
         try:
-            checkpoint_files.write(self._run.checkpoints, steps, self._fill)
+            checkpoint_files.write(self._run.checkpoints, steps, self._fill, KEPT_CHECKPOINTS)
         except OSError as error:
             warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
 
