@@ -28,9 +28,6 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-COMMAND = "RLHER_COMMAND"
-"""Environment variable that holds the command line as it was typed, for the run folder."""
-
 _MODULES = {
     "GoalEnvWrapper": "rlher.envs.goal_wrapper",
     "GoalRequest": "rlher.her",

@@ -10,9 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.utils import env_override
-
-from rlher import COMMAND
 from rlher.cli import flags, resume
 from rlher.cli.commands import load_command
 from rlher.cli.composition import compose
@@ -133,8 +130,7 @@ class Run:
         :raises UserError: it is finished, is being trained, or a key may not change.
         """
         words = flags.parse("train", _words(keys)).overrides
-        with _typed(["train", "--resume", str(self._run), *words]):
-            return _ended(*resume.resume_run(self._run, words))
+        return _ended(*resume.resume_run(self._run, words, str(self._run)))
 
     def __repr__(self) -> str:
         result, config = self.result, self.config
@@ -168,8 +164,8 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
 
     chosen = {"algo": algo, "env": env, "her": her}
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
-    with _typed(["train", *words]):
-        return _ended(*train_run(_compose("train", flags.parse("train", words))))
+    config = _compose("train", flags.parse("train", words))
+    return _ended(*train_run(config, command_line(["rlher", "train", *words])))
 
 
 def load(name: str | Path, *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -295,11 +291,6 @@ def _path(code: Any) -> str:
             "define it at the top level of a module of your own."
         )
     return f"{code.__module__}:{name}"
-
-
-def _typed(words: list[str]) -> Any:
-    """Set the command that the run folder records within the block."""
-    return env_override({COMMAND: command_line(["rlher", *words])})
 
 
 def _wrap(run: run_folder.RunFolder, **source: Any) -> Run:

@@ -15,8 +15,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from rlher import COMMAND
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -55,7 +53,6 @@ def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_pa
     from rlher.cli.main import main
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(COMMAND, raising=False)  # each command sets it
     monkeypatch.setattr(sys, "path", [*sys.path])  # runs from elsewhere remove the current folder
 
     def run(*words: str) -> Outcome:

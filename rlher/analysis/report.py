@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import mimetypes
-import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import resources
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from rlher import COMMAND, __version__
+from rlher import __version__
 from rlher.analysis.aggregation import GroupCurve, aggregate
 from rlher.analysis.columns import REPORTED
 from rlher.analysis.comparison import few_seeds_notes
@@ -48,12 +47,13 @@ class EmbeddedFile(NamedTuple):
 
 
 def render(
-    title: str, groups: Sequence[Group], studies: Sequence[Study], notes: Sequence[str]
+    title: str, groups: Sequence[Group], studies: Sequence[Study], notes: Sequence[str], command: str
 ) -> tuple[str, list[str]]:
     """Return the page as HTML, and a message for each file left out.
 
     :param groups: runs to compare; may be empty.
     :param notes: messages about skipped files, shown on the page.
+    :param command: the command line of the report.
     """
     script = _read("report.js")  # the only one of the page: the buttons beside commands
     runs = [run for group in groups for run in group.runs]
@@ -68,7 +68,7 @@ def render(
         notes=[*notes, *new_notes],
         version=__version__,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        report_command=os.environ.get(COMMAND, ""),
+        report_command=command,
         style=Markup(_read("report.css")),
         script=Markup(script),
         policy=_policy(script),

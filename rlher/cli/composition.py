@@ -26,15 +26,10 @@ from rlher.config.algorithms import ALGORITHMS, spell_out_algorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_keys, to_object
 from rlher.config.override_syntax import literal
-from rlher.config.tuning import SweepJob
-from rlher.core.console import command_line
 from rlher.core.errors import MissingFile, UserError
 
 COMPOSE_ERRORS = (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
 """What Hydra and OmegaConf raise for invalid input besides their own exceptions."""
-
-WORKER_KEYS = ("workers", "launcher", "ray_address")
-"""Keys of a sweep that its runs do not have."""
 
 
 class Composed(NamedTuple):
@@ -134,17 +129,3 @@ def _default_choices(command: Command) -> dict[str, Any]:
     """Return the algorithm and the environment that a command has by default, see its file in ``conf/``."""
     defaults = yaml.safe_load((resources.files("rlher.conf") / f"{command.name}.yaml").read_text())["defaults"]
     return {group: name for each in defaults if isinstance(each, dict) for group, name in each.items()}
-
-
-def sweep_jobs(name: str, jobs: Sequence[Composed]) -> list[SweepJob]:
-    """Return the jobs of a sweep with a name each: the overrides that not all jobs have, all if there are no others.
-
-    :param name: of the command.
-    """
-    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
-    named = []
-    for job in jobs:
-        typed = [word for word in job.overrides if word.partition("=")[0] not in WORKER_KEYS]
-        own = " ".join(word for word in job.overrides if word not in common)
-        named.append(SweepJob(own, command_line(["rlher", name, *typed]), job.config))
-    return named

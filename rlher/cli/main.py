@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 import rlher
-from rlher import COMMAND, __version__
+from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.commands import Command, command_names, load_command
 from rlher.core.console import command_line, prepare_streams, redact, warn
@@ -101,19 +101,18 @@ def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> 
     :param typed: the words of the command line, which the run folder records.
     :raises UserError: the config is invalid.
     """
-    from rlher.cli.composition import compose, sweep_jobs
+    from rlher.cli.composition import compose
 
     jobs = compose(command, line)
     if line.prints_config:
         text = yaml.safe_dump(asdict(jobs[0].config), sort_keys=False)
         print("\n".join(redact(each) for each in text.splitlines()))
         return 0
-    os.environ[COMMAND] = command_line(["rlher", *typed])
     if line.is_sweep and command.sweep:
-        return command.sweep(sweep_jobs(command.name, jobs))
+        return command.sweep(jobs)
     codes = []
     for job in jobs:
-        codes.append(command.module.run(job.config))
+        codes.append(command.run(job.config, command_line(["rlher", *typed])))
         if codes[-1] == INTERRUPTED:
             break
     return max(codes)

@@ -1,6 +1,5 @@
 """The command line of `rlher train --resume`: which run is resumed, and which of its keys may change."""
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher import COMMAND
 from rlher.cli.flags import her_overrides, parse
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
 from rlher.config.key import experiment, to_object
@@ -39,16 +37,18 @@ def run(argv: Sequence[str]) -> int:
     where = {each.key_or_group: each.value() for each in _parsed(words) if each.key_or_group in ("logs", "trust_code")}
     logs, trust_code = str(where.get("logs", TrainConfig.logs)), where.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
-    os.environ[COMMAND] = command_line(["rlher", "train", "--resume", name, *words])
-    resumed, result = resume_run(found, words)
+    resumed, result = resume_run(found, words, name)
     from rlher.training.result import print_result
 
     print_result(resumed, result)
     return result.exit_code
 
 
-def resume_run(run: RunFolder, words: Sequence[str]) -> "tuple[RunFolder, RunResult]":
-    """Resume a run with overrides applied, see :func:`changed_config`."""
+def resume_run(run: RunFolder, words: Sequence[str], name: str) -> "tuple[RunFolder, RunResult]":
+    """Resume a run with overrides applied, see :func:`changed_config`.
+
+    :param name: by which the run was found; it is recorded in the command line.
+    """
     from rlher.cli.commands.train import WORKER_MODULES
     from rlher.training.processes import start_server_early
 
@@ -56,7 +56,7 @@ def resume_run(run: RunFolder, words: Sequence[str]) -> "tuple[RunFolder, RunRes
     start_server_early(config, WORKER_MODULES)
     from rlher.training.resume import resume
 
-    return resume(run, config)
+    return resume(run, config, command_line(["rlher", "train", "--resume", name, *words]))
 
 
 def _take_resume(argv: list[str]) -> tuple[str, list[str]]:

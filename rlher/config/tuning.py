@@ -1,4 +1,4 @@
-"""Config keys of `rlher optimize`, and the runs of a sweep."""
+"""Config keys of `rlher optimize`."""
 
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -26,18 +26,6 @@ OBJECTIVES = {
     "seconds": Objective("target_seconds", "seconds saved until 90 %", is_minimized=True),
 }
 """Objectives by the value of ``objective``."""
-
-
-class SweepJob(NamedTuple):
-    """A run that a sweep asks for.
-
-    :param name: its overrides that other runs of the sweep do not have: ``seed=3``.
-    :param command: the command line of this run alone.
-    """
-
-    name: str
-    command: str
-    config: TrainConfig
 
 
 @dataclass

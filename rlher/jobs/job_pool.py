@@ -20,7 +20,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rlher import COMMAND
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, require_package
 from rlher.core.safe_read import require_no_link
@@ -132,7 +131,7 @@ class Pool:
         self._running.append(worker)
         try:
             worker.receive(BUILD_SECONDS)
-            worker.send("run", job.function, job.log, os.environ.get(COMMAND, ""))
+            worker.send("run", job.function, job.log)
             return worker.receive(None)
         finally:
             self._running.remove(worker)
@@ -176,9 +175,8 @@ class _Runner:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
         threading.Thread(target=_stop_with_parent, daemon=True).start()
 
-    def run(self, function: Callable[[], Any], log: Path, command: str) -> Any:
+    def run(self, function: Callable[[], Any], log: Path) -> Any:
         """Return what a function returns; its output is appended to ``log``."""
-        os.environ[COMMAND] = command  # the fork server may be older than the command line
         log.parent.mkdir(parents=True, exist_ok=True)
         require_no_link(log)
         with log.open("a") as file:

@@ -17,9 +17,7 @@ from typing import Any
 
 import tenacity
 
-from rlher import COMMAND
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.config.tuning import SweepJob
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError, describe_error
 from rlher.core.files import user_error_on_write
@@ -131,16 +129,16 @@ class Sweep(Jobs):
         return all(run.state != WAITING for run in self.runs)
 
 
-def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
+def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     """Train the runs of a sweep that are not finished.
 
-    :param jobs: the runs; the workers of the first one are used.
-    :return: the runs, and the exit code: the largest of any run, or 130 after Ctrl-C.
+    :param runs: as composed; the workers of the first one are used.
+    :return: the different ones, and the exit code: the largest of any run, or 130 after Ctrl-C.
     :raises UserError: the launcher cannot be used.
     """
-    config = jobs[0].config
-    sweep = Sweep(_sweep_runs(jobs))
-    runs, waiting = sweep.runs, [run for run in sweep.runs if run.state == WAITING]
+    config = runs[0].config
+    runs = _different_runs(runs)
+    waiting = [run for run in runs if run.state == WAITING]
     if len(waiting) < len(runs):
         print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
     if not waiting:
@@ -152,7 +150,7 @@ def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
     try:
         # Ray resumes a run on another node if its node dies.
         with interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
-            run_jobs(sweep, pool, config.progress)
+            run_jobs(Sweep(runs), pool, config.progress)
     except KeyboardInterrupt:
         finished = sum(run.state == FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
@@ -163,16 +161,17 @@ def train_sweep(jobs: Sequence[SweepJob]) -> tuple[list[SweepRun], int]:
     return runs, max(run.exit_code for run in runs)
 
 
-def _sweep_runs(jobs: Sequence[SweepJob]) -> list[SweepRun]:
+def _different_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
     """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
     runs: dict[str, SweepRun] = {}
-    for name, command, config in jobs:
+    for each in composed:
+        config = each.config
         # One thread each, because runs side by side that use all cores slow each other down.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs  # a task's folder is another
-        run = SweepRun(name, command, replace(config, logs=logs, threads=config.threads or 1, progress=False))
+        run = replace(each, config=replace(config, logs=logs, threads=config.threads or 1, progress=False))
         other = runs.setdefault(experiment_id(run.config), run)
         if other is not run:
-            warn(f"left out {name}: the same experiment as {other.name}.")
+            warn(f"left out {run.name}: the same experiment as {other.name}.")
         folder = lookup.find_experiment(run.config)
         if folder and lookup.is_finished(folder):
             run.state = FINISHED
@@ -189,11 +188,10 @@ def train_run(config: TrainConfig, command: str) -> None:
     from rlher.training.result import Status, print_result
     from rlher.training.trainer import train
 
-    os.environ[COMMAND] = command
     folder = lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray repeats a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config) if folder else train(config)
+    run, result = _resume(folder, config, command) if folder else train(config, command)
     print_result(run, result)
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -207,9 +205,9 @@ def train_run(config: TrainConfig, command: str) -> None:
     stop=tenacity.stop_after_delay(UNLOCK_SECONDS),
     reraise=True,
 )
-def _resume(folder: Path, config: TrainConfig) -> Any:
+def _resume(folder: Path, config: TrainConfig, command: str) -> Any:
     """Resume a run, as soon as no other process trains it."""
     from rlher.training.resume import resume
 
     found = lookup.find(str(folder), config.logs, config.trust_code)
-    return resume(found, replace(found.config, progress=False))
+    return resume(found, replace(found.config, progress=False), command)

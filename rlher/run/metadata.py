@@ -6,19 +6,16 @@ and somebody else may have written the file.
 
 import contextlib
 import functools
-import os
 import platform
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlher import COMMAND
 from rlher.config.training import TrainConfig
 from rlher.core import machine
 from rlher.core.console import command_line
@@ -94,11 +91,6 @@ def _processor() -> str:
 
 
 # -------------------------------------------------------------------------------------------------- command.txt
-
-
-def typed_command() -> str:
-    """Return the command line of this program as it was typed, without passwords."""
-    return os.environ.get(COMMAND, command_line(sys.argv))
 
 
 def is_resume(words: Sequence[str]) -> bool:

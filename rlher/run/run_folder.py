@@ -27,7 +27,7 @@ from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import DamagedFile, UserError, did_you_mean, first_line
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_read import read_yaml
-from rlher.run.metadata import describe_run, typed_command
+from rlher.run.metadata import describe_run
 from rlher.run.trust import interpolations, sign
 
 CONFIG = "config.yaml"
@@ -148,13 +148,14 @@ class RunFolderLost(UserError):
         self.folder = folder
 
 
-def create(config: TrainConfig, composed: TrainConfig, working_folder: Path) -> RunFolder:
+def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, command: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
     :param composed: the config before its open values were resolved, which identifies the experiment.
     :param working_folder: where the command was started, which an environment may have left.
+    :param command: the command line as it was typed, without passwords.
     :raises UserError: the folder cannot be written.
     """
     parent = working_folder / config.logs / config.algo.label
@@ -163,7 +164,7 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path) -> 
         folder = _make_numbered_folder(parent, env_name(config))
         run = RunFolder(folder, config)
         run.write_config(working_folder)
-        write_text(folder / COMMANDS, typed_command() + "\n")
+        write_text(folder / COMMANDS, command + "\n")
         write_json(folder / METADATA, describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):
             sync(path)

@@ -14,7 +14,6 @@ from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import checkpoint_files, lookup, run_folder
-from rlher.run.metadata import typed_command
 from rlher.run.run_folder import COMMANDS, METADATA, RESULT, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
@@ -34,10 +33,11 @@ class ChangedConfig(UserError):
         self.keys = keys
 
 
-def resume(run: RunFolder, config: TrainConfig) -> tuple[RunFolder, RunResult]:
+def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
     :param config: the run's own, except for the keys that may change.
+    :param command: the command line, for the run folder.
     :return: the run with its new config, and its result.
     :raises ChangedConfig: ``config.yaml`` was changed where it may not be; nothing was written.
     :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
@@ -65,7 +65,7 @@ def resume(run: RunFolder, config: TrainConfig) -> tuple[RunFolder, RunResult]:
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
-            _record_resume(run, done, setup.working_folder)
+            _record_resume(run, done, setup.working_folder, command)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.train(is_new=checkpoint is None)
 
@@ -123,12 +123,12 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
         raise UserError(f"{run} is finished and has no checkpoint ({reason}); start a new run with init_from={run}.")
 
 
-def _record_resume(run: RunFolder, done: int, working_folder: Path) -> None:
+def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / RESULT).unlink(missing_ok=True)
     run.write_config(working_folder)
     commands = run.folder / COMMANDS
-    write_text(commands, read_text(commands) + typed_command() + "\n")
+    write_text(commands, read_text(commands) + command + "\n")
     meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -32,19 +32,21 @@ LOG_INTERVAL = 4
 
 def train(
     config: TrainConfig,
+    command: str,
     on_evaluation: Callable[[EvaluationRows], None] | None = None,
     final: bool = True,
     env_is_checked: bool = False,
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
+    :param command: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
     :param final: play the final evaluation, on seeds that were not used to choose a model.
     :param env_is_checked: the environment is from the config of an earlier :class:`TrainingSetup`.
     :raises UserError: the config cannot be trained; nothing was written.
     """
     with prepare(config, env_is_checked=env_is_checked) as setup:
-        run = run_folder.create(setup.config, config, setup.working_folder)
+        run = run_folder.create(setup.config, config, setup.working_folder, command)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
             return run, Trainer(run, setup, on_evaluation, final).train()

@@ -46,11 +46,13 @@ class SearchObjective:
 
     :param config: its environment is checked, see :func:`rlher.training.setup.prepare`.
     :param folder: parent of the trials' run folders.
+    :param command: command line of the search, for the run folders.
     """
 
     config: OptimizeConfig
     space: Space
     folder: Path
+    command: str
 
     def __call__(self, trial: Trial) -> tuple[float, Score]:
         """Train a trial's seeds and return its value and its score.
@@ -67,7 +69,7 @@ class SearchObjective:
         scores: list[Score] = []
         first = _count_repeats(trial) * n_seeds
         for seed in range(first, first + n_seeds):
-            run, _ = _train(config, params, seed, self.folder / str(trial.number), reporter, final=False)
+            run, _ = _train(self, params, seed, self.folder / str(trial.number), reporter, final=False)
             for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
                 run.model(name).unlink(missing_ok=True)
             scores.append(score_run(reporter.rows, config.time_limit))
@@ -83,11 +85,13 @@ class RerunObjective:
     :param config: its environment is checked.
     :param candidates: parameters by trial number, and of :data:`BASELINE_NUMBER`.
     :param folder: parent of the run folders.
+    :param command: command line of the search, for the run folders.
     """
 
     config: OptimizeConfig
     candidates: Mapping[int, Mapping[str, Any]]
     folder: Path
+    command: str
 
     def __call__(self, trial: Trial) -> tuple[float, Score]:
         """Train a candidate and return its last model's success rate in the final evaluation, and a score with it.
@@ -99,7 +103,7 @@ class RerunObjective:
         if candidate not in self.candidates:
             raise optuna.TrialPruned
         reporter, folder = TrialReporter(trial, None), self.folder / str(trial.number)
-        _, result = _train(self.config, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
+        _, result = _train(self, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
         success = float(result.final["success_rate"])
         return success, replace(score_run(reporter.rows, self.config.time_limit), success=success)
 
@@ -146,18 +150,24 @@ def _count_repeats(trial: Trial) -> int:
 
 
 def _train(
-    config: OptimizeConfig, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
+    objective: SearchObjective | RerunObjective,
+    params: Mapping[str, Any],
+    seed: int,
+    logs: Path,
+    reporter: TrialReporter,
+    final: bool,
 ) -> tuple[RunFolder, RunResult]:
     """Train the baseline with these parameters, in its environment, which is checked already.
 
     :raises optuna.TrialPruned: the reporter stopped the run.
     :raises RunFailed: the run ended early.
     """
+    config = objective.config
     # An interrupted trial starts again from step 0, so it needs no checkpoints.
     unattended: dict[str, Any] = {"progress": False, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
-    run, result = train(trained, reporter, final, env_is_checked=True)
+    run, result = train(trained, objective.command, reporter, final, env_is_checked=True)
     if result.status is Status.STOPPED and not reporter.is_done:
         raise optuna.TrialPruned
     if result.status is Status.INTERRUPTED:

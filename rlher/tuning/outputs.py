@@ -24,7 +24,6 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
-from rlher.run.metadata import typed_command
 from rlher.run.run_folder import COMMANDS
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
@@ -71,9 +70,7 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
 def _write_files(
     study: Study, params: Mapping[str, Any] | None, comments: list[str], config: OptimizeConfig, folder: Path
 ) -> list[str]:
-    """Write the command, the trials, the plots, and a recipe with the given parameters; return the files."""
-    folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / COMMANDS, typed_command() + "\n")
+    """Write the trials, the plots, and a recipe with the given parameters; return the study's files."""
     write_trials(study, folder / "trials.csv")
     files = [COMMANDS, "trials.csv", *(plot.name for plot in write_plots(study, folder))]
     if params is None:

@@ -20,8 +20,10 @@ from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.files import write_text
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
+from rlher.run.run_folder import COMMANDS
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
 from rlher.tuning.objective import RERUN_SPACE, RerunObjective, SearchObjective
@@ -33,11 +35,12 @@ from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_own_trials
 
 
-def optimize(config: OptimizeConfig) -> int:
+def optimize(config: OptimizeConfig, command: str) -> int:
     """Search, train the best trials and the baseline again on fresh seeds, compare them and write the results.
 
     The same command resumes a study; another command with the same storage and study name joins it.
 
+    :param command: the command line, for the folders of the study and of its runs.
     :return: exit code: 0, or 130 after Ctrl-C.
     :raises UserError: the config is invalid, or the database cannot be used.
     :raises EnvironmentFault: no trial completed.
@@ -52,18 +55,20 @@ def optimize(config: OptimizeConfig) -> int:
                 checked = replace(config, env=setup.config.env)
                 _require_evaluation(setup.config)
             with interrupt_on_stop_signals():
-                return _search(checked, folder.resolve(), space, pool)  # a Ray worker has another working directory
+                # A Ray worker has another working directory.
+                return _search(checked, folder.resolve(), space, pool, command)
     except (StorageInternalError, SQLAlchemyError) as error:
         raise storage_error(config.storage, error) from error
 
 
-def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, pool: Pool) -> int:
+def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, pool: Pool, command: str) -> int:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
     storage = open_storage(config.storage, folder)
     study = _open_search(storage, folder.name, config, space)
-    spec = TrialSpec(
-        config, study.study_name, SearchObjective(config, space, folder / "trials"), space, folder, config.n_trials
-    )
+    folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
+    write_text(folder / COMMANDS, command + "\n")
+    objective = SearchObjective(config, space, folder / "trials", command)
+    spec = TrialSpec(config, study.study_name, objective, space, folder, config.n_trials)
     n_candidates = config.rerun_best + 1
     if config.progress:
         reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
@@ -78,7 +83,7 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
         spec = TrialSpec(
             config,
             reruns.study_name,
-            RerunObjective(config, candidates, folder / "reruns"),
+            RerunObjective(config, candidates, folder / "reruns", command),
             RERUN_SPACE,
             folder,
             total=len(counted_trials(reruns)),

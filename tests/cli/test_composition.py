@@ -1,13 +1,13 @@
 """Composed configs of commands and sweeps, and the exit code of a sweep."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from rlher import COMMAND
 from rlher.cli import main
 from rlher.cli.commands import load_command
+from rlher.config.commands import ListConfig
+from rlher.core.signals import INTERRUPTED
 
 
 def run_jobs(monkeypatch: pytest.MonkeyPatch, job, *argv: str) -> int:
@@ -19,9 +19,9 @@ def run_jobs(monkeypatch: pytest.MonkeyPatch, job, *argv: str) -> int:
 def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
     jobs: list = []
-    monkeypatch.setattr(load_command("train").module, "sweep", lambda found: jobs.extend(found) or 0)
+    monkeypatch.setattr("rlher.jobs.sweep.train_sweep", lambda runs: (jobs.extend(runs) or runs, INTERRUPTED))
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
-    assert rlher("train", "-m", *words).code == 0
+    assert rlher("train", "-m", *words).code == INTERRUPTED
     assert [job.name for job in jobs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
     assert [job.command for job in jobs] == [
@@ -43,8 +43,12 @@ def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatc
     assert (seen, code) == (expected, max(codes.values()))
 
 
-def test_job_sees_the_typed_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_gets_the_typed_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = []
-    monkeypatch.setenv(COMMAND, "")
-    run_jobs(monkeypatch, lambda config: commands.append(os.environ[COMMAND]) or 0, "json=true")
+
+    def job(config: ListConfig, command: str) -> int:
+        commands.append(command)
+        return 0
+
+    run_jobs(monkeypatch, job, "json=true")
     assert commands == ["rlher list json=true"]

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from same_run import differences
 
-from rlher import COMMAND
 from rlher.jobs import sweep
 from rlher.jobs.job_pool import Job
 from rlher.run import run_folder
@@ -66,7 +65,6 @@ class PoolHere:
 def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Run `rlher train -m` in this process."""
     monkeypatch.setattr(sweep, "Pool", PoolHere)
-    monkeypatch.setenv(COMMAND, "")  # restored after the test
     return lambda *words: rlher("train", "-m", *SMALL, *words)
 
 

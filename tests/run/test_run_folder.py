@@ -25,7 +25,7 @@ def config(logs: Path, env: EnvConfig | None = None) -> TrainConfig:
 
 def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.RunFolder:
     given = config(logs, env)
-    return run_folder.create(given, given, Path.cwd())
+    return run_folder.create(given, given, Path.cwd(), "rlher train")
 
 
 def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_environment_ids_stay_within_the_logs_folder(tmp_path: Path, name: str) 
 
 def test_the_config_is_read_back(tmp_path: Path) -> None:
     given = config(tmp_path, EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 7}, reward_range=[-1.0, None]))
-    assert lookup.find(str(run_folder.create(given, given, tmp_path).folder), "logs").config == given
+    assert lookup.find(str(run_folder.create(given, given, tmp_path, "rlher train").folder), "logs").config == given
 
 
 def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def small_objective(folder: Path, n_seeds: int) -> tuple[SearchObjective, dict]:
         eval=EvalConfig(freq=40, episodes=2),
     )
     space = search_space.load("her", train_config(config))
-    return SearchObjective(config, space, folder), search_space.baseline_params(space, train_config(config))
+    return SearchObjective(config, space, folder, "rlher"), search_space.baseline_params(space, train_config(config))
 
 
 def run_here(study: optuna.Study, objective: Objective, space: search_space.Space, n_trials: int) -> None:

@@ -591,7 +591,7 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     before = contents(stopped)
     run = lookup.find(str(stopped), "logs")
     with pytest.raises(ChangedConfig) as caught:
-        resume(run, run.config)
+        resume(run, run.config, "rlher train --resume")
     assert keys <= set(caught.value.keys)
     assert contents(stopped) == before
 

@@ -73,7 +73,7 @@ def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
 
 def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
     searched, baseline = small_objective(tmp_path, n_seeds=1)
-    objective = RerunObjective(searched.config, {BASELINE_NUMBER: baseline, 2: baseline}, tmp_path / "reruns")
+    objective = RerunObjective(searched.config, {BASELINE_NUMBER: baseline, 2: baseline}, tmp_path / "reruns", "rlher")
     study = optuna.create_study()
     for candidate in (1, 2):
         study.enqueue_trial({"candidate": candidate, "seed": 0})

@@ -56,7 +56,7 @@ def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_p
 def test_failed_reruns_leave_no_recipe(tmp_path: Path) -> None:
     config = small_objective(tmp_path, n_seeds=1)[0].config
     write_results(small_study(), [], config, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"command.txt", "trials.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"trials.csv"}
 
 
 @pytest.mark.slow

@@ -29,6 +29,14 @@ class Command:
     schema: type
     module: ModuleType
 
+    def run(self, config: Any, command: str) -> int:
+        """Run it and return the exit code.
+
+        :param command: the command line, which some commands write into a file.
+        """
+        records = "command" in get_type_hints(self.module.run)
+        return self.module.run(config, command) if records else self.module.run(config)
+
     @property
     def sweep(self) -> Callable[[Sequence[Any]], int] | None:
         """Its function that runs the jobs of a sweep (``-m``); None: they are run one after the other."""

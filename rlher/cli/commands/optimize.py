@@ -4,7 +4,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError
 
 
-def run(config: OptimizeConfig) -> int:
+def run(config: OptimizeConfig, command: str) -> int:
     """Run or continue the study and write its best recipe.
 
     :return: exit code: 0, or 130 after Ctrl-C.
@@ -13,4 +13,4 @@ def run(config: OptimizeConfig) -> int:
         raise UserError("optimize has no --resume: the same command again continues its study.")
     from rlher.tuning.search import optimize
 
-    return optimize(config)
+    return optimize(config, command)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".html", ".htm")
 
 
-def run(config: ReportConfig) -> int:
+def run(config: ReportConfig, command: str) -> int:
     """Write an HTML file that needs no other file and no network.
 
     :raises UserError: there are no runs, or the page cannot be written.
@@ -31,7 +31,7 @@ def run(config: ReportConfig) -> int:
     folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
     studies = [read_study(folder) for folder in folders.values()]
     groups, notes = _groups(config, studies)
-    page, page_notes = render(config.title or _title(groups, studies), groups, studies, notes)
+    page, page_notes = render(config.title or _title(groups, studies), groups, studies, notes, command)
     for note in [*notes, *page_notes]:
         warn(note)
     with output_file(path) as temporary:
