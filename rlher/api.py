@@ -176,7 +176,7 @@ def load(name: str | Path, *, model: str = "auto", device: str = "cpu", trust_co
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
     name = str(name)
-    agent = None if os.sep in name or Path(name).exists() else name
+    agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
     found.choose_model(model)
     return _wrap(found, agent=agent, model=model, device=device, trust_code=trust_code)

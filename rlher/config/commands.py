@@ -48,7 +48,9 @@ class EnjoyConfig(PlayConfig):
     grid: str = runtime_key(
         "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: at most 3x2"
     )
-    width: int | None = runtime_key(None, "width of the video in pixels; null: 480 a column, at most 1920", low=64)
+    width: int | None = runtime_key(
+        None, "width of the video in pixels; null: 480 a column, at most 1920", low=64, high=7680
+    )
     captions: bool = runtime_key(True, "caption each episode with its number, step, distance and outcome")
 
 

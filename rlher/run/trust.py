@@ -141,5 +141,6 @@ def _digest(text: str, folder: Path, working_folder: Path) -> str:
 
 def _key_file() -> Path:
     """:raises RuntimeError: the user has no home folder."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "rlher" / "key"
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # The standard says to ignore a relative path, which would be in the current folder.
+    return (state if state.is_absolute() else Path.home() / ".local" / "state") / "rlher" / "key"

@@ -68,7 +68,10 @@ def _open_journal(path: Path) -> JournalStorage:
 
     :raises UserError: its records cannot be replayed.
     """
+    lock_file = path.with_name(f"{path.name}.lock")
     require_no_link(path)
+    if lock_file.is_symlink() and not lock_file.exists():  # Optuna would wait for it for ever
+        lock_file.unlink()
     if path.exists() and not path.is_file():
         raise UserError(f"cannot use the storage {path}: it is not a regular file; move it away to start a new study.")
     try:

@@ -184,6 +184,8 @@ def test_what_is_not_there_is_a_user_error(tmp_path: Path, monkeypatch: pytest.M
 def test_a_bundled_agent_plays() -> None:
     agent = rlher.load("sac-parking-v0") if "sac-parking-v0" in _agents() else rlher.load(_agents()[0])
     assert agent.evaluate(1)["agent"] in _agents()
+    Path(_agents()[0]).mkdir()
+    assert str(_agents()[0]) in repr(rlher.load(_agents()[0])), "a folder of that name does not replace it"
     for mistake in ({"episode": 2}, {"episodes": 0}):
         with pytest.raises(UserError):
             agent.enjoy("film.gif", **mistake)

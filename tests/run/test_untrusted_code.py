@@ -179,6 +179,14 @@ def test_a_home_that_cannot_be_written_leaves_runs_unsigned(tmp_path: Path, monk
     assert trust.sign("a: 1\n", tmp_path, Path.cwd()) == "a: 1\n"
 
 
+def test_no_key_of_the_current_folder_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    trust.sign("a: 1\n", tmp_path, Path.cwd())
+    assert not Path("relative").exists()
+    assert (tmp_path / "home/.local/state/rlher/key").exists()
+
+
 def test_the_weights_of_a_run_from_elsewhere_start_another(rlher, untrusted: Path) -> None:
     """Its config is read, but its environment is not built."""
     change(untrusted, env={"modules": ["evil"]})

@@ -59,6 +59,12 @@ def test_damaged_journal_is_refused(tmp_path: Path, text: str) -> None:
     assert "journal.log" in str(caught.value)
 
 
+def test_a_lock_that_is_a_dangling_link_does_not_block(tmp_path: Path) -> None:
+    """Optuna takes it for the lock of a running process, and never stops waiting."""
+    (tmp_path / "journal.log.lock").symlink_to("missing")
+    open_storage(None, tmp_path)
+
+
 def test_study_with_another_identity_is_refused(tmp_path: Path) -> None:
     storage = open_storage(None, tmp_path)
     open_study(storage, "mine", StudyDirection.MAXIMIZE, {"objective": "success"})

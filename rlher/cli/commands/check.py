@@ -70,13 +70,15 @@ def _print_text(found: "CheckResult") -> None:
     from rich.markup import escape
 
     console = Console(highlight=False)
-    console.print(found.config.label, style="bold")
     properties = _spaces(found) | {f"env.{name}": literal(getattr(found.config, name)) for name in PROPERTIES}
     width = max(map(len, properties))
-    for name, text in properties.items():
-        console.print(escape(f"{name:<{width}}  {text}"), soft_wrap=True)
-    console.print()
-    for finding in found.findings:
-        message = textwrap.fill(finding.message, max(console.width - 2, 40), subsequent_indent="  ")
-        console.print(f"{MARKS[finding.level]} {escape(message)}", soft_wrap=True)
-    console.print("\ntraining would be refused" if found.errors else "\nready to train on")
+    with console.capture() as capture:  # rich ends the program with exit code 1 if the pipe is closed
+        console.print(found.config.label, style="bold")
+        for name, text in properties.items():
+            console.print(escape(f"{name:<{width}}  {text}"), soft_wrap=True)
+        console.print()
+        for finding in found.findings:
+            message = textwrap.fill(finding.message, max(console.width - 2, 40), subsequent_indent="  ")
+            console.print(f"{MARKS[finding.level]} {escape(message)}", soft_wrap=True)
+        console.print("\ntraining would be refused" if found.errors else "\nready to train on")
+    print(capture.get(), end="")
