@@ -1,11 +1,10 @@
-"""Tab completion: of commands, flags and run folders here, of config keys and values by Hydra."""
+"""Tab completion of commands, flags, config keys and their values."""
 
-import contextlib
-import io
+import glob
 import os
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import Field
 
 from rlher.cli.commands import command_names, load_command
 from rlher.core.errors import UserError
@@ -42,54 +41,47 @@ def complete(argv: list[str]) -> int:
             raise UserError(f"write `rlher -sc install=<shell>` with one of {', '.join(SCRIPTS)}.")
         print(SCRIPTS[shell], end="")
         return 0
-    program, _, words = os.environ.get("COMP_LINE", "").partition(" ")
-    name, space, rest = words.lstrip().partition(" ")
-    found: list[str] | None = []
-    with contextlib.suppress(Exception, SystemExit):  # nothing completes a line that cannot be parsed
-        found = _complete_word(name, rest.rpartition(" ")[2]) if space else _starting_with(command_names(), name)
-        if found is None:
-            found = _complete_by_hydra(name, f"{program} {rest}", f"query={shell}")
+    *before, word = os.environ.get("COMP_LINE", "").split(" ")
+    found = _candidates([each for each in before[1:] if each], word)
     # Without special characters: bash would run $(rm -r *) in a name.
-    print("\n".join(each for each in found or () if PLAIN.fullmatch(each)))
+    print("\n".join(each for each in found if each.startswith(word) and PLAIN.fullmatch(each)))
     return 0
 
 
-def _complete_by_hydra(name: str, line: str, query: str) -> list[str]:
-    """Complete a config key or its value."""
-    from rlher.cli.composition import initialized
+def _candidates(before: list[str], word: str) -> Iterable[str]:
+    """Return what a word may become.
 
-    os.environ["COMP_LINE"] = line
-    command = load_command(name if name in command_names() else "train")
-    with (
-        contextlib.redirect_stdout(io.StringIO()) as answer,
-        contextlib.redirect_stderr(io.StringIO()),
-        initialized(command) as hydra,
-    ):
-        hydra.shell_completion(command.name, [query])
-    return answer.getvalue().split()
-
-
-def _complete_word(name: str, word: str) -> list[str] | None:
-    """Complete a flag or a positional word of a command; None: Hydra completes it."""
+    :param before: the words before it, without the program.
+    """
+    if not before:
+        return command_names()
     from rlher.cli import flags
 
-    if name not in command_names():
-        return [] if word.startswith("-") else None
-    command = load_command(name)
+    command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
-        return _starting_with(flags.flags(command), word)
+        return flags.flags(command)
+    chosen = dict(re.findall(r"(algo|env)[ =](\S+)", " ".join(before)))
+    keys, groups = command.keys(command.default_choices() | chosen), flags.groups(command)
+    own = keys.pop(getattr(flags.positional(command), "name", ""), None)
     key, equals, start = word.partition("=")
-    if equals and key in flags.groups(command):
-        return [f"{key}={name}" for name in _starting_with(flags.options(key), start)]
-    item = flags.positional(command)
-    if item is None or "=" in word:
-        return None
-    if item.metadata["choices"]:
-        return _starting_with(item.metadata["choices"], word)
-    if not word or word.startswith("/"):
-        return None
-    return [f"{path}/" for path in sorted(Path().glob(word + "*")) if path.is_dir()] or None
+    if equals:
+        is_group = key in (*groups, "space")
+        values = flags.options(key) if is_group else _values(keys.get(key)) or _paths(start)
+        return [f"{key}={value}" for value in values]
+    if found := _values(own) or (own and word and _paths(word)):
+        return found
+    names = [f"{each}=".removeprefix(word) for each in (*keys, *groups) if each.startswith(word)]
+    return {word + "".join(name.partition(".")[:2]) for name in names}  # up to the next dot
 
 
-def _starting_with(names: Iterable[str], start: str) -> list[str]:
-    return [name for name in names if name.startswith(start)]
+def _values(item: Field | None) -> Sequence[str]:
+    """Return the values that a config key takes, if they can be listed."""
+    if item is None:
+        return ()
+    return ("true", "false") if item.type is bool else item.metadata["choices"]
+
+
+def _paths(start: str) -> list[str]:
+    """Return the files and folders whose path starts with a text."""
+    found = sorted(glob.glob(glob.escape(start) + "*"))
+    return [f"{path}/" if os.path.isdir(path) else path for path in found]

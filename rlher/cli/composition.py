@@ -6,8 +6,7 @@ A sweep (``-m``) has a config for each combination of its values.
 import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, fields
-from importlib import resources
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +22,7 @@ from rlher.cli.commands import Command
 from rlher.cli.flags import GROUPS, CommandLine, her_overrides, option_file
 from rlher.cli.messages import hydra_errors_as_user_errors, require_known, require_single
 from rlher.config.algorithms import ALGORITHMS, spell_out_algorithm
-from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_keys, to_object
+from rlher.config.key import to_object
 from rlher.config.override_syntax import literal
 from rlher.core.errors import MissingFile, UserError
 
@@ -90,10 +88,10 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     parsed = OverridesParser.create().parse_overrides(words)
     require_single(parsed)
     typed = {str(each.key_or_group): each.value() for each in parsed}
-    choices = _default_choices(command) | {
+    choices = command.default_choices() | {
         key: None if value is None else str(value) for key, value in typed.items() if key in GROUPS
     }
-    keys = _keys(command, choices)
+    keys = command.keys(choices)
     require_known(parsed, keys, [item.name for item in fields(command.schema)])
     overrides = [word for word, each in zip(words, parsed, strict=True) if each.key_or_group not in ("recipe", "her")]
     overrides = [*her_overrides(choices.get("her")), *overrides]
@@ -109,23 +107,7 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     return to_object(config, command.schema)
 
 
-def _keys(command: Command, choices: Mapping[str, Any]) -> dict[str, Field]:
-    """Return the config keys of a command, with those of the chosen algorithm and environment."""
-    keys = dotted_keys(command.schema)
-    if choices.get("algo") in ALGORITHMS:
-        keys |= dotted_keys(ALGORITHMS[choices["algo"]].config, "algo.")
-    if choices.get("env"):
-        keys |= dotted_keys(EnvConfig, "env.")
-    return keys
-
-
 def _chosen_recipe(choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:
     """Return the name of the typed recipe, or else that of the algorithm and the environment; None if it has none."""
     default = f"{choices['algo']}-{choices['env']}"
     return choices.get("recipe", default if option_file("recipe", default, config_dirs) else None)
-
-
-def _default_choices(command: Command) -> dict[str, Any]:
-    """Return the algorithm and the environment that a command has by default, see its file in ``conf/``."""
-    defaults = yaml.safe_load((resources.files("rlher.conf") / f"{command.name}.yaml").read_text())["defaults"]
-    return {group: name for each in defaults if isinstance(each, dict) for group, name in each.items()}

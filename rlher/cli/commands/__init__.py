@@ -7,11 +7,16 @@ The annotation of ``config`` is the schema of the command's config keys. A modul
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass
+from importlib import resources
 from types import ModuleType
 from typing import Any, get_type_hints
 
+import yaml
+
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.training import run_keys
 
@@ -28,6 +33,21 @@ class Command:
     summary: str
     schema: type
     module: ModuleType
+
+    def keys(self, choices: Mapping[str, Any]) -> dict[str, Field]:
+        """Return its config keys, with those of the chosen algorithm and environment.
+
+        :param choices: names by group.
+        """
+        keys, algo = dotted_keys(self.schema), choices.get("algo")
+        if algo in ALGORITHMS:
+            keys |= dotted_keys(ALGORITHMS[algo].config, "algo.")
+        return keys | (dotted_keys(EnvConfig, "env.") if choices.get("env") else {})
+
+    def default_choices(self) -> dict[str, Any]:
+        """Return the algorithm and the environment that it has by default, see its file in ``conf/``."""
+        defaults = yaml.safe_load((resources.files("rlher.conf") / f"{self.name}.yaml").read_text())["defaults"]
+        return {group: name for each in defaults if isinstance(each, dict) for group, name in each.items()}
 
     def run(self, config: Any, command: str) -> int:
         """Run it and return the exit code.
