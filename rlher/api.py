@@ -114,7 +114,7 @@ class Run:
             run = read_run(self.folder)
         except ValueError as error:
             raise UserError(f"{self._run} has no curves: {error}.") from error
-        keys: dict[str, Any] = {"run": str(self._run)} | {key: run.value(key) for key in ("algo", "env", "her", "seed")}
+        keys = {"run": str(self._run), **{key: run.config[key] for key in ("algo", "env", "her", "seed")}}
         return run.evaluations.assign(**keys)[[*keys, *run.evaluations]]
 
     def env(self, render_mode: str | None = None) -> "gym.Env":
@@ -213,8 +213,8 @@ def compare(runs: Runs = "logs", by: str | Sequence[str] = ()) -> "pd.DataFrame"
     from rlher.analysis.comparison import few_seeds_notes, summary
     from rlher.analysis.grouping import load_groups
 
-    groups, notes = load_groups(_paths(runs), "logs", _list(by))
-    for note in [*notes, *few_seeds_notes(groups)]:
+    groups = load_groups(_paths(runs), "logs", _list(by))
+    for note in few_seeds_notes(groups):
         warn(note)
     return summary(groups)
 

@@ -1,20 +1,23 @@
-"""Numbers that compare groups of runs, following Agarwal et al. 2021 (arXiv:2108.13264).
+"""The numbers and columns of `rlher compare` and `rlher report`, following Agarwal et al. 2021 (arXiv:2108.13264).
 
 Final success with its interval, steps to a success rate, success over several environments, probability of improvement
 and performance profiles.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from rlher.analysis.aggregation import MIN_SEEDS, interval
 from rlher.analysis.grouping import Group
+from rlher.analysis.tables import MISSING, Columns, Table
 from rlher.core import stats
-from rlher.evaluation.metrics import STEPS_TO
+from rlher.core.stats import MIN_SEEDS
+from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
 
 PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
@@ -41,7 +44,7 @@ def summary(groups: Iterable[Group]) -> pd.DataFrame:
 
 def _summary_row(group: Group) -> dict[str, object]:
     finals = final_success_rates(group)
-    low, high = interval([finals], stats.iqm, _wilson([group]))
+    low, high = stats.bootstrap_interval([finals], stats.iqm, _wilson([group]))
     crashes = np.array([run.final("crash_rate") for run in group.runs])
     steps = {level: np.array([run.steps_to(level / 100) for run in group.runs]) for level in STEPS_TO}
     return {
@@ -84,8 +87,8 @@ def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
 def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, object]:
     finals = [final_success_rates(group) for group in tasks]
     wilson_low, wilson_high = _wilson(tasks)
-    low, high = interval(finals, stats.iqm, (wilson_low, wilson_high))
-    gap_low, gap_high = interval(finals, stats.optimality_gap, (1 - wilson_high, 1 - wilson_low))
+    low, high = stats.bootstrap_interval(finals, stats.iqm, (wilson_low, wilson_high))
+    gap_low, gap_high = stats.bootstrap_interval(finals, stats.optimality_gap, (1 - wilson_high, 1 - wilson_low))
     return {
         "agent": agent,
         "environments": ", ".join(group.env for group in tasks),
@@ -112,7 +115,7 @@ def improvements(groups: Sequence[Group]) -> pd.DataFrame:
         pair = [final_success_rates(a), final_success_rates(b)]
         probability = float(stats.probability_of_improvement(*pair))
         at_least = improvement_interval(probability, len(a.runs), len(b.runs))
-        low, high = interval(pair, stats.probability_of_improvement, at_least)
+        low, high = stats.bootstrap_interval(pair, stats.probability_of_improvement, at_least)
         rows.append((a.env, a.label, b.label, probability, float(low), float(high)))
     return pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
 
@@ -156,3 +159,111 @@ def performance_profiles(groups: Iterable[Group], levels: Sequence[float] = PROF
 def final_success_rates(group: Group) -> np.ndarray:
     """Return the final success rate of each run, (runs,)."""
     return np.array([run.final("success_rate") for run in group.runs])
+
+
+# ----------------------------------------------------------------------------------------------------- columns
+
+
+def percent(rate: float) -> str:
+    """Return a rate in [0, 1] in per cent, NaN as a dash."""
+    return MISSING if np.isnan(rate) else SUCCESS_RATE.format(rate)
+
+
+def _with_interval(name: str, low: str = "low", high: str = "high") -> Callable[[Any], str]:
+    """Return a function that formats a rate with its interval, if it has one."""
+
+    def cell(row: Any) -> str:
+        interval = "" if np.isnan(row[low]) else f" [{percent(row[low])}, {percent(row[high])}]"
+        return percent(row[name]) + interval
+
+    return cell
+
+
+def _steps(level: int) -> Callable[[Any], str]:
+    def cell(row: Any) -> str:
+        median, never = row[f"steps_to_{level}"], row[f"never_{level}"]
+        if never == row["seeds"]:
+            return "never"
+        if np.isinf(median):
+            return f"never in {never} of {row['seeds']}"
+        return f"{median:,.0f}" + (f" ({never} of {row['seeds']} never)" if never else "")
+
+    return cell
+
+
+def _fraction(level: float) -> Callable[[Any], str]:
+    return lambda row: f"{row[level]:.0%}"
+
+
+SUMMARY: Columns = {
+    "env": itemgetter("env"),
+    "agent": itemgetter("agent"),
+    "seeds": lambda row: str(row["seeds"]),
+    "final success": _with_interval("success_rate"),
+    "per seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
+    BY_NAME["crash_rate"].axis: lambda row: percent(row["crash_rate"]),
+    **{f"steps to {level}%": _steps(level) for level in STEPS_TO},
+    "steps": lambda row: f"{row['timesteps']:,}",
+}
+OVER_ENVIRONMENTS: Columns = {
+    "agent": itemgetter("agent"),
+    "environments": itemgetter("environments"),
+    "runs": lambda row: str(row["runs"]),
+    "interquartile mean": _with_interval("iqm"),
+    "optimality gap": _with_interval("gap", "gap_low", "gap_high"),
+}
+IMPROVEMENTS: Columns = {
+    "env": itemgetter("env"),
+    "A": itemgetter("A"),
+    "B": itemgetter("B"),
+    "probability": lambda row: f"{row['probability']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
+}
+PROFILES: Columns = {
+    "env": itemgetter("env"),
+    "agent": itemgetter("agent"),
+    **{f"{level:.0%}": _fraction(level) for level in PROFILE_LEVELS},
+}
+
+TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Columns]] = {
+    "summary": ("", summary, SUMMARY),
+    "environments": ("Final success rate over several environments", over_environments, OVER_ENVIRONMENTS),
+    "improvement": (
+        "Probability that a run of A has a higher final success rate than a run of B",
+        improvements,
+        IMPROVEMENTS,
+    ),
+    "profiles": (
+        "Performance profile: fraction of runs with a final success rate above",
+        performance_profiles,
+        PROFILES,
+    ),
+}
+"""Title, numbers and columns of each table of a comparison."""
+
+
+def table(name: str, groups: Sequence[Group], form: str = "text") -> Table:
+    """Return a table of :data:`TABLES`; without rows if it needs more seeds or environments.
+
+    :param form: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
+    """
+    title, numbers, columns = TABLES[name]
+    found = Table(title, numbers(groups), columns)
+    return _by_environment(found.numbers) if (name, form) == ("summary", "latex") else found
+
+
+def tables(groups: Sequence[Group], form: str = "text") -> list[Table]:
+    """Return all tables that have rows; parameters as in :func:`table`."""
+    return [found for name in TABLES if len((found := table(name, groups, form)).numbers)]
+
+
+def _by_environment(summary: pd.DataFrame) -> Table:
+    """Return the final success rates as one table for a paper, environments by agents.
+
+    :param summary: as :func:`summary` returns it.
+    """
+    cell = _with_interval("success_rate")
+    numbers = summary.assign(cell=[cell(row).replace("%", "") for row in summary.to_dict("records")])
+    table = numbers.pivot(index="env", columns="agent", values="cell")
+    table = table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
+    title = "Final success rate in per cent: interquartile mean over seeds, with its interval of 95 per cent"
+    return Table(title, table, {str(name): itemgetter(name) for name in table})

@@ -7,7 +7,7 @@ Folders that cannot be read are skipped with a message.
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from rlher.analysis.columns import STEPS_PER_SECOND, short_name
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.core.console import escape_control
+from rlher.core.console import escape_control, warn
 from rlher.core.errors import MissingFile, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
@@ -35,26 +33,30 @@ MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
 
 
-@dataclass(frozen=True)
+STEPS_PER_SECOND = "steps_per_second"
+"""Column of the evaluations: environment steps over seconds since the previous evaluation."""
+
+SHORT_NAMES = ("algo", "env", "her")
+"""Keys of a loaded config for labels; ``her`` is the strategy, or ``off`` without hindsight."""
+
+Note = Callable[[str], object]
+"""Takes a message about a run, for the terminal or a report."""
+
+
+@dataclass(frozen=True, eq=False)
 class LoadedRun:
     """A run as far as it has been trained.
 
-    :param config: its ``config.yaml`` with dotted keys; missing keys have their defaults.
-    :param names: for labels: ``algo``, ``env`` and ``her``, the strategy, which is ``off`` without hindsight.
+    :param config: its ``config.yaml`` with dotted keys, and :data:`SHORT_NAMES`; missing keys have their defaults.
     :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``, with ``steps_per_second``.
     :param result: its ``result.json``; empty while it is running.
     """
 
     folder: Path
     config: dict[str, Any]
-    names: dict[str, str]
     command: str
     evaluations: pd.DataFrame
     result: dict[str, Any]
-
-    def value(self, key: str) -> Any:
-        """Return the name or the value of a config key, None for an unknown key."""
-        return self.names.get(key, self.config.get(key))
 
     @cached_property
     def log(self) -> pd.DataFrame:
@@ -70,17 +72,16 @@ class LoadedRun:
         """The columns that :meth:`points` takes."""
         return [*self.evaluations, *self.log]
 
-    def points(self, x: str, y: str) -> tuple[NDArray, NDArray]:
-        """Return two columns where both have numbers; no points if the run lacks one.
+    def points(self, x: str, y: str) -> pd.Series:
+        """Return a column by another one, sorted, where both have numbers; no points if the run lacks one.
 
-        :param x: ``timesteps``, ``wall_seconds`` or ``updates``.
+        :param x: ``timesteps``, ``wall_seconds`` or ``updates``. Of rows with an equal one the last counts.
         :param y: column of the evaluations, or of the log with or without its section: ``object_moved``.
         """
         table = self.evaluations if y in self.evaluations else self.log
         if not {x, y} <= set(table):
-            return np.empty(0), np.empty(0)
-        rows = table[[x, y]].dropna()
-        return rows[x].to_numpy(float), rows[y].to_numpy(float)
+            return pd.Series(dtype=float)
+        return table.dropna(subset=[x, y]).groupby(x)[y].last()
 
     def final(self, column: str) -> float:
         """Return a column of the final evaluation, or of the last evaluation if there is no final one; NaN if neither
@@ -107,32 +108,33 @@ class LoadedRun:
     @property
     def final_episodes(self) -> int:
         """Number of episodes behind :meth:`final`, at least one."""
-        found = finite_float(self.result.get("episodes"))
-        return max(int(found or self.episodes), 1)
+        return max(int(finite_float(self.result.get("episodes")) or self.episodes), 1)
 
     @property
     def episodes(self) -> int:
         """Number of episodes of one evaluation, at least one."""
-        return max(int(finite_float(self.config.get("eval.episodes")) or EvalConfig.episodes), 1)
+        return max(int(finite_float(self.config["eval.episodes"]) or EvalConfig.episodes), 1)
 
 
-def read_runs(path: str) -> tuple[list[LoadedRun], list[str]]:
-    """Read all runs in and below one folder.
+def read_runs(path: str, note: Note = warn) -> list[LoadedRun]:
+    """Read all runs in and below one folder; there may be none.
 
-    :return: the runs, which may be none, and a message for each skipped folder and each failed run.
+    :param note: called with a message for each skipped folder and each failed run.
     :raises MissingFile: the folder does not exist.
     """
     if not Path(path).is_dir():
         raise MissingFile(Path(path), f"the folder {path} does not exist; `rlher train` writes its runs into logs.")
-    runs, notes = [], []
-    for folder in run_folders(Path(path)):
+    runs, folders = [], list(run_folders(Path(path)))
+    for folder in folders:
         try:
             runs.append(read_run(folder))
             if runs[-1].result.get("status") == "failed":
-                notes.append(f"{folder} failed after {runs[-1].timesteps:,} steps; its evaluations until then count")
+                note(f"{folder} failed after {runs[-1].timesteps:,} steps; its evaluations until then count")
         except (OSError, ValueError, RecursionError) as error:
-            notes.append(f"skipped {folder}: {first_line(error)}")
-    return runs, notes
+            note(f"skipped {folder}: {first_line(error)}")
+    if not folders:
+        note(f"skipped {path}: it contains no run")
+    return runs
 
 
 def run_folders(path: Path) -> Iterator[Path]:
@@ -158,23 +160,23 @@ def read_run(folder: Path) -> LoadedRun:
     :raises ValueError: it has no evaluation yet, or is damaged.
     :raises OSError: a file cannot be read.
     """
-    config, names = _read_config(folder)
+    config = _read_config(folder)
     result = read_json(folder / RESULT)
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return LoadedRun(folder, config, names, read_text(folder / COMMANDS), evaluations, result)
+    return LoadedRun(folder, config, read_text(folder / COMMANDS), evaluations, result)
 
 
-def _read_config(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks included, and its names."""
+def _read_config(folder: Path) -> dict[str, Any]:
+    """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks, and :data:`SHORT_NAMES`."""
     if links_outside(folder / CONFIG):
         raise ValueError("config.yaml is a link to another folder")
     try:
         values = read_yaml(folder / CONFIG)
     except ValueError as error:
         raise ValueError(f"config.yaml is damaged ({first_line(error)})") from error
-    if not isinstance(values, dict) or not {"algo", "env", "her"} <= set(values):
+    if not isinstance(values, dict) or not {*SHORT_NAMES} <= set(values):
         raise ValueError("config.yaml is not a configuration of rlher")
     # Escaped here, since a table, a figure or a notebook may show any of them.
     given = {
@@ -185,12 +187,11 @@ def _read_config(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
     config = dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | given
     own_class, uses_hindsight = config["algo.model"], config["her.n_sampled_goal"] != 0
-    names = {
+    return config | {
         "algo": OffPolicyConfig(name=name, model=own_class and str(own_class)).label,
         "env": EnvConfig(id=str(config["env.id"]), name=str(config["env.name"] or "")).label,
         "her": str(config["her.goal_selection_strategy"]) if uses_hindsight else "off",
     }
-    return config, names
 
 
 def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
@@ -211,21 +212,16 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     if not rows["success_rate"].between(0, 1).all():
         raise ValueError(f"{path.name} has success rates outside [0, 1]")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
-    return rows.assign(**{STEPS_PER_SECOND: _steps_per_second(rows)}) if "wall_seconds" in rows else rows
+    if "wall_seconds" in rows:
+        steps, seconds = (np.diff(rows[name], prepend=0) for name in ("timesteps", "wall_seconds"))
+        rows[STEPS_PER_SECOND] = steps / np.where(seconds > 0, seconds, np.nan)
+    return rows
 
 
 def _numbers(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with NaN in place of text, infinity and numbers that cannot be drawn."""
     numbers = table.apply(pd.to_numeric, errors="coerce")
     return numbers.where(numbers.abs() < MAX_VALUE)
-
-
-def _steps_per_second(evaluations: pd.DataFrame) -> pd.Series:
-    """Return the speed since the previous evaluation, for the first one since the start; NaN if no time has passed."""
-    steps, seconds = (
-        evaluations[name].diff().fillna(evaluations[name].head(1)) for name in ("timesteps", "wall_seconds")
-    )
-    return steps / seconds.where(seconds > 0)
 
 
 def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
@@ -244,3 +240,8 @@ def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
             known = evaluations.dropna(subset=name)
             log[name] = np.interp(log["timesteps"], [0, *known["timesteps"]], [0, *known[name]], right=np.nan)
     return log
+
+
+def short_name(column: str) -> str:
+    """Return a column of ``progress.csv`` without its section: ``object_moved`` for ``rollout/object_moved``."""
+    return column.rpartition("/")[2]

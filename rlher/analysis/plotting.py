@@ -3,6 +3,7 @@
 import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from rlher.analysis.aggregation import MIN_SEEDS, GroupCurve, aggregate_all
-from rlher.analysis.columns import describe, short_name
+from rlher.analysis.curves import GroupCurve, aggregate_all
 from rlher.analysis.grouping import load_groups
+from rlher.analysis.loading import STEPS_PER_SECOND, short_name
+from rlher.analysis.tables import to_csv
 from rlher.config.commands import PlotConfig
-from rlher.core.console import escape_control, warn
+from rlher.core.console import escape_control
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
+from rlher.core.stats import MIN_SEEDS
 from rlher.envs.rendering import has_display
+from rlher.evaluation.metrics import METRICS
 from rlher.run.run_folder import safe_name
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -54,6 +58,37 @@ STYLES: dict[str, Any] = {
     },
 }
 """matplotlib's settings by the values of ``--style``."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How a column is drawn.
+
+    :param label: with the unit.
+    :param is_rate: whether it lies in [0, 1] and is shown in per cent.
+    :param unit: what its numbers are divided by.
+    """
+
+    label: str
+    is_rate: bool = False
+    unit: float = 1
+
+
+AXES = {
+    "timesteps": Axis("environment steps"),
+    "wall_seconds": Axis("wall-clock time, min", unit=60),
+    "updates": Axis("gradient updates"),
+    **{metric.name: Axis(metric.axis, metric.is_rate) for metric in METRICS},
+    "critic_loss": Axis("critic loss"),
+    "actor_loss": Axis("actor loss"),
+    "loss": Axis("loss of the Q-network"),
+    STEPS_PER_SECOND: Axis("environment steps per second"),
+    "object_moved": Axis("training episodes in which the achieved goal moved", is_rate=True),
+    "success_at_reset": Axis("training episodes at their goal from the start", is_rate=True),
+    "action_saturation": Axis("action entries at their bounds", is_rate=True),
+    "rollout/success_rate": Axis("success rate of training episodes", is_rate=True),
+}
+"""Axes of columns; those of ``progress.csv`` also without their section. The label of any other column is its name."""
 
 Styles = Mapping[str, Mapping[str, Any]]
 """Colour and dashes of a line by the label of its group."""
@@ -87,7 +122,7 @@ def plot(config: PlotConfig) -> int:
         print(name)
     if config.csv:
         with output_file(Path(config.csv)) as temporary:
-            to_frame(curves).to_csv(temporary, index=False)
+            temporary.write_text(to_csv(to_frame(curves)))
         print(config.csv)
     if config.show:
         pyplot.show()
@@ -109,25 +144,21 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
     :param figure: an empty figure, which is resized.
     :raises UserError: no runs, or an unknown column.
     """
-    x = X_COLUMNS[config.x]
-    groups, notes = load_groups(config.runs, config.logs, config.by)
-    curves = aggregate_all(groups, x, config.y, config.smooth)
+    groups = load_groups(config.runs, config.logs, config.by)
+    curves = aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
     with matplotlib.rc_context(STYLES[config.style]):
         draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
-    for note in notes:
-        warn(note)
     return curves
 
 
 def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:
     """Return the drawn numbers, one row per point of a line; ``low`` and ``high`` are NaN without a band."""
-    rows = [
-        (curve.group.env, curve.group.label, len(curve.seeds), *point)
+    lines = [
+        curve.mean.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=len(curve.seeds))
         for curve in curves
-        for point in zip(curve.x, curve.iqm, curve.low, curve.high, strict=True)
     ]
-    return pd.DataFrame(rows, columns=["env", "group", "seeds", "x", "iqm", "low", "high"])
+    return pd.concat(lines)[["env", "group", "seeds", "x", "iqm", "low", "high"]]
 
 
 def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
@@ -146,7 +177,7 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> No
     width, height = (3.3 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
     figure.set_layout_engine("constrained")
     figure.set_figwidth(config.figsize[0] if config.figsize else width)
-    panels = list(figure.subplots(rows, columns, squeeze=False, sharey=describe(config.y).is_rate).flat)
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharey=axis_of(config.y).is_rate).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
     styles = line_styles(curves)
@@ -182,6 +213,11 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
     return svg[svg.index("<svg") :]
 
 
+def axis_of(column: str) -> Axis:
+    """Return the axis of a column."""
+    return AXES.get(column) or AXES.get(short_name(column)) or Axis(column)
+
+
 def line_styles(curves: Iterable[GroupCurve]) -> Styles:
     """Return colour and dashes by the label of a group, which are the same for all environments."""
     return {
@@ -198,11 +234,12 @@ def _draw_panel(
     styles: Styles,
     with_seeds: bool = True,
 ) -> None:
+    x_axis, y_axis = axis_of(x), axis_of(y)
     for curve in curves:
         if curve.seeds:
-            _draw_curve(panel, curve, describe(x).unit, styles[curve.group.label], with_seeds or not curve.has_band)
-    panel.set(xlabel=describe(x).axis, ylabel=escape_control(describe(y).axis))
-    if describe(y).is_rate:
+            _draw_curve(panel, curve, x_axis.unit, styles[curve.group.label], with_seeds or not curve.has_band)
+    panel.set(xlabel=x_axis.label, ylabel=escape_control(y_axis.label))
+    if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     if x != "wall_seconds":
@@ -216,12 +253,13 @@ def _draw_panel(
 def _draw_curve(panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str, Any], with_seeds: bool) -> None:
     """Draw a group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band."""
     if len(curve.seeds) > 1 and with_seeds:
-        for x, y in curve.seeds:
-            panel.plot(x / unit, y, color=style["color"], linewidth=0.6, alpha=0.5)
+        for seed in curve.seeds:
+            panel.plot(seed.index / unit, seed, color=style["color"], linewidth=0.6, alpha=0.5)
+    x, mean = curve.mean.index / unit, curve.mean
     if curve.has_band:
-        panel.fill_between(curve.x / unit, curve.low, curve.high, color=style["color"], alpha=0.15, linewidth=0)
-    marker = "o" if len(curve.x) == 1 else None
-    panel.plot(curve.x / unit, curve.iqm, **style, marker=marker, clip_on=marker is None)  # it may be on the axis
+        panel.fill_between(x, mean["low"], mean["high"], color=style["color"], alpha=0.15, linewidth=0)
+    marker = "o" if len(mean) == 1 else None
+    panel.plot(x, mean["iqm"], **style, marker=marker, clip_on=marker is None)  # it may be on the axis
 
 
 def _draw_legend(

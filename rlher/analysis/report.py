@@ -2,77 +2,75 @@
 
 import base64
 import hashlib
-import mimetypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from itertools import chain
-from pathlib import Path
-from typing import NamedTuple
 
+import numpy as np
+import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from rlher import __version__
-from rlher.analysis.aggregation import GroupCurve, aggregate
-from rlher.analysis.columns import REPORTED
-from rlher.analysis.comparison import few_seeds_notes
-from rlher.analysis.grouping import Group
+from rlher.analysis.comparison import few_seeds_notes, tables
+from rlher.analysis.curves import GroupCurve, aggregate
+from rlher.analysis.embedding import EmbeddedFile
+from rlher.analysis.grouping import Group, is_experiment_key
+from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun
 from rlher.analysis.plotting import caption, line_styles, to_svg
 from rlher.analysis.study import Study
-from rlher.analysis.tables import configuration, tables
+from rlher.analysis.tables import MISSING
+from rlher.config.override_syntax import literal
 from rlher.core.console import escape_control
-from rlher.core.errors import first_line
-from rlher.core.safe_read import links_outside, require_regular_file
+from rlher.core.nested import flatten
+from rlher.core.safe_read import read_json
 from rlher.run.metadata import commands
+from rlher.run.run_folder import METADATA
 
 X, Y = "timesteps", "success_rate"
 
-MAX_FILE_BYTES = 8_000_000
-"""Size limit of one clip or picture."""
-MAX_TOTAL_BYTES = 40_000_000
-"""Size limit of all clips together, so that the page can be sent by e-mail and opened on a phone."""
-CLIP_PATTERNS = ("enjoy.mp4", "enjoy.gif", "clips/*.mp4", "clips/*.gif")
-"""Clips of a run folder."""
-
-
-class EmbeddedFile(NamedTuple):
-    """A file inside the page.
-
-    :param uri: its content, ``data:video/mp4;base64,...``.
-    """
-
-    path: Path
-    uri: str
+REPORTED = (
+    "mean_reward",
+    "critic_loss",
+    "actor_loss",
+    "loss",
+    STEPS_PER_SECOND,
+    "object_moved",
+    "success_at_reset",
+    "action_saturation",
+)
+"""Columns drawn beside the success rate."""
 
 
 def render(
-    title: str, groups: Sequence[Group], studies: Sequence[Study], notes: Sequence[str], command: str
-) -> tuple[str, list[str]]:
-    """Return the page as HTML, and a message for each file left out.
+    title: str,
+    groups: Sequence[Group],
+    studies: Sequence[Study],
+    clips: Sequence[EmbeddedFile],
+    notes: Sequence[str],
+    command: str,
+) -> str:
+    """Return the page as HTML.
 
     :param groups: runs to compare; may be empty.
     :param notes: messages about skipped files, shown on the page.
     :param command: the command line of the report.
     """
     script = _read("report.js")  # the only one of the page: the buttons beside commands
-    runs = [run for group in groups for run in group.runs]
-    clips, left_out = embed_all(path for run in runs for path in clips_of(run.folder))
-    pictures, more = zip(*(embed_all(study.pictures) for study in studies), strict=True) if studies else ([], [])
-    new_notes = [*left_out, *chain.from_iterable(more)]
     curves = [aggregate(group, X, Y) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = template.from_string(_read("report.html")).render(
         title=title,
-        notes=[*notes, *new_notes],
+        notes=notes,
         version=__version__,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         report_command=command,
         style=Markup(_read("report.css")),
         script=Markup(script),
         policy=_policy(script),
-        runs=runs,
+        runs=[run for group in groups for run in group.runs],
         groups=groups,
         names=[group.name if len(envs) > 1 else group.label for group in groups],
         charts=[_charts(env, curves) for env in envs],
@@ -80,11 +78,11 @@ def render(
         few_seeds=few_seeds_notes(groups),
         tables=tables(groups),
         clips=clips,
-        studies=list(zip(studies, pictures, strict=True)),
+        studies=studies,
         configuration=configuration(groups) if groups else (),
         commands=commands,
     )
-    return _escape_lines(page), new_notes
+    return _escape_lines(page)
 
 
 def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
@@ -93,7 +91,7 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
     curves = [curve for curve in curves if curve.group.env == env]
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]
-        if any(len(each.x) for each in small):
+        if any(each.seeds for each in small):
             training[column] = Markup(to_svg(small, X, column, styles, with_legend=False))
     return env, Markup(to_svg(curves, X, Y, styles, with_legend=True)), training
 
@@ -119,29 +117,30 @@ def _policy(script: str) -> str:
     )
 
 
-def embed_all(paths: Iterable[Path]) -> tuple[list[EmbeddedFile], list[str]]:
-    """Embed pictures or clips up to :data:`MAX_TOTAL_BYTES`.
+def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the keys of the runs' configuration, package versions and machines: those that differ, and the others.
 
-    :return: the embedded files, and a message for each file left out.
+    Each table has a row per key and a column per group, with the distinct values of its runs as text. Differing keys
+    that distinguish experiments come first, then seed and versions.
     """
-    found: list[EmbeddedFile] = []
-    notes: list[str] = []
-    bytes_left = MAX_TOTAL_BYTES
-    for path in paths:
-        try:
-            require_regular_file(path, min(bytes_left, MAX_FILE_BYTES))
-            content = path.read_bytes()
-        except (OSError, ValueError) as error:
-            notes.append(f"left out {path}: {first_line(error)}")
-            continue
-        bytes_left -= len(content)
-        kind, _ = mimetypes.guess_type(path.name)
-        found.append(EmbeddedFile(path, f"data:{kind};base64,{base64.b64encode(content).decode()}"))
-    return found, notes
+    runs = pd.DataFrame([dict(_values(run)) for group in groups for run in group.runs]).fillna(MISSING)
+    sections = {name.rpartition(".")[0] for name in map(str, runs)}  # an empty section is a key of its run
+    names = sorted(
+        (name for name in map(str, runs) if name not in sections), key=lambda name: not is_experiment_key(name)
+    )
+    runs = runs[names]
+    numbers = np.repeat(np.arange(len(groups)), [len(group.runs) for group in groups])
+    table = runs.groupby(numbers).agg(_join_distinct).T
+    differs = runs.nunique() > 1
+    return table[differs], table[~differs]
 
 
-def clips_of(folder: Path) -> list[Path]:
-    """Return the clips of a run folder, without links that lead out of it."""
-    return [
-        path for pattern in CLIP_PATTERNS for path in sorted(folder.glob(pattern)) if not links_outside(path, folder)
-    ]
+def _join_distinct(values: pd.Series) -> str:
+    return ", ".join(values.unique())
+
+
+def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
+    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA)})):
+        if key not in (*SHORT_NAMES, "logs", "meta", "meta.started", "meta.seed"):
+            yield key, str(value) if isinstance(value, str | dict) else literal(value)

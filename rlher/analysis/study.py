@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from rlher.analysis.embedding import EmbeddedFile, embed
+from rlher.analysis.loading import Note
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.run.metadata import commands
@@ -34,8 +36,7 @@ class Study:
     best: str
     command: str
     trials: pd.DataFrame
-    pictures: list[Path]
-    notes: list[str]
+    pictures: list[EmbeddedFile]
 
 
 def is_study(folder: Path) -> bool:
@@ -43,37 +44,38 @@ def is_study(folder: Path) -> bool:
     return any((folder / name).is_file() for name in STUDY_FILES)
 
 
-def read_study(folder: Path) -> Study:
-    """Read the folder of a study; damaged files are skipped with a message."""
-    notes: list[str] = []
+def read_study(folder: Path, note: Note) -> Study:
+    """Read the folder of a study.
+
+    :param note: called with a message for each damaged file, which is skipped.
+    """
     verdict = read_json(folder / "verdict.json")
     counts = verdict.get("trials")
     return Study(
         folder,
         name=str(verdict.get("study", folder.name)),
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
-        candidates=_candidates(folder, verdict, notes),
+        candidates=_candidates(folder, verdict, note),
         best=read_text(folder / "best.yaml"),
         command="\n".join(commands(read_text(folder / COMMANDS))),
-        trials=_trials(folder / "trials.csv", notes),
-        pictures=sorted(path for path in folder.glob("*.png") if not links_outside(path)),
-        notes=notes,
+        trials=_trials(folder / "trials.csv", note),
+        pictures=embed(sorted(path for path in folder.glob("*.png") if not links_outside(path)), note),
     )
 
 
-def _candidates(folder: Path, verdict: dict[str, Any], notes: list[str]) -> pd.DataFrame:
+def _candidates(folder: Path, verdict: dict[str, Any], note: Note) -> pd.DataFrame:
     try:
         return pd.DataFrame([table_row(each) for each in verdict.get("candidates", [])])
     except (KeyError, TypeError, ValueError, AttributeError):
-        notes.append(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
+        note(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
         return pd.DataFrame()
 
 
-def _trials(path: Path, notes: list[str]) -> pd.DataFrame:
+def _trials(path: Path, note: Note) -> pd.DataFrame:
     try:
         table = read_table(path) if path.is_file() else pd.DataFrame()
     except (OSError, ValueError) as error:  # pandas' exceptions are ValueErrors
-        notes.append(f"skipped {path}: {first_line(error)}")
+        note(f"skipped {path}: {first_line(error)}")
         table = pd.DataFrame()
     return (
         table.dropna(axis="columns", how="all")

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from math import hypot, isfinite, sqrt
+from math import hypot, isfinite
 from statistics import NormalDist
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 import scipy  # loads scipy.stats, which takes a second, when it is first used
 from numpy.typing import NDArray
 
+MIN_SEEDS = 3
+"""Fewest runs of a group for an interval, a probability of improvement or a performance profile."""
 RESAMPLES = 5000
 SEED = 0
 """Seed of every bootstrap, so that the same runs give the same interval."""
@@ -17,18 +19,19 @@ SEED = 0
 Interval = tuple[Any, Any]
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson(successes: Any, trials: int, confidence: float = 0.95) -> Interval:
     """Return the Wilson score interval of a success rate, both ends in [0, 1].
 
     Unlike the normal approximation it does not shrink to nothing at 0 % and 100 %.
+
+    :param successes: a number, or an array for an interval of each.
     """
     # scipy.stats.binomtest agrees to 15 digits, but its import takes a second of every run.
     z, rate = NormalDist().inv_cdf(0.5 + 0.5 * confidence), successes / trials
     scale = 2 * (trials + z**2)
     center = (2 * trials * rate + z**2) / scale
-    delta = z / scale * sqrt(4 * trials * rate * (1 - rate) + z**2)
-    low, high = center - delta, center + delta
-    return (float(low) if successes > 0 else 0.0), (float(high) if successes < trials else 1.0)
+    delta = z / scale * np.sqrt(4 * trials * rate * (1 - rate) + z**2)
+    return np.where(rate > 0, center - delta, 0.0)[()], np.where(rate < 1, center + delta, 1.0)[()]
 
 
 def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:
@@ -72,14 +75,20 @@ def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
     return (np.asarray(scores)[None, :] > np.asarray(levels)[:, None]).mean(axis=1)
 
 
-def bootstrap_interval(samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm) -> Interval:
+def bootstrap_interval(
+    samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm, at_least: Interval | None = None
+) -> Interval:
     """Return the 95 % percentile interval of a stratified bootstrap, which resamples whole runs within each sample.
 
-    :param samples: arrays of at least two runs, along their first axis, as ``statistic`` takes them.
+    :param samples: arrays of runs, along their first axis, as ``statistic`` takes them.
     :param statistic: takes the samples and ``axis``.
-    :return: lower and upper end, of the shape of one statistic.
+    :param at_least: an interval that the result contains: three seeds at 100 % do not prove 100 %.
+    :return: lower and upper end, of the shape of one statistic; NaN if a sample has fewer than :data:`MIN_SEEDS` runs.
     """
-    found = scipy.stats.bootstrap(
+    if min(map(len, samples)) < MIN_SEEDS:
+        missing = np.full(samples[0].shape[1:], np.nan)[()]
+        return missing, missing
+    low, high = scipy.stats.bootstrap(
         samples,
         statistic,
         n_resamples=RESAMPLES,
@@ -91,7 +100,7 @@ def bootstrap_interval(samples: Sequence[NDArray], statistic: Callable[..., NDAr
         batch=500,
         rng=np.random.default_rng(SEED),
     ).confidence_interval
-    return found.low, found.high
+    return (low, high) if at_least is None else (np.minimum(low, at_least[0]), np.maximum(high, at_least[1]))
 
 
 def difference_interval(
@@ -116,7 +125,7 @@ def difference_interval(
         low, high = float(welch.low), float(welch.high)
     if episodes is not None:
         below, above = _newcombe(treated, control, episodes, confidence)
-        low, high = max(min(low, below), -1.0), min(max(high, above), 1.0)
+        low, high = max(min(low, float(below)), -1.0), min(max(high, float(above)), 1.0)
     if not (isfinite(low) and isfinite(high)):
         raise ValueError("a difference needs at least two finite values on each side.")
     return gain, low, high

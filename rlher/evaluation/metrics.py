@@ -85,7 +85,7 @@ REQUIRED = {*(metric.name for metric in METRICS if not metric.optional), SUCCESS
 
 def summarize(episodes: Sequence["Episode"]) -> Summary:
     """Return the metrics of at least one episode, as ``result.json`` holds them."""
-    low, high = wilson(sum(episode.success for episode in episodes), len(episodes))
+    low, high = map(float, wilson(sum(episode.success for episode in episodes), len(episodes)))
     values = {metric.name: metric.compute(episodes) for metric in METRICS}
     return {**values, SUCCESS_LOW: low, SUCCESS_HIGH: high, "episodes": len(episodes)}
 

@@ -36,7 +36,7 @@ def write_log(folder: Path, object_moved: float = 0.5, rows: int = 20) -> None:
 
 
 def load_group(folder: Path, label: str = "") -> Group:
-    return Group("Some-v0", label, read_runs(str(folder))[0])
+    return Group("Some-v0", label, read_runs(str(folder)))
 
 
 def write_clip(path: Path) -> None:

@@ -67,7 +67,7 @@ def two_environments(make_run: Make) -> list[str]:
 
 
 def test_success_over_environments(rlher, two_environments: list[str]) -> None:
-    (row,) = comparison.over_environments(load_groups(two_environments, "logs", [])[0]).to_dict("records")
+    (row,) = comparison.over_environments(load_groups(two_environments, "logs", [])).to_dict("records")
     assert (row["agent"], row["environments"], row["runs"]) == ("both", "Some-v0, Other-v0", 6)
     assert row["iqm"] == pytest.approx(np.mean([0.5, 0.6, 0.9, 1.0])), "of the middle half of six runs"
     assert row["gap"] == pytest.approx(1 - np.mean([0.9, 1, 1, 0.4, 0.5, 0.6]))
@@ -100,3 +100,15 @@ def test_markdown_escapes_what_a_run_is_called(rlher, two_agents: list[str], mak
     markdown = rlher("compare", *two_agents, "logs/strange", "--format", "markdown").out
     assert "hacked" in markdown
     assert "<" not in markdown
+
+
+def test_a_name_is_no_formula_in_a_spreadsheet(rlher, make_run: Make) -> None:
+    names = ["=1+1", "+1", "-1", "@SUM(1)", "a=1"]
+    for number, name in enumerate(names):
+        make_run(f"{number}", env={"id": name})
+    words = ["--by", "env", "--format", "csv"]
+    shown = pd.read_csv(io.StringIO(rlher("compare", *words).out))
+    assert set(shown["env"]) == {*(f"'{name}" for name in names[:4]), "a=1"}
+    assert shown["success_rate"].tolist() == [1.0] * 5
+    assert rlher("plot", "--by", "env", "--output", "a.png", "--csv", "a.csv").code == 0
+    assert set(pd.read_csv("a.csv")["env"]) == set(shown["env"])

@@ -13,8 +13,8 @@ from tests.conftest import Make
 
 def group_logs(tmp_path: Path, *by: str) -> dict[str, int]:
     """Return the labels of all groups with their number of runs."""
-    runs, _ = read_runs(str(tmp_path / "logs"))
-    return {group.label: len(group.runs) for group in grouping.group_runs(runs, by)[0]}
+    runs = read_runs(str(tmp_path / "logs"))
+    return {group.label: len(group.runs) for group in grouping.group_runs(runs, by)}
 
 
 def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, three_seeds, tmp_path: Path) -> None:
@@ -54,8 +54,9 @@ def test_labels_name_the_keys_that_differ(make_run: Make, tmp_path: Path, one: d
 
 def test_a_repeated_run_is_left_out(make_run: Make, three_seeds, tmp_path: Path) -> None:
     shorter = make_run("again", 1, 0.09, rows=4)
-    runs, _ = read_runs(str(tmp_path / "logs"))
-    (group,), (note,) = grouping.group_runs(runs)
+    notes: list[str] = []
+    (group,) = grouping.group_runs(read_runs(str(tmp_path / "logs")), note=notes.append)
+    (note,) = notes
     assert {run.folder for run in group.runs} == set(three_seeds)
     assert str(shorter) in note
     assert str(three_seeds[1]) in note
@@ -63,7 +64,9 @@ def test_a_repeated_run_is_left_out(make_run: Make, three_seeds, tmp_path: Path)
 
 def test_a_folder_without_a_run_is_skipped(rlher, three_seeds) -> None:
     Path("logs/empty").mkdir()
-    groups, (note,) = grouping.load_groups(["logs/empty", "logs/sac"], "logs", [])
+    notes: list[str] = []
+    groups = grouping.load_groups(["logs/empty", "logs/sac"], "logs", [], notes.append)
+    (note,) = notes
     assert [(group.label, len(group.runs)) for group in groups] == [("sac", 3)]
     assert "logs/empty" in note
     with pytest.raises(UserError) as error:
@@ -75,7 +78,8 @@ def test_a_folder_is_one_group_without_copies(rlher, make_run: Make, three_seeds
     make_run("sac/other", 3, algo={"learning_rate": 0.1})
     make_run("sac/copy", 2)
     make_run("tqc/one", 0)
-    groups, notes = grouping.load_groups(["logs/sac", "logs/tqc"], "logs", [])
+    notes: list[str] = []
+    groups = grouping.load_groups(["logs/sac", "logs/tqc"], "logs", [], notes.append)
     assert [(group.label, len(group.runs)) for group in groups] == [("sac", 4), ("tqc", 1)]
     assert [note for note in notes if "algo.learning_rate" in note]
     assert notes_about("copy", "\n".join(notes))

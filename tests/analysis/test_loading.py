@@ -15,9 +15,9 @@ from tests.conftest import Make
 def test_trials_of_a_study_are_read_only_if_named(make_run: Make, three_seeds, tmp_path: Path) -> None:
     make_run("optuna/study/trials/0/sac/Some-v0_1", algo={"learning_rate": 0.1})
     make_run("sac/Some-v0_10", 10)
-    runs, _ = loading.read_runs(str(tmp_path / "logs"))
+    runs = loading.read_runs(str(tmp_path / "logs"))
     assert [run.folder.name for run in runs] == [f"Some-v0_{number}" for number in (1, 2, 3, 10)]
-    assert len(loading.read_runs(str(tmp_path / "logs" / "optuna" / "study"))[0]) == 1
+    assert len(loading.read_runs(str(tmp_path / "logs" / "optuna" / "study"))) == 1
 
 
 def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> None:
@@ -76,7 +76,9 @@ def test_damaged_runs_are_skipped_with_one_message_each(rlher, make_run: Make, t
 def test_a_failed_run_counts_with_a_note(make_run: Make) -> None:
     folder = make_run("one")
     (folder / "result.json").write_text(json.dumps({"status": "failed", "timesteps": 700}))
-    (run,), (note,) = loading.read_runs(str(folder))
+    notes: list[str] = []
+    (run,) = loading.read_runs(str(folder), notes.append)
+    (note,) = notes
     assert run.final("success_rate") >= 0
     assert str(folder) in note
 
@@ -87,7 +89,7 @@ def test_the_final_evaluation_counts_where_it_is_the_only_one(make_run: Make) ->
     result = {"status": "finished", "timesteps": 300, "success_rate": 0.65, "best": {"timesteps": 300}}
     (folder / "result.json").write_text(json.dumps(result))
     run = loading.read_run(folder)
-    assert run.points("timesteps", "success_rate") == ([300], [0.65])
+    assert run.points("timesteps", "success_rate").to_dict() == {300: 0.65}
     assert (run.steps_to(0.5), run.final("success_rate")) == (300, 0.65)
 
 
@@ -95,15 +97,16 @@ def test_the_training_log_has_the_axes_of_the_evaluations(make_run: Make) -> Non
     folder = make_run("a")
     write_log(folder)
     run = loading.read_run(folder)
-    steps, moved = run.points("timesteps", "object_moved")
+    moved = run.points("timesteps", "object_moved")
+    steps = moved.index.to_numpy()
     assert steps.tolist() == list(range(50, 1001, 50))
     assert set(moved) == {0.5}
-    seconds, losses = run.points("wall_seconds", "critic_loss")
-    assert seconds == pytest.approx(steps / 50)
-    assert losses == pytest.approx(100 / steps)
-    assert run.points("updates", "critic_loss")[0] == pytest.approx(2 * steps)
-    assert run.points("timesteps", "success_rate")[1][0] == pytest.approx(0.1), "of the evaluations"
-    assert set(run.points("timesteps", "rollout/success_rate")[1]) == {0.25}, "of training"
+    losses = run.points("wall_seconds", "critic_loss")
+    assert losses.index.to_numpy() == pytest.approx(steps / 50)
+    assert losses.to_numpy() == pytest.approx(100 / steps)
+    assert run.points("updates", "critic_loss").index.to_numpy() == pytest.approx(2 * steps)
+    assert run.points("timesteps", "success_rate").iloc[0] == pytest.approx(0.1), "of the evaluations"
+    assert set(run.points("timesteps", "rollout/success_rate")) == {0.25}, "of training"
 
 
 def test_steps_of_a_resumed_run_count_once(make_run: Make) -> None:
@@ -111,5 +114,4 @@ def test_steps_of_a_resumed_run_count_once(make_run: Make) -> None:
     rows = [(50, 0.1), (100, 0.2), (100, 0.4), (50, ""), ("", 0.9), ("x", 0.9), (1e300, 0.9)]
     text = "\n".join(f"{steps},{moved}" for steps, moved in rows)
     (folder / "progress.csv").write_text(f"time/total_timesteps,rollout/object_moved\n{text}\n")
-    steps, moved = loading.read_run(folder).points("timesteps", "object_moved")
-    assert (steps.tolist(), moved.tolist()) == ([50, 100], [0.1, 0.4])
+    assert loading.read_run(folder).points("timesteps", "object_moved").to_dict() == {50: 0.1, 100: 0.4}

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from rlher.analysis import aggregation, plotting
+from rlher.analysis import curves, plotting
 from rlher.analysis.grouping import load_groups
 from rlher.config.commands import PlotConfig
 from tests.analysis.conftest import write_log
@@ -22,22 +22,22 @@ def legend(picture: Figure) -> list[str]:
     return [text.get_text() for text in found.get_texts()]
 
 
-def curves_of(tmp_path: Path) -> list[aggregation.GroupCurve]:
-    return aggregation.aggregate_all(load_groups([], str(tmp_path / "logs"), [])[0], "timesteps", "success_rate")
+def curves_of(tmp_path: Path) -> list[curves.GroupCurve]:
+    return curves.aggregate_all(load_groups([], str(tmp_path / "logs"), []), "timesteps", "success_rate")
 
 
 def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, three_seeds, tmp_path: Path) -> None:
     make_run("tqc/Some-v0_1", 0, 0.05, algo={"name": "tqc"})
     for seed in range(2):
         make_run(f"tqc/Other-v0_{seed}", seed, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
-    curves = curves_of(tmp_path)
+    found = curves_of(tmp_path)
     picture = Figure()
-    plotting.draw(picture, curves, PlotConfig())
+    plotting.draw(picture, found, PlotConfig())
     assert legend(picture) == ["sac (3 seeds)", "tqc (1–2 seeds)"]
     assert picture.axes[0].lines[-1].get_color() == picture.axes[1].lines[-1].get_color(), "of one agent"
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
     assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"
-    drawn = plotting.to_frame(curves)
+    drawn = plotting.to_frame(found)
     three = drawn[drawn.seeds == 3]
     assert three.iqm.tolist() == pytest.approx((0.09 * np.arange(1, 11)).tolist())
     assert (three.low <= three.iqm).all()
@@ -139,8 +139,7 @@ def test_texts_size_and_names_of_curves(make_run: Make, tmp_path: Path) -> None:
     figure = Figure()
     texts = {"title": "Push", "xlabel": "environment steps", "ylabel": "success"}
     config = PlotConfig(runs=runs, figsize=[3.3, 2.5], style="paper", **texts)
-    curves = plotting.draw_runs(config, figure)
-    assert [curve.group.label for curve in curves] == ["HER", "two"]
+    assert [curve.group.label for curve in plotting.draw_runs(config, figure)] == ["HER", "two"]
     assert legend(figure) == ["HER", "two"]
     (panel,) = figure.axes
     assert panel.get_title() == "Push"
@@ -174,7 +173,8 @@ def test_a_figure_for_a_paper(make_run: Make, tmp_path: Path, names: list[str]) 
 def test_curves_are_smoothed_by_a_running_mean(make_run: Make, tmp_path: Path) -> None:
     make_run("one")
     runs = [str(tmp_path / "logs")]
-    plain, smooth = (plotting.draw_runs(PlotConfig(runs=runs, smooth=n), Figure())[0].seeds[0][1] for n in (1, 2))
+    plain, smooth = (plotting.draw_runs(PlotConfig(runs=runs, smooth=n), Figure())[0].seeds[0] for n in (1, 2))
+    plain, smooth = plain.to_numpy(), smooth.to_numpy()
     assert smooth[0] == plain[0]
     assert smooth[1:] == pytest.approx((plain[1:] + plain[:-1]) / 2)
 

@@ -12,6 +12,7 @@ from rlher.core.safe_read import links_outside
 
 if TYPE_CHECKING:
     from rlher.analysis.grouping import Group
+    from rlher.analysis.loading import Note
     from rlher.analysis.study import Study
 
 SUFFIXES = (".html", ".htm")
@@ -22,18 +23,24 @@ def run(config: ReportConfig, command: str) -> int:
 
     :raises UserError: there are no runs, or the page cannot be written.
     """
+    from rlher.analysis.embedding import clips_of, embed
     from rlher.analysis.report import render
     from rlher.analysis.study import is_study, read_study
 
     path = Path(config.output or Path(config.logs) / "report.html")
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(f"output={str(path)!r} is not a page; its name must end in {' or '.join(SUFFIXES)}.")
+    notes: list[str] = []
+
+    def note(message: str) -> None:
+        notes.append(message)
+        warn(message)
+
     folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
-    studies = [read_study(folder) for folder in folders.values()]
-    groups, notes = _groups(config, studies)
-    page, page_notes = render(config.title or _title(groups, studies), groups, studies, notes, command)
-    for note in [*notes, *page_notes]:
-        warn(note)
+    studies = [read_study(folder, note) for folder in folders.values()]
+    groups = _groups(config, studies, note)
+    clips = embed((path for group in groups for run in group.runs for path in clips_of(run.folder)), note)
+    page = render(config.title or _title(groups, studies), groups, studies, clips, notes, command)
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")
@@ -41,7 +48,7 @@ def run(config: ReportConfig, command: str) -> int:
     return 0
 
 
-def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group], list[str]]":
+def _groups(config: ReportConfig, studies: "list[Study]", note: "Note") -> "list[Group]":
     """Read the compared runs, and the re-runs of each study's best trials.
 
     Beside other runs, the re-runs are named after their study, because their own labels may be equal.
@@ -51,15 +58,14 @@ def _groups(config: ReportConfig, studies: "list[Study]") -> "tuple[list[Group],
     from rlher.analysis.study import RERUNS, is_study
 
     folders = [name for name in config.runs if not is_study(Path(name))]
-    groups, notes = ([], []) if studies and not folders else load_groups(folders, config.logs, config.by)
+    groups = [] if studies and not folders else load_groups(folders, config.logs, config.by, note)
     named = bool(groups) or len(studies) > 1
     for study, name in zip(studies, folder_labels([str(study.folder) for study in studies]), strict=True):
         reruns = study.folder / RERUNS
-        runs, skipped = read_runs(str(reruns)) if reruns.is_dir() and not links_outside(reruns) else ([], [])
-        more, pooled = group_runs(runs, config.by) if runs else ([], [])
-        groups += [replace(group, label=f"{name}: {group.label}") for group in more] if named else more
-        notes += [*study.notes, *skipped, *pooled]
-    return groups, notes
+        if reruns.is_dir() and not links_outside(reruns) and (runs := read_runs(str(reruns), note)):
+            found = group_runs(runs, config.by, note)
+            groups += [replace(group, label=f"{name}: {group.label}") for group in found] if named else found
+    return groups
 
 
 def _title(groups: "list[Group]", studies: "list[Study]") -> str:

@@ -1,0 +1,81 @@
+"""The learning curve of a group of runs: interquartile mean over seeds and its bootstrap interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from rlher.analysis.grouping import Group
+from rlher.core import stats
+from rlher.core.errors import UserError, did_you_mean
+from rlher.evaluation.metrics import METRICS
+
+EVALUATION_RATES = {metric.name for metric in METRICS if metric.is_rate}
+"""Columns that are shares of evaluation episodes."""
+
+MAX_POINTS = 500
+"""Maximum number of points of a curve; more would not be visible."""
+
+
+@dataclass(frozen=True)
+class GroupCurve:
+    """The learning curve of a group.
+
+    :param seeds: y by x of each run with numbers in both columns.
+    :param mean: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
+        evaluated, within the range that all runs cover. The 95 % bootstrap interval is NaN with fewer than
+        :data:`~rlher.core.stats.MIN_SEEDS` runs.
+    :param is_wilson: whether the interval is at least as wide as Wilson's over all episodes.
+    """
+
+    group: Group
+    seeds: list[pd.Series]
+    mean: pd.DataFrame
+    is_wilson: bool
+
+    @property
+    def has_band(self) -> bool:
+        """Whether there are enough seeds for an interval."""
+        return len(self.seeds) >= stats.MIN_SEEDS
+
+
+def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> list[GroupCurve]:
+    """Return the curve of each group that has numbers in two columns; parameters as in :func:`aggregate`.
+
+    :raises UserError: no run has the columns, or numbers in both.
+    """
+    known = {column for group in groups for run in group.runs for column in run.columns}
+    for column in (x, y):
+        if column not in known:
+            columns = ", ".join(sorted(name for name in known if "/" not in name))
+            raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
+    curves = [curve for group in groups if (curve := aggregate(group, x, y, smooth)).seeds]
+    if not curves:
+        raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
+    return curves
+
+
+def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
+    """Return the learning curve of a group; without seeds if no run has numbers in both columns.
+
+    :param x: column of the horizontal axis.
+    :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
+    :param smooth: number of points in the running mean of each run.
+    """
+    found = [(run, points) for run in group.runs if len(points := run.points(x, y))]
+    seeds = [points.rolling(smooth, min_periods=1).mean() for _, points in found]
+    # Values between two evaluations are interpolated linearly; outside of a run's range they stay NaN.
+    table = pd.concat(seeds, axis=1, sort=True) if seeds else pd.DataFrame()
+    common = table.interpolate(method="index", limit_area="inside").dropna()
+    if common.empty:
+        return GroupCurve(group, seeds, pd.DataFrame(columns=["iqm", "low", "high"], dtype=float), is_wilson=False)
+    if len(common) > MAX_POINTS:
+        common = common.iloc[np.linspace(0, len(common) - 1, MAX_POINTS).round().astype(int)]
+    values = common.to_numpy().T
+    is_wilson = len(seeds) >= stats.MIN_SEEDS and y in EVALUATION_RATES
+    episodes = sum(run.episodes for run, _ in found)
+    at_least = stats.wilson((values.mean(axis=0) * episodes).round(), episodes) if is_wilson else None
+    low, high = stats.bootstrap_interval([values], stats.iqm, at_least)
+    mean = pd.DataFrame({"iqm": stats.iqm(values), "low": low, "high": high}, index=common.index)
+    return GroupCurve(group, seeds, mean, is_wilson)

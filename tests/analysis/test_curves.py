@@ -1,0 +1,66 @@
+"""Learning curves of groups."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlher.analysis import curves
+from rlher.core import stats
+from rlher.core.errors import UserError
+from tests.analysis.conftest import load_group
+from tests.conftest import Make
+
+
+def test_a_curve_ends_with_the_shortest_run(make_run: Make, tmp_path: Path) -> None:
+    make_run("a", 0, 0.1, freq=100, rows=10)
+    make_run("b", 1, 0.1, freq=150, rows=3)
+    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", "success_rate")
+    assert curve.mean.index.tolist() == [150, 200, 300, 400, 450]
+    of_a = np.array([0.15, 0.2, 0.3, 0.4, 0.45])
+    of_b = np.array([0.1, 0.1 + 0.1 / 3, 0.2, 0.2 + 0.2 / 3, 0.3])
+    assert curve.mean["iqm"].to_numpy() == pytest.approx((of_a + of_b) / 2)
+
+
+def test_runs_without_a_common_range_have_no_mean(make_run: Make, tmp_path: Path) -> None:
+    make_run("a", 0, freq=100, rows=2)
+    make_run("b", 1, freq=500, rows=2)
+    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", "success_rate")
+    assert (len(curve.seeds), len(curve.mean)) == (2, 0)
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3])
+def test_an_interval_needs_three_seeds(make_run: Make, tmp_path: Path, seeds: int) -> None:
+    for seed in range(seeds):
+        make_run(f"run{seed}", seed, 0.05 + 0.01 * seed)
+    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", "success_rate")
+    assert len(curve.seeds) == seeds
+    assert curve.has_band == (seeds == 3)
+    assert np.isfinite(curve.mean.low).all() == np.isfinite(curve.mean.high).all() == (seeds == 3)
+    assert np.isnan(curve.mean.low).all() == (seeds < 3)
+
+
+@pytest.mark.parametrize(("x", "y"), [("timesteps", "succes_rate"), ("hours", "x"), ("timesteps", "crash_rate")])
+def test_an_unknown_or_empty_column_is_an_error(make_run: Make, x: str, y: str) -> None:
+    group = load_group(make_run("a"))
+    group.runs[0].evaluations["crash_rate"] = float("nan")
+    with pytest.raises(UserError):
+        curves.aggregate_all([group], x, y)
+
+
+@pytest.mark.parametrize(("y", "widened"), [("success_rate", True), ("mean_reward", False)])
+def test_equal_seeds_still_have_a_band_if_it_is_a_rate(make_run: Make, tmp_path: Path, y: str, widened: bool) -> None:
+    """Three seeds with all 60 episodes successful do not prove a success rate of 100 %."""
+    for seed in range(3):
+        make_run(f"run{seed}", seed, 0.5, rows=3)
+    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", y)
+    assert curve.is_wilson == widened
+    assert (curve.mean.high - curve.mean.low > 0.01).all() == widened
+    if widened:
+        assert (curve.mean.low.iloc[-1], curve.mean.high.iloc[-1]) == pytest.approx(stats.wilson(60, 60))
+        assert (curve.mean.low.iloc[0], curve.mean.high.iloc[0]) == pytest.approx(stats.wilson(30, 60))
+
+
+def test_points_are_limited(make_run: Make) -> None:
+    curve = curves.aggregate(load_group(make_run("a", rows=1000)), "timesteps", "success_rate")
+    assert len(curve.mean) == curves.MAX_POINTS
