@@ -14,6 +14,7 @@ from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
+from rlher.core.errors import EnvironmentFault
 
 Losses = dict[str, th.Tensor]
 
@@ -133,7 +134,7 @@ class FastUpdate(TrainingLoop):
         for step in range(gradient_steps):
             samples = buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            losses, errors = self.update(self._loss_inputs(samples), step)
+            losses, errors = two_values(self.update(self._loss_inputs(samples), step), "update")
             for name, loss in losses.items():
                 history[name].append(loss)
             if getattr(samples, "indices", None) is not None:
@@ -253,6 +254,16 @@ def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: 
     ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
     """
     th._foreach_lerp_(target_params, params, tau)
+
+
+def two_values(returned: Any, method: str) -> tuple[Any, Any]:
+    """Return what a method of the algorithm returned, which may be the user's own.
+
+    :raises EnvironmentFault: it is not a tuple of two values.
+    """
+    if isinstance(returned, tuple) and len(returned) == 2:
+        return returned
+    raise EnvironmentFault(f"{method} of the algorithm returned {type(returned).__name__}, not a tuple of two values.")
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel, BasePolicy
-from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
+from stable_baselines3.common.torch_layers import CombinedExtractor
 from torch import nn
 from torch.nn import functional as F
 
@@ -162,12 +162,11 @@ def _is_vector(space: spaces.Space) -> bool:
 def has_batchable_layers(network: BaseModel) -> bool:
     """Return whether a network's features have no parameters and all its layers are batchable."""
     extractor = network.features_extractor
-    inner = extractor.extractor if isinstance(extractor, NormalizedExtractor) else extractor
-    fixed_features = isinstance(inner, CombinedExtractor | FlattenExtractor) and not any(
-        True for _ in inner.parameters()
-    )
+    inner: Any = extractor.extractor if isinstance(extractor, NormalizedExtractor) else extractor
+    if any(True for _ in inner.parameters()):
+        return False
     leaves = [module for module in network.modules() if not any(True for _ in module.children())]
-    return fixed_features and all(isinstance(layer, GoalNormalizer) or is_batchable(layer) for layer in leaves)
+    return all(isinstance(layer, GoalNormalizer) or is_batchable(layer) for layer in leaves)
 
 
 @cache

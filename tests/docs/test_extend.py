@@ -19,6 +19,7 @@ from rlher.cli.flags import CommandLine
 from rlher.core.errors import UserError
 from rlher.run import lookup
 from rlher.run.trust import UntrustedCode
+from rlher.training.setup import prepare
 from tests.conftest import TINY
 from tests.support.documents import blocks, commands
 from tests.training.test_resume import at_step  # noqa: F401
@@ -118,6 +119,28 @@ def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path
     done = rlher("train", "algo=sac", "env=FetchReach-v4", "her.goal_selection_strategy=wrong:wrong", *SHORT)
     assert (done.code, "Traceback" in done.err) == (1, False)
     assert "the goal selection strategy wrong" in done.err
+
+
+@pytest.mark.parametrize(("method", "body"), [("actor_loss", "return batch.rewards.mean()"), ("update", "pass")])
+def test_a_loss_must_return_two_values(rlher, workspace: Path, method: str, body: str) -> None:
+    arguments = "batch, step" if method == "update" else "batch"
+    source = f"class Mine(DDPG):\n    def {method}(self, {arguments}):\n        {body}\n"
+    Path(f"own_{method}.py").write_text(f"from rlher.algos.td3 import DDPG\n\n{source}")
+    done = rlher("train", f"algo=own_{method}:Mine", "env=FetchReach-v4", *SHORT)
+    assert (done.code, "Traceback" in done.err) == (1, False)
+    assert f"{method} of" in done.err
+
+
+def test_an_extractor_without_parameters_has_the_fast_update(workspace: Path) -> None:
+    source = "class Twice(CombinedExtractor):\n    def forward(self, obs):\n        return 2 * super().forward(obs)\n"
+    Path("twice.py").write_text(f"from stable_baselines3.common.torch_layers import CombinedExtractor\n\n{source}")
+    words = ["algo=sac", "env=FetchReach-v4", "++algo.policy_kwargs.features_extractor_class=twice:Twice"]
+    (job,) = compose(load_command("train"), CommandLine(words))
+    with prepare(job.config) as setup:
+        assert setup.model.slow_reason is None
+        observation = setup.envs.reset()
+        expected = setup.model.policy.predict(observation, deterministic=True)[0]
+        assert setup.model.predict(observation, deterministic=True)[0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -> None:
