@@ -147,7 +147,8 @@ Runs = Folders | Mapping[str, Folders]
 
 
 def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any = None, **keys: Any) -> Run:
-    """Train an agent into a new run folder, as ``rlher train`` does. Progress is printed on stderr.
+    """Train an agent into a new run folder, as ``rlher train`` does. Progress is printed on stderr, with
+    ``progress=False`` only warnings.
 
     After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written first, so that
     ``rlher.load(folder).resume()`` continues the run.

@@ -141,7 +141,7 @@ class TrainConfig:
     )
     logs: str = runtime_key("logs", "folder of all runs", from_file=False)
     progress: bool = runtime_key(
-        True, "show a progress bar if stderr is a terminal; false, or no terminal: a line per evaluation"
+        True, "show a progress bar or, if stderr is not a terminal, a line per evaluation; false: warnings only"
     )
     tensorboard: bool = runtime_key(True, "write TensorBoard event files")
     logger: str = runtime_key(

@@ -168,7 +168,7 @@ def _different_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
         config = each.config
         # One thread each, because runs side by side that use all cores slow each other down.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs  # a task's folder is another
-        run = replace(each, config=replace(config, logs=logs, threads=config.threads or 1, progress=False))
+        run = replace(each, config=replace(config, logs=logs, threads=config.threads or 1, progress=True))
         other = runs.setdefault(experiment_id(run.config), run)
         if other is not run:
             warn(f"left out {run.name}: the same experiment as {other.name}.")
@@ -210,4 +210,4 @@ def _resume(folder: Path, config: TrainConfig, command: str) -> Any:
     from rlher.training.resume import resume
 
     found = lookup.find(str(folder), config.logs, config.trust_code)
-    return resume(found, replace(found.config, progress=False), command)
+    return resume(found, found.config, command)

@@ -60,8 +60,10 @@ class RunResult:
 
 
 def print_header(run: RunFolder, notes: list[str]) -> None:
-    """Print what is about to be trained, and the notes on its config, on stderr."""
+    """Print what is about to be trained, and the notes on its config, on stderr, unless ``progress=false``."""
     config = run.config
+    if not config.progress:
+        return
     strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
     her = strategy if config.her.n_sampled_goal else "no hindsight"
     title = f"{config.title}, {her}, seed {config.seed} → {run}"
@@ -80,7 +82,7 @@ def print_result(run: RunFolder, result: RunResult) -> None:
         _print_evaluations(run, result)
     if result.status is not Status.FINISHED:
         print_reason(run, result)
-    else:
+    elif run.config.progress:
         print(escape_control(f"watch it: {command_line(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
 
 

@@ -164,7 +164,7 @@ def _train(
     """
     config = objective.config
     # An interrupted trial starts again from step 0, so it needs no checkpoints.
-    unattended: dict[str, Any] = {"progress": False, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
+    unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
     run, result = train(trained, objective.command, reporter, final, env_is_checked=True)

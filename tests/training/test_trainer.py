@@ -55,6 +55,12 @@ def test_a_run_learns_the_task(rlher) -> None:
     assert json.loads(done.out)["success_rate"] >= 0.8
 
 
+def test_without_progress_nothing_but_the_result_is_printed(rlher) -> None:
+    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=90", "progress=false")
+    assert done.code == 0
+    assert (bool(done.out), done.err) == (True, "")
+
+
 def evaluations(run: Path) -> list[dict[str, str]]:
     with (run / "evaluations.csv").open() as file:
         return list(csv.DictReader(file))

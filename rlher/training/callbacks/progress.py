@@ -37,17 +37,18 @@ class SpeedColumn(ProgressColumn):
 class ProgressCallback(BaseCallback):
     """Show steps, speed, time left, training success and the last evaluation.
 
-    Without a bar, print a line after each evaluation, and before the first one a line a minute. Lines are flushed, so
-    that they can be read in a file or pipe while the run goes on.
+    If stderr is no terminal, print a line after each evaluation, and before the first one a line a minute. Lines are
+    flushed, so that they can be read in a file or pipe while the run goes on.
 
     :param evaluations: the callback whose evaluations to show; it comes before this one.
-    :param bar: show a bar if stderr is a terminal.
+    :param enabled: show anything at all.
     """
 
-    def __init__(self, total: int, evaluations: EvaluationCallback, bar: bool) -> None:
+    def __init__(self, total: int, evaluations: EvaluationCallback, enabled: bool) -> None:
         super().__init__()
         self._total, self._evaluations = total, evaluations
-        self._has_bar = bar and can_redraw(sys.stderr)
+        self._has_bar = enabled and can_redraw(sys.stderr)
+        self._has_lines = enabled and not self._has_bar
         self._bar = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(bar_width=None),
@@ -79,7 +80,7 @@ class ProgressCallback(BaseCallback):
         if self._has_bar and now - self._bar_time > BAR_INTERVAL:
             self._bar.update(self._task, completed=self.num_timesteps, training=self._training_success())
             self._bar_time = now
-        if not self._has_bar and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
+        if self._has_lines and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
             self._print_speed(now)
         self._show_new_evaluation()
         return True
@@ -92,7 +93,7 @@ class ProgressCallback(BaseCallback):
         now = time.monotonic()
         if self._has_bar:
             self._bar.update(self._task, completed=done, total=total, unit=name)
-        elif done == total or now - self._line_time > LINE_INTERVAL:
+        elif self._has_lines and (done == total or now - self._line_time > LINE_INTERVAL):
             print(f"{done:>9,} of {total:,} {name}", file=sys.stderr, flush=True)
             self._line_time = now
         if done == total:
@@ -113,7 +114,7 @@ class ProgressCallback(BaseCallback):
         if len(rows) > self._shown_evaluations:
             self._shown_evaluations = len(rows)
             self._bar.update(self._task, evaluated=f"{rows[-1]['success_rate']:.0%}")
-            if not self._has_bar:
+            if self._has_lines:
                 self._print_evaluation(rows[-1])
 
     def _print_evaluation(self, row: dict[str, Any]) -> None:
