@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlher.api import Run, compare, load, make_env, plot, runs, train
+    from rlher.api import Run, agents, compare, load, make_env, plot, runs, train
     from rlher.core.errors import UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
     from rlher.her import GoalRequest, HerReplayBuffer
@@ -18,6 +18,7 @@ __all__ = [
     "HerReplayBuffer",
     "Run",
     "UserError",
+    "agents",
     "compare",
     "load",
     "make_env",

@@ -8,7 +8,7 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from rlher.cli import flags, resume
 from rlher.cli.commands import load_command
@@ -18,7 +18,7 @@ from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
-from rlher.core.errors import MissingFile, UserError
+from rlher.core.errors import UserError
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import gymnasium as gym
     import numpy as np
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
@@ -117,6 +118,21 @@ class Run:
         keys = {"run": str(self._run), **{key: run.config[key] for key in ("algo", "env", "her", "seed")}}
         return run.evaluations.assign(**keys)[[*keys, *run.evaluations]]
 
+    def export(self, folder: str | Path | None = None, format: str = "sb3") -> Path:
+        """Write the agent for Stable-Baselines3 alone, with a script and a model card, and return the folder.
+
+        :param folder: None: ``<run>/export``, which is replaced.
+        :param format: ``"sb3"``, or ``"onnx"``: the policy as an ONNX file as well.
+        :raises UserError: there is no model, or the folder cannot be written.
+        """
+        from rlher.evaluation.export.exporter import export
+
+        if self._source.agent and folder is None:
+            raise UserError(f"the agent {self._source.agent} has no folder of yours; give export the folder to write.")
+        keys = {"run": self.folder, "model": self._source.model, "trust_code": self._source.trust_code}
+        line = flags.CommandLine(_words({**keys, "output": folder, "format": format}))
+        return Path(export(_compose("export", line))["folder"]).absolute()
+
     def env(self, render_mode: str | None = None) -> "gym.Env":
         """Return a new environment of the run; ``info["is_success"]`` is always there."""
         from rlher.envs.make import make_env
@@ -183,6 +199,11 @@ def load(name: str | Path, *, model: str = "auto", device: str = "cpu", trust_co
     return _wrap(found, agent=agent, model=model, device=device, trust_code=trust_code)
 
 
+def agents() -> list[str]:
+    """Return the names of the agents that come with rlher, for :func:`load`."""
+    return lookup.agent_names()
+
+
 def runs(folder: str | Path = "logs") -> list[Run]:
     """Return all runs in and below a folder; warn about runs that cannot be read or whose code is not trusted.
 
@@ -190,8 +211,6 @@ def runs(folder: str | Path = "logs") -> list[Run]:
     """
     from rlher.analysis.loading import run_folders
 
-    if not Path(folder).is_dir():
-        raise MissingFile(Path(folder), f"the folder {folder} does not exist; `rlher.train` writes its runs into logs.")
     found = []
     for path in run_folders(Path(folder)):
         try:
@@ -201,40 +220,59 @@ def runs(folder: str | Path = "logs") -> list[Run]:
     return found
 
 
-def compare(runs: Runs = "logs", by: str | Sequence[str] = ()) -> "pd.DataFrame":
-    """Return a row per agent: seeds, final success rate with its interval, and steps to success rates.
+@overload
+def compare(runs: Runs = ..., by: str | Sequence[str] = ..., table: str = ...) -> "pd.DataFrame": ...
+
+
+@overload
+def compare(runs: Runs = ..., by: str | Sequence[str] = ..., table: str = ..., *, format: str) -> str: ...
+
+
+def compare(
+    runs: Runs = "logs", by: str | Sequence[str] = (), table: str = "summary", *, format: str | None = None
+) -> "pd.DataFrame | str":
+    """Return a table of ``rlher compare``: its numbers as a DataFrame, or its text.
 
     Runs that differ only in their seed are one agent. The columns are those of ``rlher compare --format csv``.
 
     :param runs: a mapping of names to runs names the agents: ``{"HER": runs[:3], "no HER": runs[3:]}``.
     :param by: config keys to group by, such as ``"her"`` or ``["algo", "her.n_sampled_goal"]``; all other differences
         are pooled.
-    :raises UserError: there is no run with an evaluation, or no run has a key of ``by``.
+    :param table: ``"summary"``, a row per agent with seeds, final success rate and its interval, and steps to success
+        rates; ``"improvement"``, probabilities that one agent's run beats another's; ``"profiles"``, fractions of runs
+        above success rates; ``"environments"``, agents over several environments.
+    :param format: None for numbers, or ``"text"``, ``"markdown"``, ``"latex"`` or ``"csv"``.
+    :raises UserError: there is no run with an evaluation, no run has a key of ``by``, or there is no such table.
     """
-    from rlher.analysis.comparison import few_seeds_notes, summary
-    from rlher.analysis.grouping import load_groups
+    from rlher.analysis import comparison
 
-    groups = load_groups(_paths(runs), "logs", _list(by))
-    for note in few_seeds_notes(groups):
-        warn(note)
-    return summary(groups)
+    if table not in comparison.TABLES:
+        raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
+    keys = {"runs": _paths(runs), "by": _list(by), "format": format or "text"}
+    config = _compose("compare", flags.CommandLine(_words(keys)))
+    found = comparison.table(table, comparison.load(config), config.format)
+    return found.format(format) if format else found.numbers
 
 
-def plot(runs: Runs = "logs", by: str | Sequence[str] = (), **keys: Any) -> "Figure":
+def plot(runs: Runs = "logs", by: str | Sequence[str] = (), *, ax: "Axes | None" = None, **keys: Any) -> "Figure":
     """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them; a notebook shows it.
 
     :param runs, by: as in :func:`compare`.
+    :param ax: axes of a figure of your own to draw on, for runs of one environment; ``ax.legend()`` names the curves.
     :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``xlabel``, ``ylabel``, ``smooth=5``,
         ``figsize=[3.4, 2.6]``, ``style="paper"``.
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
         raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
-    from rlher.analysis.plotting import NotebookFigure, draw_runs
+    from rlher.analysis.plotting import NotebookFigure, draw_on, draw_runs
 
+    config = _compose("plot", flags.CommandLine(_words({"runs": _paths(runs), "by": _list(by), **keys})))
+    if ax is not None:
+        draw_on(ax, config)
+        return ax.figure.figure
     figure = NotebookFigure()
-    line = flags.CommandLine(_words({"runs": _paths(runs), "by": _list(by), **keys}))
-    draw_runs(_compose("plot", line), figure)
+    draw_runs(config, figure)
     return figure
 
 

@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from rlher.analysis.grouping import Group
+from rlher.analysis.grouping import Group, load_groups
 from rlher.analysis.tables import MISSING, Columns, Table
+from rlher.config.commands import CurvesConfig
 from rlher.core import stats
+from rlher.core.console import warn
 from rlher.core.stats import MIN_SEEDS
 from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
 
@@ -23,10 +25,18 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
 
 
-def few_seeds_notes(groups: Iterable[Group]) -> list[str]:
-    """Return a message naming the groups with too few seeds for an interval, if there are any."""
+def load(config: CurvesConfig) -> list[Group]:
+    """Return the groups of runs that a config selects; warn about skipped runs and groups with too few seeds."""
+    groups = load_groups(config.runs, config.logs, config.by)
+    if note := few_seeds(groups):
+        warn(note)
+    return groups
+
+
+def few_seeds(groups: Iterable[Group]) -> str:
+    """Return a message that names the groups with too few seeds for an interval, empty if there are none."""
     few = [group.name for group in groups if len(group.runs) < MIN_SEEDS]
-    return [f"fewer than {MIN_SEEDS} seeds, so no interval for {'; '.join(few)}."] if few else []
+    return f"fewer than {MIN_SEEDS} seeds, so no interval for {'; '.join(few)}." if few else ""
 
 
 def summary(groups: Iterable[Group]) -> pd.DataFrame:

@@ -122,8 +122,6 @@ def read_runs(path: str, note: Note = warn) -> list[LoadedRun]:
     :param note: called with a message for each skipped folder and each failed run.
     :raises MissingFile: the folder does not exist.
     """
-    if not Path(path).is_dir():
-        raise MissingFile(Path(path), f"the folder {path} does not exist; `rlher train` writes its runs into logs.")
     runs, folders = [], list(run_folders(Path(path)))
     for folder in folders:
         try:
@@ -141,7 +139,11 @@ def run_folders(path: Path) -> Iterator[Path]:
     """Yield the folders with a ``config.yaml`` in natural order (2 before 10).
 
     Folders named ``optuna`` below ``path`` are left out: the trials of a study are read only if asked for.
+
+    :raises MissingFile: ``path`` does not exist.
     """
+    if not path.is_dir():
+        raise MissingFile(path, f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
         subfolders[:] = sorted((name for name in subfolders if name != "optuna"), key=_natural_key)
         if CONFIG in files:

@@ -144,12 +144,27 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
     :param figure: an empty figure, which is resized.
     :raises UserError: no runs, or an unknown column.
     """
-    groups = load_groups(config.runs, config.logs, config.by)
-    curves = aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
+    curves = _load(config)
     with matplotlib.rc_context(STYLES[config.style]):
         draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
     return curves
+
+
+def draw_on(panel: Axes, config: PlotConfig) -> None:
+    """Draw the runs that a config selects on axes of the caller's figure; the lines are labelled for a legend.
+
+    :raises UserError: no runs, an unknown column, or runs of several environments.
+    """
+    curves = _load(config)
+    if len(envs := {curve.group.env for curve in curves}) > 1:
+        raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
+    _draw_env(panel, curves, config, line_styles(curves), config.title)
+
+
+def _load(config: PlotConfig) -> list[GroupCurve]:
+    groups = load_groups(config.runs, config.logs, config.by)
+    return aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
 
 
 def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:
@@ -181,18 +196,28 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> No
     for panel in panels[len(by_env) :]:
         panel.remove()
     styles = line_styles(curves)
-    for index, (panel, (env, members)) in enumerate(zip(panels, by_env.items(), strict=False)):
-        _draw_panel(panel, members, X_COLUMNS[config.x], config.y, styles, with_seeds=not is_paper)
-        labels = {"xlabel": config.xlabel, "ylabel": config.ylabel if index % columns == 0 else ""}
-        panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
-        name = env if config.title is None or len(by_env) > 1 else config.title
-        panel.set_title(textwrap.shorten(escape_control(name), 58, placeholder="…"))
+    for index, (panel, members) in enumerate(zip(panels, by_env.values(), strict=False)):
+        _draw_env(panel, members, config, styles, config.title if len(by_env) == 1 else None)
+        if index % columns:
+            panel.set_ylabel("")
     title = config.title if len(by_env) > 1 else None
     legend_height = _draw_legend(figure, curves, styles, title, with_seeds=not is_paper)
     figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
     if not is_paper:
         text = textwrap.fill(caption(curves), int(figure.get_figwidth() * CHARACTERS))
         figure.supxlabel(text, fontsize="small", color="#555555")
+
+
+def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, styles: Styles, title: str | None) -> None:
+    """Draw the curves of one environment, with the texts of a config.
+
+    :param title: None: name of the environment.
+    """
+    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles, with_seeds=config.style != "paper")
+    labels = {"xlabel": config.xlabel, "ylabel": config.ylabel}
+    panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
+    name = curves[0].group.env if title is None else title
+    panel.set_title(textwrap.shorten(escape_control(name), 58, placeholder="…"))
 
 
 def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
@@ -259,7 +284,8 @@ def _draw_curve(panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str,
     if curve.has_band:
         panel.fill_between(x, mean["low"], mean["high"], color=style["color"], alpha=0.15, linewidth=0)
     marker = "o" if len(mean) == 1 else None
-    panel.plot(x, mean["iqm"], **style, marker=marker, clip_on=marker is None)  # it may be on the axis
+    clip_on = marker is None  # a single point may be on the axis
+    panel.plot(x, mean["iqm"], **style, marker=marker, clip_on=clip_on, label=curve.group.label)
 
 
 def _draw_legend(

@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from rlher import __version__
-from rlher.analysis.comparison import few_seeds_notes, tables
+from rlher.analysis.comparison import few_seeds, tables
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.embedding import EmbeddedFile
 from rlher.analysis.grouping import Group, is_experiment_key
@@ -75,7 +75,7 @@ def render(
         names=[group.name if len(envs) > 1 else group.label for group in groups],
         charts=[_charts(env, curves) for env in envs],
         caption=caption(curves),
-        few_seeds=few_seeds_notes(groups),
+        few_seeds=few_seeds(groups),
         tables=tables(groups),
         clips=clips,
         studies=studies,

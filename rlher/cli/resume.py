@@ -100,7 +100,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
             OmegaConf.update(config, key, override.value())
         except OmegaConfBaseException as error:
             hint = closest_key(key) if isinstance(error, KeyError | AttributeError) else f": {first_line(error)}"
-            raise UserError(f"--resume cannot take {override.input_line}{hint}.") from error
+            raise UserError(f"a resumed run cannot take {override.input_line}{hint}.") from error
     changed = to_object(config, TrainConfig)
     recorded, wanted = (experiment(each, "resume") for each in (run.config, changed))
     others = [key for key, value in wanted.items() if not is_same(value, recorded[key])]

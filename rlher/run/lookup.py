@@ -2,7 +2,7 @@
 
 import glob
 from dataclasses import asdict
-from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 from rlher.config.training import TrainConfig, experiment_id
@@ -100,7 +100,7 @@ class UnknownAgent(UserError):
 
     def __init__(self, name: str) -> None:
         known = agent_names()
-        super().__init__(f"there is no agent {name!r}{did_you_mean(name, known)}; `rlher list agents` lists them.")
+        super().__init__(f"there is no agent {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}.")
         self.name = name
 
 
@@ -120,4 +120,7 @@ def agent_folder(name: str) -> Path:
 
 
 def _agents() -> Path:
-    return Path(str(resources.files("rlher.agents")))
+    spec = find_spec("rlher.agents")  # not imported: as an attribute of rlher it would hide the function of that name
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0])

@@ -143,7 +143,7 @@ class RunFolderLost(UserError):
     def __init__(self, folder: Path) -> None:
         super().__init__(
             f"{folder} was moved or deleted during the run, so training has ended and nothing more is written; if it "
-            "was moved, continue with `rlher train --resume <its new place>`."
+            "was moved, resume it in its new place."
         )
         self.folder = folder
 

@@ -36,7 +36,8 @@ class UntrustedCode(UserError):
     def __init__(self, path: Path, key: str, value: Any) -> None:
         super().__init__(
             f"{path} was not written by a command in the current folder, or was moved or changed since, and its "
-            f"{key}={value!r} may run any code; read that code, and add --trust-code to run it."
+            f"{key}={value!r} may run any code; read that code, and add --trust-code (in Python "
+            "trust_code=True) to run it."
         )
         self.key = key
 

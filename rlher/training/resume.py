@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rlher.config.key import experiment
 from rlher.config.training import TrainConfig
-from rlher.core.console import command_line
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
@@ -113,8 +112,10 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     before, total = lookup.steps_of(run), config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:
-        more = command_line(["rlher", "train", "--resume", str(run), f"total_timesteps=+{before}"])
-        raise UserError(f"{run} is finished, with {before:,} steps; to train for as many more, run `{more}`.")
+        raise UserError(
+            f"{run} is finished, with {before:,} steps; to train for as many more, resume it with "
+            f"total_timesteps=+{before}."
+        )
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:

@@ -24,6 +24,7 @@ from rlher.api import _words
 from rlher.core.errors import UserError
 from rlher.run.lookup import UnknownAgent
 from rlher.run.trust import UntrustedCode
+from tests.conftest import Make
 from tests.support.documents import blocks, shortened
 
 TINY: dict[str, Any] = {
@@ -92,8 +93,10 @@ def test_predict_takes_one_observation_or_a_batch(run: rlher.Run) -> None:
 def test_a_finished_run_is_extended(run: rlher.Run) -> None:
     longer = run.resume(total_timesteps="+30")
     assert (longer.folder, longer.result["timesteps"]) == (run.folder, 90)
-    with pytest.raises(UserError):
-        run.resume(seed=3)
+    for keys in ({"seed": 3}, {"sed": 3}, {}):
+        with pytest.raises(UserError) as raised:
+            longer.resume(**keys)
+        assert "--resume" not in str(raised.value), "a command of the shell"
 
 
 def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
@@ -112,6 +115,44 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     named = rlher.plot({"HER": runs}, title="a title", xlabel="x", style="paper", figsize=[3, 2])
     assert named.axes[0].get_xlabel() == "x"
     assert [text.get_text() for text in named.legends[0].get_texts()] == ["HER"]
+
+
+def test_the_tables_of_compare_as_numbers_and_text(make_run: Make) -> None:
+    runs = {
+        name: [make_run(f"{name}/{seed}", seed, 0.05 * (number + 1)) for seed in range(3)]
+        for number, name in enumerate(("one", "two"))
+    }
+    (pair,) = rlher.compare(runs, table="improvement").to_dict("records")
+    assert (pair["A"], pair["B"], pair["probability"]) == ("one", "two", 0.0)
+    profiles = rlher.compare(runs, table="profiles").set_index("agent")
+    assert profiles[0.75].to_dict() == {"one": 0.0, "two": 1.0}
+    assert rlher.compare(runs, table="environments").empty
+    assert "\\begin{tabular}" in rlher.compare(runs, format="latex")
+    assert rlher.compare(runs, table="improvement", format="markdown").count("| Some-v0 |") == 1
+    for mistake in ({"table": "improvements"}, {"format": "html"}):
+        with pytest.raises(UserError):
+            rlher.compare(runs, **mistake)
+
+
+def test_curves_are_drawn_on_axes_of_ones_own(make_run: Make) -> None:
+    folders = [make_run("a"), make_run("b", env={"id": "Other-v0"})]
+    figure = matplotlib.figure.Figure()
+    for ax, folder in zip(figure.subplots(1, 2), folders, strict=True):
+        assert rlher.plot({"HER": folder}, ax=ax, ylabel="success") is figure
+    assert [ax.get_title() for ax in figure.axes] == ["Some-v0", "Other-v0"]
+    assert figure.axes[0].get_ylabel() == "success"
+    assert figure.axes[0].get_legend_handles_labels()[1] == ["HER"]
+    with pytest.raises(UserError):
+        rlher.plot(folders, ax=figure.axes[0])
+
+
+def test_export_writes_a_folder_for_stable_baselines3(run: rlher.Run) -> None:
+    assert run.export() == run.folder / "export"
+    folder = run.export("elsewhere", format="sb3")
+    assert folder == Path("elsewhere").absolute()
+    assert (folder / "play.py").exists()
+    with pytest.raises(UserError):
+        run.export(format="tf")
 
 
 def test_a_list_without_runs_is_not_all_runs(run: rlher.Run) -> None:
@@ -181,20 +222,18 @@ def test_what_is_not_there_is_a_user_error(tmp_path: Path, monkeypatch: pytest.M
             call()
 
 
-def test_a_bundled_agent_plays() -> None:
-    agent = rlher.load("sac-parking-v0") if "sac-parking-v0" in _agents() else rlher.load(_agents()[0])
-    assert agent.evaluate(1)["agent"] in _agents()
-    Path(_agents()[0]).mkdir()
-    assert str(_agents()[0]) in repr(rlher.load(_agents()[0])), "a folder of that name does not replace it"
+def test_a_bundled_agent_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = rlher.agents()[0]
+    agent = rlher.load(name)
+    assert agent.evaluate(1)["agent"] == name
+    with pytest.raises(UserError):
+        agent.export()
+    Path(name).mkdir()
+    assert name in repr(rlher.load(name)), "a folder of that name does not replace it"
     for mistake in ({"episode": 2}, {"episodes": 0}):
         with pytest.raises(UserError):
             agent.enjoy("film.gif", **mistake)
-
-
-def _agents() -> list[str]:
-    from rlher.run.lookup import agent_names
-
-    return agent_names()
 
 
 def test_code_of_a_strangers_run_is_refused(run: rlher.Run) -> None:

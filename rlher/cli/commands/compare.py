@@ -1,7 +1,7 @@
 """Tabulate final success, probability of improvement and performance profiles of runs."""
 
 from rlher.config.commands import CompareConfig
-from rlher.core.console import output_width, warn
+from rlher.core.console import output_width
 
 
 def run(config: CompareConfig) -> int:
@@ -9,12 +9,8 @@ def run(config: CompareConfig) -> int:
 
     :raises UserError: there are no runs.
     """
-    from rlher.analysis.comparison import few_seeds_notes, tables
-    from rlher.analysis.grouping import load_groups
+    from rlher.analysis.comparison import load, tables
 
-    groups = load_groups(config.runs, config.logs, config.by)
-    for note in few_seeds_notes(groups):
-        warn(note)
-    found = tables(groups, config.format)
+    found = tables(load(config), config.format)
     print("\n\n".join(table.format(config.format, output_width()) for table in found))
     return 0

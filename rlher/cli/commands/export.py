@@ -1,10 +1,19 @@
 """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
+import json
+import sys
+from pathlib import Path
+
 from rlher.config.commands import ExportConfig
+from rlher.core.console import command_line, escape_control
 
 
 def run(config: ExportConfig) -> int:
-    """Write the export folder and return the exit code."""
+    """Write the export folder and print its path, and return the exit code."""
     from rlher.evaluation.export.exporter import export
 
-    return export(config)
+    result = export(config)
+    print(json.dumps(result) if config.json else escape_control(result["folder"]))
+    play = command_line(["python", "-P", str(Path(result["folder"], "play.py"))])
+    print(escape_control(f"play it: {play}"), file=sys.stderr)
+    return 0

@@ -24,7 +24,7 @@ from rlher.algos.factory import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
-from rlher.core.console import command_line, escape_control
+from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
@@ -48,8 +48,8 @@ SIMULATORS = {"gymnasium_robotics": "mujoco", "panda_gym": "pybullet"}
 """The package that simulates an environment, by the package of the environment."""
 
 
-def export(config: ExportConfig) -> int:
-    """Write the exported folder and print its path.
+def export(config: ExportConfig) -> dict[str, str]:
+    """Write the exported folder, and return ``run``, ``model``, ``folder`` and, if it was uploaded, ``url``.
 
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
@@ -83,9 +83,7 @@ def export(config: ExportConfig) -> int:
         message = f"Export {model_name(run, which)} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
         print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
-    print(json.dumps(result) if config.json else escape_control(str(folder)))
-    print(escape_control(f"play it: {command_line(['python', '-P', str(folder / 'play.py')])}"), file=sys.stderr)
-    return 0
+    return result
 
 
 def _base_name(run: RunFolder) -> str:
