@@ -56,6 +56,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     if not before:
         return command_names()
     from rlher.cli import flags
+    from rlher.cli.overrides import options
 
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
@@ -66,7 +67,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     key, equals, start = word.partition("=")
     if equals:
         is_group = key in (*groups, "space")
-        values = flags.options(key) if is_group else _values(keys.get(key)) or _paths(start)
+        values = options(key) if is_group else _values(keys.get(key)) or _paths(start)
         return [f"{key}={value}" for value in values]
     if found := _values(own) or (own and word and _paths(word)):
         return found

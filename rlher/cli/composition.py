@@ -6,22 +6,21 @@ A sweep (``-m``) has a config for each combination of its values.
 import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hydra
 import yaml
-from hydra._internal.hydra import Hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlher.cli import recipes
 from rlher.cli.commands import Command
-from rlher.cli.flags import GROUPS, CommandLine, her_overrides, option_file
-from rlher.cli.messages import hydra_errors_as_user_errors, require_known, require_single
-from rlher.config.algorithms import ALGORITHMS, spell_out_algorithm
+from rlher.cli.flags import CommandLine
+from rlher.cli.messages import hydra_errors_as_user_errors
+from rlher.cli.overrides import assign, option_file, parse
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal
 from rlher.core.errors import MissingFile, UserError
@@ -45,7 +44,7 @@ def compose(command: Command, line: CommandLine) -> list[Composed]:
     for folder in line.config_dirs:
         if not Path(folder).is_dir():
             raise MissingFile(Path(folder), f"there is no folder {folder}; check --config-dir.")
-    with hydra_errors_as_user_errors(), initialized(command):
+    with hydra_errors_as_user_errors(), _initialized(command):
         try:
             every = _combinations(line.overrides) if line.is_sweep else [line.overrides]
             return [Composed(each, _compose(command, each, line.config_dirs)) for each in every]
@@ -54,7 +53,7 @@ def compose(command: Command, line: CommandLine) -> list[Composed]:
 
 
 @contextlib.contextmanager
-def initialized(command: Command) -> Iterator[Hydra]:
+def _initialized(command: Command) -> Iterator[None]:
     """Initialise Hydra for a command within the block; a program that calls rlher may use Hydra itself."""
     store = ConfigStore.instance().store
     store(group="schema", name=command.name, node=command.schema)
@@ -64,8 +63,7 @@ def initialized(command: Command) -> Iterator[Hydra]:
     GlobalHydra.instance().clear()
     try:
         with hydra.initialize_config_module("rlher.conf", version_base="1.3"):
-            current: Any = GlobalHydra.instance().hydra
-            yield current
+            yield
     finally:
         GlobalHydra.instance().hydra = previous
 
@@ -83,31 +81,23 @@ def _combinations(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str]) -> Any:
-    """Compose the config of one job: the values of the recipe, then those of ``her=``, then the other words."""
-    words = [each for word in words for each in spell_out_algorithm(word)]
-    parsed = OverridesParser.create().parse_overrides(words)
-    require_single(parsed)
-    typed = {str(each.key_or_group): each.value() for each in parsed}
-    choices = command.default_choices() | {
-        key: None if value is None else str(value) for key, value in typed.items() if key in GROUPS
-    }
-    keys = command.keys(choices)
-    require_known(parsed, keys, [item.name for item in fields(command.schema)])
-    overrides = [word for word, each in zip(words, parsed, strict=True) if each.key_or_group not in ("recipe", "her")]
-    overrides = [*her_overrides(choices.get("her")), *overrides]
-    recipe = _chosen_recipe(choices, config_dirs) if "recipe" in keys else None
-    if recipe is not None:
-        values = recipes.read(recipe, config_dirs, typed.get("trust_code") is True)
-        overrides = [*recipes.overrides(recipe, values, keys, choices["algo"]), *overrides]
+    """Compose the config of one job: the values of algorithm, environment and recipe, then those of the words."""
+    values = parse(words, config_dirs)
+    choices = command.default_choices()
+    choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
     folders = [f"file://{Path(folder).absolute()}" for folder in config_dirs]
     search = [f"hydra.searchpath={literal(folders)}"] if folders else []
-    config = hydra.compose(command.name, overrides + search)
-    if recipe is not None:
-        config.recipe = recipe
+    chosen = [f"{group}={literal(name)}" for group, name in choices.items() if name]
+    config, keys = hydra.compose(command.name, chosen + search), command.keys(choices)
+    if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
+        found = recipes.read(recipe, config_dirs, values.get("trust_code") is True)
+        assign(config, found, keys, f"recipe {recipe} does not fit algo={choices['algo']}, which has no key")
+        values["recipe"] = recipe
+    assign(config, values, keys)
     return to_object(config, command.schema)
 
 
-def _chosen_recipe(choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:
+def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:
     """Return the name of the typed recipe, or else that of the algorithm and the environment; None if it has none."""
     default = f"{choices['algo']}-{choices['env']}"
-    return choices.get("recipe", default if option_file("recipe", default, config_dirs) else None)
+    return values.get("recipe", default if option_file("recipe", default, config_dirs) else None)

@@ -1,38 +1,16 @@
-"""The words of a command line as Hydra's overrides: flags, positional words, environment ids and recipe files."""
+"""The words of a command line as overrides: flags, positional words, and names without a key."""
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlher.cli.commands import Command, load_command
+from rlher.cli.overrides import GROUPS, options, quoted
 from rlher.config.override_syntax import literal, quote, split_name
-from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
-from rlher.core.safe_read import read_yaml
-from rlher.her.names import STRATEGIES
+from rlher.core.errors import UserError, did_you_mean
 
-GROUPS = ("algo", "env", "her", "recipe")
-"""Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
-NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
-"""``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
-CLASSES = ("env.wrappers", "callbacks")
-"""Keys whose values name classes."""
-SPECIAL = re.compile(r"[,(\[{$']")
-"""Characters of values that Hydra interprets, such as the commas of a sweep."""
-OPEN_MAPPINGS = re.compile(
-    r"(env\.kwargs|algo\.kwargs|algo\.policy_kwargs|her\.goal_mix|her\.goal_selection_kwargs)(\.|$)"
-)
-YAML_SUFFIXES = (".yaml", ".yml")
-HER = {
-    "default": [],
-    "off": ["her.n_sampled_goal=0"],
-    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
-    "sb3": ["her.relabel_done=keep", "her.keep_goal_independent_reward=false"],
-}
-"""What ``her=<name>`` stands for, beside the names of strategies."""
 OTHER = ("words", "multirun", "cfg", "config_dir")
 """What a command line has beside config keys."""
 ZOO_PAGE = "docs/guide/coming_from.md"
@@ -105,20 +83,17 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
             positionals.append(word)
         elif group := next((each for each in groups(command)[:2] if word in options(each)), None):
             overrides.append(f"{group}={word}")  # rlher train sac FetchReach-v4
-        elif ("=" not in word and not word.startswith("~")) or word.startswith("="):
+        elif "=" not in word or word.startswith("="):
             flag = "--" + word.replace("_", "-")
             near = f" (did you mean {flag} or {word}=...?)" if flag in flags(command) else ""
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
-        elif word.startswith("space="):  # Hydra would take it for its config group conf/space
-            overrides.append(f"search_{word}")
         else:
-            overrides.append(word.removeprefix(f"{command.name}."))  # optimize.n_seeds=3 is n_seeds=3
+            overrides.append(quoted(word))
     overrides += [_override(command, key, value) for key, value in vars(typed).items() if key not in OTHER]
     if positionals:
         overrides.insert(0, _positional_override(command, positionals))
     if typed.multirun and typed.cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    overrides = [each for word in overrides for each in _expand(word, typed.config_dir)]
     return CommandLine(overrides, typed.multirun, typed.cfg is not None, typed.config_dir)
 
 
@@ -144,8 +119,8 @@ def _parser(command: Command) -> argparse.ArgumentParser:
 
 def _override(command: Command, key: str, value: Any) -> str:
     """Return the override for a flag: ``n_envs=2`` for ``--n-envs 2``."""
-    if key in groups(command):
-        return f"{key}={value}"  # quoted later, if it is a file
+    if key in GROUPS:
+        return quoted(f"{key}={value}")
     is_list = isinstance(flags(command)["--" + key.replace("_", "-")].default, list)
     return f"{key}={literal([entry for entry in value.split(',') if entry] if is_list else value)}"
 
@@ -155,7 +130,7 @@ def _is_positional(word: str, command: Command) -> bool:
 
     ``NAME=folder`` names a curve where a command takes several runs and has no such key.
     """
-    if word.startswith(("~", "+")):
+    if word.startswith("+"):
         return False
     key, equals, _ = word.partition("=")
     folder, _ = split_name(word)
@@ -171,65 +146,3 @@ def _positional_override(command: Command, words: list[str]) -> str:
     if len(words) > 1:
         raise UserError(f"`rlher {command.name}` takes one {item.name}, not {len(words)}.")
     return f"{item.name}={quote(words[0])}"
-
-
-# ------------------------------------------------------------------------------------------------ values and files
-
-
-def _expand(word: str, config_dirs: list[str]) -> list[str]:
-    """Return the overrides that Hydra needs for one typed override."""
-    key, _, value = word.partition("=")
-    if key.lstrip("+") != key and not key.lstrip("+").startswith("hydra"):
-        # With + Hydra would accept any key, so a misspelt one would have no effect.
-        return _expand(word.lstrip("+"), config_dirs)
-    if key == "her" and value.lower() == "false":
-        return ["her=off"]  # YAML's other word for it
-    if key == "recipe":
-        names = [value] if Path(value).is_file() else value.split(",")  # a file may have a comma in its name
-        return ["recipe=" + ",".join(quote(name) if name else "null" for name in names)]
-    if key in GROUPS and value in ("", "null"):
-        raise UserError(f"{word}: {key} needs a name; use one of {', '.join(options(key))}.")
-    if key == "env" and value and not re.search(SPECIAL, value) and not option_file("env", value, config_dirs):
-        return ["env=any", f"env.id={quote(value)}"]
-    if key in (*CLASSES, "her.goal_mix"):
-        word = NAMED_CLASS.sub(r"\1\\:\2", word)
-    if key == "demos":  # a section takes no value itself
-        return [f"demos.path={value if re.search(SPECIAL, value) else quote(value)}"]
-    if OPEN_MAPPINGS.match(key):
-        return [f"++{word}"]  # Hydra's plain form only changes keys that exist
-    if re.fullmatch(r"\d+\.0|[\d.]+e\+?\d+", value, re.IGNORECASE) and float(value).is_integer():
-        return [f"{key}={int(float(value))}"]  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
-    is_ascii = value.isascii() or re.search(SPECIAL, value)  # Hydra's grammar has letters of ASCII only
-    return [word if is_ascii else f"{key}={quote(value)}"]
-
-
-def her_overrides(name: str | None) -> list[str]:
-    """Return what ``her=<name>`` stands for: a strategy, one of one's own as ``module:name``, or a name of ``HER``."""
-    return HER.get(name or "default", [f"her.goal_selection_strategy={name}"])
-
-
-def options(group: str) -> list[str]:
-    """Return the names that ``<group>=`` takes."""
-    if group == "her":
-        return sorted([*HER, *STRATEGIES])
-    folder = resources.files("rlher.conf") / group
-    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-
-
-def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
-    """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``; None: there is none."""
-    folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
-    return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)
-
-
-def read_file(path: Path) -> Any:
-    """Return the content of a YAML file.
-
-    :raises UserError: it cannot be read.
-    """
-    try:
-        return read_yaml(path)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {os_error_reason(error)}.") from error
-    except ValueError as error:
-        raise UserError(f"cannot read {path}: {first_line(error)}.") from error

@@ -8,7 +8,8 @@ from typing import Any
 from rlher import __version__
 from rlher.cli.commands import Command, command_names, load_command
 from rlher.cli.composition import compose
-from rlher.cli.flags import flags, groups, options, parse, positional
+from rlher.cli.flags import flags, groups, parse, positional
+from rlher.cli.overrides import options
 from rlher.config.key import values_by_key
 from rlher.config.override_syntax import literal
 from rlher.core.console import output_width

@@ -3,16 +3,19 @@
 import contextlib
 import os
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher.cli.commands import known_keys
-from rlher.cli.flags import CLASSES, OPEN_MAPPINGS
+from rlher.config.override_syntax import literal
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
+CLASSES = ("env.wrappers", "callbacks")
+"""Keys whose values name classes."""
 KINDS = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
 """Types in OmegaConf's messages."""
 
@@ -57,19 +60,21 @@ def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
         return f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\"."
     first = first_line(error)
     cause = first_line(error.__cause__) if error.__cause__ else ""
-    if first.startswith("Error merging override "):
-        return _invalid_value(first.removeprefix("Error merging override ").partition(" ")[0].rstrip(":"), cause)
     return f"{first}{': ' + cause if cause and cause != first else ''}."
 
 
-def _invalid_value(override: str, cause: str) -> str:
-    key, _, value = override.lstrip("+").partition("=")
+def invalid_value(key: str, value: Any, cause: str) -> str:
+    """Return the message about a value that a key cannot take.
+
+    :param cause: OmegaConf's message.
+    """
+    value = literal(value)
     if "is not a ListConfig" in cause:
         return f"{key} is a list; write {key}=[{value}]."
     wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", cause)
     if wanted and wanted[wanted.lastindex or 0] in KINDS:
         return f"{key}={value} is invalid; {key} is {KINDS[wanted[wanted.lastindex or 0]]}."
-    return f"{override}: {cause}."
+    return f"{key}={value}: {cause}."
 
 
 def require_single(overrides: Sequence[Override]) -> None:
@@ -82,28 +87,13 @@ def require_single(overrides: Sequence[Override]) -> None:
             raise UserError(f"{each.input_line} has several values; {advice}.")
 
 
-def require_known(overrides: Sequence[Override], keys: Container[str], sections: Container[str]) -> None:
-    """Raise UserError if an override has a key that the command does not have."""
-    for each in overrides:
-        key = str(each.key_or_group)
-        if is_known(key, keys) or key in sections or key.partition(".")[0] == "hydra":
-            continue
-        if key.startswith("env.") and "env" in keys:  # env: null, as in conf/collect.yaml
-            raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
-        raise UserError(f"there is no key {key!r}{closest_key(key)}.")
-
-
-def is_known(key: str, keys: Container[str]) -> bool:
-    """Return whether a key is among config keys, or in one of them that is a mapping."""
-    mapping = OPEN_MAPPINGS.match(key)
-    return key in keys or (mapping is not None and mapping[1] in keys)
-
-
 def closest_key(key: str) -> str:
     """Return a hint at the keys nearest to a misspelt one, or ``""``; ``lr`` is near ``learning_rate``."""
     known = list(known_keys())
-    if any(each == key or each.startswith(f"{key}.") for each in known):
+    if key in known:
         return ": it belongs to another algorithm, environment or command"
+    if any(each.startswith(f"{key}.") for each in known):
+        return f" but a section; write {key}.<key>=<value>"
     group, _, name = key.rpartition(".")
     initials = [each for each in known if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
     same_name = [each for each in known if each.rpartition(".")[2] == name]

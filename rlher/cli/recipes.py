@@ -1,22 +1,21 @@
-"""Recipes: YAML files of config keys, whose values are put before the words of a command line."""
+"""Recipes: YAML files of config keys, whose values are set before those of a command line."""
 
-import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlher.cli.flags import OPEN_MAPPINGS, YAML_SUFFIXES, option_file, options, read_file
-from rlher.cli.messages import closest_key, is_known
+from rlher.cli.overrides import option_file, options
 from rlher.config.key import dotted_keys
-from rlher.config.override_syntax import literal
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import flatten
+from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
+from rlher.core.safe_read import read_yaml
 from rlher.run.trust import require_no_code
+
+YAML_SUFFIXES = (".yaml", ".yml")
 
 
 def read(name: str, config_dirs: Sequence[str], trust_code: bool) -> dict[str, Any]:
-    """Return the values of a recipe by dotted key.
+    """Return the values of a recipe, nested.
 
     :param name: of a recipe in ``hyperparams/`` or in a ``--config-dir``, or a YAML file.
     :param trust_code: the file may name code.
@@ -29,21 +28,7 @@ def read(name: str, config_dirs: Sequence[str], trust_code: bool) -> dict[str, A
     else:
         near = did_you_mean(name, options("recipe"))
         raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
-    values = flatten({key: value for key, value in (recipe or {}).items() if key not in ("defaults", "recipe")})
-    return {key: value for key, value in values if value != {} or OPEN_MAPPINGS.match(key)}
-
-
-def overrides(name: str, values: Mapping[str, Any], keys: Container[str], algo: str) -> list[str]:
-    """Return the values of a recipe as overrides.
-
-    :param name: of the recipe.
-    :param keys: config keys of the command.
-    :raises UserError: the recipe has another key.
-    """
-    for key in values:
-        if not is_known(key, keys) or not re.fullmatch(r"[\w./-]+", key):
-            raise UserError(f"recipe {name} does not fit algo={algo}, which has no key {key!r}{closest_key(key)}.")
-    return [f"{'++' if OPEN_MAPPINGS.match(key) else ''}{key}={literal(value)}" for key, value in values.items()]
+    return {key: value for key, value in (recipe or {}).items() if key not in ("defaults", "recipe")}
 
 
 def _read_file(path: Path, trust_code: bool) -> dict[str, Any]:
@@ -64,3 +49,16 @@ def _read_file(path: Path, trust_code: bool) -> dict[str, Any]:
         if name in recipe and not item.metadata["from_file"]:  # the file would trust itself
             raise UserError(f"{path} sets {name}, which belongs on the command line; remove the key.")
     return recipe
+
+
+def read_file(path: Path) -> Any:
+    """Return the content of a YAML file.
+
+    :raises UserError: it cannot be read.
+    """
+    try:
+        return read_yaml(path)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {os_error_reason(error)}.") from error
+    except ValueError as error:
+        raise UserError(f"cannot read {path}: {first_line(error)}.") from error

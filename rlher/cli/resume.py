@@ -3,19 +3,17 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.flags import her_overrides, parse
-from rlher.cli.messages import closest_key, hydra_errors_as_user_errors
+from rlher.cli import flags
+from rlher.cli.commands import load_command
+from rlher.cli.overrides import assign, parse
 from rlher.config.key import experiment, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError
 from rlher.core.nested import is_same
 from rlher.run import lookup
 from rlher.run.run_folder import CONFIG, RunFolder
@@ -33,9 +31,9 @@ def run(argv: Sequence[str]) -> int:
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
     name, words = _take_resume(list(argv))
-    words = parse("train", words).overrides
-    where = {each.key_or_group: each.value() for each in _parsed(words) if each.key_or_group in ("logs", "trust_code")}
-    logs, trust_code = str(where.get("logs", TrainConfig.logs)), where.get("trust_code") is True
+    words = flags.parse("train", words).overrides
+    values = parse(words)
+    logs, trust_code = str(values.get("logs", TrainConfig.logs)), values.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
     resumed, result = resume_run(found, words, name)
     from rlher.training.result import print_result
@@ -76,11 +74,6 @@ def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
     return name, words
 
 
-def _parsed(words: Any) -> list[Override]:
-    with hydra_errors_as_user_errors():
-        return OverridesParser.create().parse_overrides(list(words))
-
-
 def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     """Return a run's config with overrides applied.
 
@@ -91,30 +84,18 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     longer = r"total_timesteps=\+([\d_]+)"
     steps = run.config.total_timesteps
     words = [re.sub(longer, lambda more: f"total_timesteps={steps + int(more[1])}", word) for word in words]
-    words = [each for word in words for each in _spelt_out(word)]
-    for override in _parsed(words):
-        key = override.key_or_group
-        if _is_recorded_choice(key, override.value(), run.config):
-            continue
-        try:
-            OmegaConf.update(config, key, override.value())
-        except OmegaConfBaseException as error:
-            hint = closest_key(key) if isinstance(error, KeyError | AttributeError) else f": {first_line(error)}"
-            raise UserError(f"a resumed run cannot take {override.input_line}{hint}.") from error
+    values, env = parse(words), run.config.env
+    if values.get("env") in (env.id, env.name, "any"):
+        del values["env"]
+    names = {"algo": "algo.name", "env": "env.id"}
+    values = {names.get(key, key): value for key, value in values.items()}
+    keys = load_command("train").keys({"algo": run.config.algo.name, "env": env.id})
+    assign(config, values, keys, "a resumed run has no key")
     changed = to_object(config, TrainConfig)
     recorded, wanted = (experiment(each, "resume") for each in (run.config, changed))
     others = [key for key, value in wanted.items() if not is_same(value, recorded[key])]
     if others:
-        found = " and ".join(f"{key}={wanted[key]} (it was trained with {recorded[key]})" for key in others)
+        changes = [f"{key.removesuffix('.name')}={wanted[key]} (it was trained with {recorded[key]})" for key in others]
+        found = " and ".join(changes)
         raise UserError(f"{run} cannot be resumed with {found}; start a new run from its weights with init_from={run}.")
     return changed
-
-
-def _spelt_out(word: str) -> list[str]:
-    return her_overrides(word.removeprefix("her=")) if word.startswith("her=") else [word]
-
-
-def _is_recorded_choice(key: str, value: Any, config: TrainConfig) -> bool:
-    """Return whether an override repeats the run's own algorithm or environment: ``algo=dqn``."""
-    recorded = {"algo": (config.algo.name, config.algo.model), "env": (config.env.id, config.env.name, "any")}
-    return value in recorded.get(key, ())

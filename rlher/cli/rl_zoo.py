@@ -13,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from rlher.cli.flags import read_file
+from rlher.cli.recipes import read_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import literal
 from rlher.core.console import command_line, escape_control

@@ -5,7 +5,6 @@ To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and 
 imports torch.
 """
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -196,19 +195,12 @@ def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
     return base if algo.model is None else import_named("algo.model", algo.model, {}, base)
 
 
-def spell_out_algorithm(override: str) -> list[str]:
-    """Return ``algo=<name> algo.model=module:Class`` for ``algo=module:Class``, and any other override as it is.
+def base_of(path: str) -> str:
+    """Return the name of the algorithm that a class of the user's own extends.
 
+    :param path: ``module:Class``.
     :raises UserError: the class cannot be imported, or does not extend an algorithm.
     """
-    path = override.removeprefix("algo=").replace("\\:", ":")  # Hydra escapes the colon in the values of a sweep
-    if not re.fullmatch(r"[\w.]+:[\w.]+", path) or not override.startswith("algo="):
-        return [override]
-    return [f"algo={_base_of(path)}", f"algo.model={path}"]
-
-
-def _base_of(path: str) -> str:
-    """Return the name of the algorithm that a class of the user's own extends."""
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
     found = next((each for each in import_named("algo", path, {}, object).__mro__ if each in names), None)
     if found is None:

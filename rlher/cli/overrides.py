@@ -1,0 +1,129 @@
+"""Overrides: words such as ``algo.gamma=0.9``, in Hydra's grammar, as values by config key."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
+from rlher.config.algorithms import base_of
+from rlher.config.override_syntax import quote
+from rlher.core.errors import UserError, first_line
+from rlher.her.names import STRATEGIES
+
+GROUPS = ("algo", "env", "her", "recipe")
+"""Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
+HER: dict[str, dict[str, Any]] = {
+    "off": {"her.n_sampled_goal": 0},
+    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
+    "sb3": {"her.relabel_done": "keep", "her.keep_goal_independent_reward": False},
+}
+"""What ``her=<name>`` stands for, beside the names of strategies."""
+SPECIAL = re.compile(r"[,(\[{$'\"]")
+"""Characters of values that Hydra interprets, such as the commas of a sweep."""
+NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
+"""``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
+
+
+def quoted(word: str) -> str:
+    """Return a typed override as Hydra's grammar needs it: with quotes around texts and names of files."""
+    key, _, value = word.partition("=")
+    is_text = not SPECIAL.search(value) or os.path.isfile(value)
+    return f"{key}={quote(value)}" if is_text else NAMED_CLASS.sub(r"\1\\:\2", word)
+
+
+def parse(words: Sequence[str], config_dirs: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the values of overrides by config key; the names of groups, and what ``her=`` stands for, come first.
+
+    :raises UserError: one cannot be parsed, or has several values.
+    """
+    with hydra_errors_as_user_errors():
+        parsed = OverridesParser.create().parse_overrides(list(words))
+    require_single(parsed)
+    # With + Hydra would accept any key, so a misspelt one would have no effect.
+    typed = [(each.get_key_element().lstrip("+"), each.value()) for each in parsed]
+    values: dict[str, Any] = {}
+    for key, value in sorted(typed, key=lambda each: each[0] not in GROUPS):
+        values |= _spelt_out(key, value, config_dirs)
+    return values
+
+
+def _spelt_out(key: str, value: Any, config_dirs: Sequence[str]) -> dict[str, Any]:
+    """Return what an override stands for."""
+    if isinstance(value, dict):
+        return {key: value}
+    if key == "space":
+        return {"search_space": value}
+    if key == "demos":
+        return {"demos.path": value}
+    if key == "recipe":
+        return {key: str(value) if value else None}
+    if key in GROUPS and value in (None, ""):
+        raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(options(key))}.")
+    if key == "her":
+        name = "off" if value is False else str(value)  # YAML's other word for it
+        return HER.get(name, {"her.goal_selection_strategy": name})
+    if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
+        return {key: base_of(value), "algo.model": value}
+    if key == "env" and not option_file(key, str(value), config_dirs):
+        return {key: "any", "env.id": str(value)}
+    return {key: value}
+
+
+def assign(
+    config: DictConfig, values: Mapping[str, Any], keys: Mapping[str, Field], no_key: str = "there is no key"
+) -> None:
+    """Set values in a config.
+
+    :param values: by dotted key, or in nested mappings.
+    :param keys: config keys that may be set.
+    :param no_key: beginning of the message about a key that is not among them.
+    :raises UserError: there is no such key, or it cannot take its value.
+    """
+    for key, value in _by_key(values, keys):
+        if not _is_known(key, keys):
+            if key.startswith("env.") and "env" in keys:  # env: null, as in conf/collect.yaml
+                raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
+            raise UserError(f"{no_key} {key!r}{closest_key(key)}.")
+        if key in keys and isinstance(value, float) and value.is_integer():
+            value = int(value)  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
+        try:
+            OmegaConf.update(config, key, value, force_add=True)
+        except OmegaConfBaseException as error:
+            raise UserError(invalid_value(key, value, first_line(error))) from None
+
+
+def _by_key(values: Mapping[str, Any], keys: Mapping[str, Field], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings by dotted key; some keys take a mapping themselves."""
+    for name, value in values.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping) and not _is_known(key, keys):
+            yield from _by_key(value, keys, f"{key}.")
+        else:
+            yield key, value
+
+
+def _is_known(key: str, keys: Mapping[str, Field]) -> bool:
+    """Return whether a key is among config keys, or in one of them that is a mapping."""
+    return key in keys or any(key.startswith(f"{each}.") and "dict" in str(item.type) for each, item in keys.items())
+
+
+def options(group: str) -> list[str]:
+    """Return the names that ``<group>=`` takes."""
+    if group == "her":
+        return sorted([*HER, *STRATEGIES])
+    folder = resources.files("rlher.conf") / group
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
+    """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``; None: there is none."""
+    folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
+    return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)
