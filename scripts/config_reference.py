@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from rlher.cli.commands import command_names, load_command
+from rlher.cli.overrides import GROUPS, options
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_keys
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 
-CONF = Path(__file__).parents[1] / "conf"
 INTRODUCTION = """# Config keys
 
 Set a key on the command line as `key=value`. A key without a dot is a flag as well: `total_timesteps=500_000` is
@@ -28,8 +27,6 @@ A key of the *experiment* changes what is learned or measured. A key of the *run
 is computed, or what is written and shown: it may change when a run is resumed, it does not separate runs into agents,
 and no recipe holds it.
 """
-GROUPS = {"algo": "algo", "env": "env", "her": "her"}
-"""Sections of the config whose values are files of ``conf/<folder>/``."""
 
 
 def reference() -> str:
@@ -56,11 +53,9 @@ def algorithms() -> list[str]:
     """Return one section per algorithm: the keys it adds, and the common keys with other defaults."""
     parts = []
     for name, algorithm in ALGORITHMS.items():
-        defaults = yaml.safe_load((CONF / "algo" / f"{name}.yaml").read_text())
-        common = {item.name for item in fields(OffPolicyConfig)}
-        differ = [item for item in fields(algorithm.config) if item.name not in common or item.name in defaults]
-        rows = table({f"algo.{item.name}": item for item in differ if item.name != "name"}, defaults)
-        parts.append(f"#### {name}\n\n{algorithm.description}\n\n{rows}")
+        common, own = dotted_keys(OffPolicyConfig, "algo."), dotted_keys(algorithm.config, "algo.")
+        differ = [key for key in own if key not in common or default(own[key]) != default(common[key])]
+        parts.append(f"#### {name}\n\n{algorithm.description}\n\n{table({key: own[key] for key in differ})}")
     return parts
 
 
@@ -85,17 +80,21 @@ def nested(item: Field) -> type | None:
 
 
 def choices(section: str) -> str:
-    """Return the sentence that names the files one may choose for a section."""
-    names = sorted(path.stem for path in (CONF / GROUPS.get(section, "none")).glob("*.yaml"))
+    """Return the sentence that lists what one may choose for a section."""
+    names = options(section) if section in GROUPS else ()
     return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
-def table(items: dict[str, Field], defaults: dict[str, Any] | None = None) -> str:
+def default(item: Field) -> Any:
+    """Return the default of a key."""
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def table(items: dict[str, Field]) -> str:
     """Return a Markdown table of keys: name, default, kind, meaning and limits."""
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
-        default = item.default if item.default_factory is MISSING else item.default_factory()
-        value = yaml.safe_dump((defaults or {}).get(item.name, default), default_flow_style=True).split("\n")[0]
+        value = yaml.safe_dump(default(item), default_flow_style=True).split("\n")[0]
         kind = "runtime" if "experiment" in item.metadata["ignored_by"] else "experiment"
         lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"

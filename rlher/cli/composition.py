@@ -58,7 +58,7 @@ def _initialized(command: Command) -> Iterator[None]:
     store = ConfigStore.instance().store
     store(group="schema", name=command.name, node=command.schema)
     for name, algorithm in ALGORITHMS.items():
-        store(group="schema/algo", name=name, node=algorithm.config)
+        store(group="algo", name=name, node=algorithm.config(name))
     previous = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
-from rlher.config.algorithms import base_of
+from rlher.config.algorithms import ALGORITHMS, base_of
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, first_line
 from rlher.her.names import STRATEGIES
@@ -117,8 +117,8 @@ def _is_known(key: str, keys: Mapping[str, Field]) -> bool:
 
 def options(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
-    if group == "her":
-        return sorted([*HER, *STRATEGIES])
+    if group in ("algo", "her"):
+        return sorted(ALGORITHMS if group == "algo" else [*HER, *STRATEGIES])
     folder = resources.files("rlher.conf") / group
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 

@@ -125,6 +125,8 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
             if value[1:] != ["step"]:
                 raise UserError(f"train_freq={value} counts episodes, which is not supported; give a number of steps.")
             value = value[0]
+        if name == "gradient_steps" and value == -1:
+            value = None
         if name == "learning_rate" and str(value).startswith("lin_"):
             found["algo.learning_rate_schedule"] = "linear"
             value = read_python(value.removeprefix("lin_"))

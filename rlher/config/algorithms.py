@@ -1,8 +1,7 @@
-"""The algorithms: an entry each, with its classes and its config keys.
+"""The algorithms: an entry each, with its classes and its config keys, whose defaults are all here.
 
-To add an algorithm: a class in ``rlher/algos/``, a YAML in ``conf/algo/``, and here a config dataclass and an entry of
-``ALGORITHMS``. Keys have the names of the Stable-Baselines3 constructor's arguments. Nothing here
-imports torch.
+To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``ALGORITHMS``. Keys have
+the names of the Stable-Baselines3 constructor's arguments. Nothing here imports torch.
 """
 
 from dataclasses import dataclass
@@ -69,7 +68,7 @@ class OffPolicyConfig:
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
     train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
-    gradient_steps: int | None = key(None, "updates per round; null or -1: one per stored transition", low=-1)
+    gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
     activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True)
     policy_kwargs: dict[str, Any] = key(
@@ -121,6 +120,7 @@ class EnsembleConfig(ActorCriticConfig):
 class DeterministicConfig(EnsembleConfig):
     """Keys of the algorithms with a deterministic actor, after OpenAI baselines."""
 
+    action_noise: float = key(0.2, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
     action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
 
 
@@ -136,6 +136,11 @@ class EntropyConfig:
 class DQNConfig(TargetConfig, OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), used for the HER paper's bit flipping."""
 
+    learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
+    batch_size: int = key(128, "transitions per update", low=1)
+    gamma: float = key(0.98, "discount factor", low=0, high=1)
+    net_arch: list[int] = key([256], "sizes of the hidden layers", low=1)
+    tau: float = key(1.0, "Polyak update coefficient of the target network", low=0, high=1)
     target_update_interval: int = key(500, "steps between updates of the target network", low=1)
     exploration_fraction: float = key(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)
     exploration_initial_eps: float = key(1.0, "probability of a random action at the start", low=0, high=1)

@@ -34,7 +34,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     """
     given = config
     algo = replace(config.algo, learning_starts=_learning_starts(config))
-    if algo.gradient_steps in (None, -1):  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
+    if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
         algo = replace(algo, gradient_steps=algo.train_freq * config.n_envs)
     config, engine_notes = _choose_engine(replace(config, algo=algo))
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)

@@ -144,10 +144,9 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 
 def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
-    schema = TrainConfig(ALGORITHMS[config.algo.name].config(), EnvConfig(id=config.env.id))
+    schema = TrainConfig(ALGORITHMS[config.algo.name].config(config.algo.name), EnvConfig(id=config.env.id))
     found = dict(flatten(asdict(schema)))
-    for group, name in (("algo", config.algo.name), ("env", config.env.label)):
-        file = resources.files("rlher.conf") / group / f"{name}.yaml"
-        if file.is_file():
-            found |= flatten(OmegaConf.to_container(OmegaConf.create(file.read_text())), f"{group}.")  # type: ignore[arg-type]
+    file = resources.files("rlher.conf") / "env" / f"{config.env.label}.yaml"
+    if file.is_file():
+        found |= flatten(OmegaConf.to_container(OmegaConf.create(file.read_text())), "env.")  # type: ignore[arg-type]
     return found

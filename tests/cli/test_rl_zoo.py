@@ -44,9 +44,9 @@ FetchReach-v4:
         ),
         ("optimize --algo sac --n-trials 5 --n-jobs 2", "optimize --algo sac --n-trials 5 workers=2"),
         (
-            "train -params learning_rate:lin_1e-3 noise_std:0.1 env_kwargs:dict(a='b') her=off",
-            "train algo.learning_rate_schedule=linear algo.learning_rate=0.001 algo.action_noise=0.1 env.kwargs.a=b "
-            "her=off",
+            "train -params learning_rate:lin_1e-3 noise_std:0.1 gradient_steps:-1 env_kwargs:dict(a='b') her=off",
+            "train algo.learning_rate_schedule=linear algo.learning_rate=0.001 algo.action_noise=0.1 "
+            "algo.gradient_steps=null env.kwargs.a=b her=off",
         ),
         (
             "train --hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3) policy:'MlpPolicy'",
