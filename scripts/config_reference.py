@@ -1,8 +1,7 @@
 """Write the reference of all config keys, as Markdown, from the dataclasses of the config and the commands."""
 
 from collections.abc import Iterable
-from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any
+from dataclasses import Field, fields, is_dataclass
 
 import yaml
 
@@ -10,7 +9,7 @@ from rlher.cli.commands import command_names, load_command
 from rlher.cli.overrides import GROUPS, options
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_keys
+from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 
@@ -54,7 +53,7 @@ def algorithms() -> list[str]:
     parts = []
     for name, algorithm in ALGORITHMS.items():
         common, own = dotted_keys(OffPolicyConfig, "algo."), dotted_keys(algorithm.config, "algo.")
-        differ = [key for key in own if key not in common or default(own[key]) != default(common[key])]
+        differ = [key for key in own if key not in common or default_of(own[key]) != default_of(common[key])]
         parts.append(f"#### {name}\n\n{algorithm.description}\n\n{table({key: own[key] for key in differ})}")
     return parts
 
@@ -85,16 +84,11 @@ def choices(section: str) -> str:
     return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
-def default(item: Field) -> Any:
-    """Return the default of a key."""
-    return item.default if item.default_factory is MISSING else item.default_factory()
-
-
 def table(items: dict[str, Field]) -> str:
     """Return a Markdown table of keys: name, default, kind, meaning and limits."""
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
-        value = yaml.safe_dump(default(item), default_flow_style=True).split("\n")[0]
+        value = yaml.safe_dump(default_of(item), default_flow_style=True).split("\n")[0]
         kind = "runtime" if "experiment" in item.metadata["ignored_by"] else "experiment"
         lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"

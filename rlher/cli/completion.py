@@ -56,13 +56,12 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     if not before:
         return command_names()
     from rlher.cli import flags
-    from rlher.cli.overrides import options
+    from rlher.cli.overrides import options, typed_choices
 
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
         return flags.flags(command)
-    chosen = dict(re.findall(r"(algo|env)[ =](\S+)", " ".join(before)))
-    keys, groups = command.keys(command.default_choices() | chosen), flags.groups(command)
+    keys, groups = command.keys(command.default_choices() | typed_choices(before)), flags.groups(command)
     own = keys.pop(getattr(flags.positional(command), "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:

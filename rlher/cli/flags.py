@@ -1,16 +1,20 @@
 """The words of a command line as overrides: flags, positional words, and names without a key."""
 
 import argparse
+import os
 from collections.abc import Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlher.cli.commands import Command, load_command
 from rlher.cli.overrides import GROUPS, options, quoted
+from rlher.config.key import default_of
 from rlher.config.override_syntax import literal, quote, split_name
 from rlher.core.errors import UserError, did_you_mean
 
+LATEST = "latest"
+"""What ``--resume`` alone resumes: the newest unfinished run."""
 OTHER = ("words", "multirun", "cfg", "config_dir")
 """What a command line has beside config keys."""
 ZOO_PAGE = "docs/guide/coming_from.md"
@@ -31,21 +35,13 @@ class CommandLine(NamedTuple):
     config_dirs: Sequence[str] = ()
 
 
-class Flag(NamedTuple):
-    """A flag that sets one config key."""
-
-    key: str
-    default: Any
-    text: str
-
-
-def flags(command: Command) -> dict[str, Flag]:
-    """Return the command's flags by name, one per key outside of any section; a list is typed with commas."""
+def flags(command: Command) -> dict[str, Field]:
+    """Return the keys that have a flag, by its name: those outside of any section; a list is typed with commas."""
     found = {}
     for item in fields(command.schema):
-        default = item.default if item.default_factory is MISSING else item.default_factory()
+        default = default_of(item)
         if not is_dataclass(default) and not (item.metadata["positional"] and isinstance(default, list)):
-            found["--" + item.name.replace("_", "-")] = Flag(item.name, default, item.metadata["text"])
+            found["--" + item.name.replace("_", "-")] = item
     return found
 
 
@@ -76,6 +72,10 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if unknown:
         flag, near = unknown[0].partition("=")[0], did_you_mean(unknown[0].partition("=")[0], flags(command))
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {ZOO_PAGE}.")
+    resume = vars(typed).get("resume", "")
+    if "=" in resume and not os.path.exists(resume):  # --resume total_timesteps=+30
+        typed.words.append(resume)
+        resume = typed.resume = LATEST
     overrides: list[str] = []
     positionals: list[str] = []
     for word in typed.words:
@@ -83,6 +83,8 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
             positionals.append(word)
         elif group := next((each for each in groups(command)[:2] if word in options(each)), None):
             overrides.append(f"{group}={word}")  # rlher train sac FetchReach-v4
+        elif resume == LATEST and os.path.exists(word):  # the run after other keys
+            typed.resume = word
         elif "=" not in word or word.startswith("="):
             flag = "--" + word.replace("_", "-")
             near = f" (did you mean {flag} or {word}=...?)" if flag in flags(command) else ""
@@ -107,11 +109,13 @@ def _parser(command: Command) -> argparse.ArgumentParser:
     known = flags(command)
     for group in groups(command):
         parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
-    for name, flag in known.items():
-        action: Any = argparse.BooleanOptionalAction if isinstance(flag.default, bool) else "store"
-        if flag.key not in groups(command):
-            short = ["--space"] if flag.key == "search_space" else []
-            parser.add_argument(name, *short, dest=flag.key, action=action, default=argparse.SUPPRESS)
+    for name, item in known.items():
+        kind: dict[str, Any] = {"action": argparse.BooleanOptionalAction} if item.type is bool else {}
+        if item.name == "resume":
+            kind = {"nargs": "?", "const": LATEST}
+        if item.name not in groups(command):
+            short = ["--space"] if item.name == "search_space" else []
+            parser.add_argument(name, *short, dest=item.name, default=argparse.SUPPRESS, **kind)
     if "--deterministic" in known:
         parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
     return parser
@@ -121,7 +125,7 @@ def _override(command: Command, key: str, value: Any) -> str:
     """Return the override for a flag: ``n_envs=2`` for ``--n-envs 2``."""
     if key in GROUPS:
         return quoted(f"{key}={value}")
-    is_list = isinstance(flags(command)["--" + key.replace("_", "-")].default, list)
+    is_list = isinstance(default_of(flags(command)["--" + key.replace("_", "-")]), list)
     return f"{key}={literal([entry for entry in value.split(',') if entry] if is_list else value)}"
 
 

@@ -9,8 +9,8 @@ from rlher import __version__
 from rlher.cli.commands import Command, command_names, load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import flags, groups, parse, positional
-from rlher.cli.overrides import options
-from rlher.config.key import values_by_key
+from rlher.cli.overrides import options, typed_choices
+from rlher.config.key import default_of, values_by_key
 from rlher.config.override_syntax import literal
 from rlher.core.console import output_width
 
@@ -85,9 +85,10 @@ def _usage(item: Field | None) -> str:
 
 def _flag_lines(command: Command) -> list[str]:
     lines = []
-    for name, flag in flags(command).items():
-        shown = "..." if flag.default in (None, []) else flag.default
-        lines.append(_entry(name if isinstance(flag.default, bool) else f"{name} {shown}", 28, flag.text))
+    for name, item in flags(command).items():
+        default = default_of(item)
+        shown = "..." if default in (None, []) else default
+        lines.append(_entry(name if isinstance(default, bool) else f"{name} {shown}", 28, item.metadata["text"]))
     return lines
 
 
@@ -104,7 +105,7 @@ def _entry(name: str, size: int, text: str) -> str:
 
 def _config(command: Command, argv: Sequence[str]) -> Any:
     """Return the config of a command with the algorithm and environment of a command line."""
-    chosen = [word for word in argv if word.startswith(("algo=", "env=")) and "," not in word]
+    chosen = [f"{group}={name}" for group, name in typed_choices(argv).items() if "," not in name]
     no_recipe = ["recipe=null"] if "recipe" in groups(command) else []
     (job,) = compose(command, parse(command.name, chosen + no_recipe))
     return job.config

@@ -77,7 +77,6 @@ def run(argv: list[str]) -> int:
     if argv[0] in completion.FLAGS:
         return completion.complete(argv)
     from rlher.cli import flags, help, resume, rl_zoo
-    from rlher.run.metadata import is_resume
 
     name, *words = rl_zoo.to_rlher(argv)
     if name not in command_names():
@@ -90,9 +89,10 @@ def run(argv: list[str]) -> int:
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
         print(help.command_help(command))
         return UserError.exit_code
-    if name == "train" and is_resume(words):
-        return resume.run(words)
-    return run_command(command, flags.parse(name, words), [name, *words])
+    line = flags.parse(name, words)
+    if name == "train" and any(word.startswith("resume=") for word in line.overrides):
+        return resume.run(line.overrides)
+    return run_command(command, line, [name, *words])
 
 
 def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> int:

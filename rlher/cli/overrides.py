@@ -32,6 +32,11 @@ NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 
 
+def typed_choices(words: Sequence[str]) -> dict[str, str]:
+    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; also for ``env``."""
+    return dict(re.findall(r"^(?:--)?(algo|env)[=\n](.*)", "\n".join(words), re.MULTILINE))
+
+
 def quoted(word: str) -> str:
     """Return a typed override as Hydra's grammar needs it: with quotes around texts and names of files."""
     key, _, value = word.partition("=")

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 
-from rlher.cli import flags
 from rlher.cli.commands import load_command
+from rlher.cli.flags import LATEST
 from rlher.cli.overrides import assign, parse
 from rlher.config.key import experiment, to_object
 from rlher.config.training import TrainConfig
@@ -16,23 +15,20 @@ from rlher.core.console import command_line
 from rlher.core.errors import UserError
 from rlher.core.nested import is_same
 from rlher.run import lookup
-from rlher.run.run_folder import CONFIG, RunFolder
+from rlher.run.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from rlher.training.result import RunResult
 
-LATEST = "latest"
 
-
-def run(argv: Sequence[str]) -> int:
+def run(words: Sequence[str]) -> int:
     """Resume a run and return the exit code, as of `rlher train`.
 
-    :param argv: ``--resume [run]`` and, in any order, overrides of keys that may change.
+    :param words: overrides: ``resume=<run>``, and keys that may change.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
-    name, words = _take_resume(list(argv))
-    words = flags.parse("train", words).overrides
     values = parse(words)
+    name, words = str(values["resume"] or LATEST), [word for word in words if not word.startswith("resume=")]
     logs, trust_code = str(values.get("logs", TrainConfig.logs)), values.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
     resumed, result = resume_run(found, words, name)
@@ -55,23 +51,6 @@ def resume_run(run: RunFolder, words: Sequence[str], name: str) -> "tuple[RunFol
     from rlher.training.resume import resume
 
     return resume(run, config, command_line(["rlher", "train", "--resume", name, *words]))
-
-
-def _take_resume(argv: list[str]) -> tuple[str, list[str]]:
-    """Return the run that ``--resume`` names, by default the latest, and the other words."""
-    name, words = LATEST, []
-    while argv:
-        word = argv.pop(0)
-        if word == "--resume":
-            if argv and "=" not in argv[0] and not argv[0].startswith("-"):
-                name = argv.pop(0)
-        elif word.startswith(("--resume=", "resume=")):
-            name = word.partition("=")[2] or LATEST
-        elif name == LATEST and Path(word, CONFIG).is_file():  # the run after other keys
-            name = word
-        else:
-            words.append(word)
-    return name, words
 
 
 def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:

@@ -13,6 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from rlher.cli.overrides import typed_choices
 from rlher.cli.recipes import read_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import literal
@@ -95,16 +96,11 @@ def to_rlher(argv: Sequence[str]) -> list[str]:
         else:
             found.append(f"{flag}{equals}{value}")
     if file is not None:
-        found = [*file_overrides(file, _chosen("algo", found), _chosen("env", found), "--trust-code" in found), *found]
+        chosen = {"algo": "", "env": ""} | typed_choices(found)
+        found = [*file_overrides(file, **chosen, trust_code="--trust-code" in found), *found]
     if [command, *found] != list(argv):
         print(f"read as: {escape_control(command_line(['rlher', command, *found]))}", file=sys.stderr)
     return [command, *found]
-
-
-def _chosen(group: str, words: Sequence[str]) -> str:
-    """Return the name that ``--algo sac``, ``--algo=sac`` or ``algo=sac`` chooses; ``""`` if nothing does."""
-    found = re.findall(rf"(?:^|\n)(?:--{group}[\n=]|{group}=)(.*)", "\n".join(words))
-    return found[-1] if found else ""
 
 
 def overrides(values: Mapping[str, Any]) -> list[str]:

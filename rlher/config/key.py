@@ -87,11 +87,16 @@ def section(config: type, text: str) -> Any:
     return field(default_factory=config, metadata={"text": text})
 
 
+def default_of(item: Field) -> Any:
+    """Return the default of a key or section."""
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
 def dotted_keys(schema: type | Any, prefix: str = "") -> dict[str, Field]:
     """Return the fields of a config dataclass and of its sections by dotted key."""
     found: dict[str, Field] = {}
     for item in fields(schema):
-        nested = item.default_factory() if item.default_factory is not MISSING else None
+        nested = default_of(item)
         if is_dataclass(nested):
             found |= dotted_keys(nested, f"{prefix}{item.name}.")
         else:

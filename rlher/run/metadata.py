@@ -10,7 +10,6 @@ import platform
 import re
 import shlex
 import subprocess
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -91,11 +90,6 @@ def _processor() -> str:
 
 
 # -------------------------------------------------------------------------------------------------- command.txt
-
-
-def is_resume(words: Sequence[str]) -> bool:
-    """Return whether the words of a command line of `rlher train` resume a run."""
-    return any(word.partition("=")[0] in ("--resume", "resume") for word in words)
 
 
 def commands(text: str) -> list[str]:

@@ -61,3 +61,20 @@ def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
 def test_names_of_groups_come_before_other_values() -> None:
     words = ["her.relabel_done=auto", "her=sb3"]
     assert overrides.parse(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--resume"], ["resume=latest"]),
+        (["--resume", "--json"], ["resume=latest", "json=true"]),
+        (["--resume", "total_timesteps=+30"], ["total_timesteps=+30", "resume=latest"]),
+        (["--resume", "logs/a b", "seed=1"], ["seed=1", "resume='logs/a b'"]),
+        (["--resume", "seed=1", "run"], ["seed=1", "resume=run"]),
+        (["--resume=run"], ["resume=run"]),
+    ],
+)
+def test_resume_takes_a_run_or_none(words: list, expected: list, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    assert flags.parse("train", words).overrides == expected
