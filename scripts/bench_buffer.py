@@ -67,14 +67,15 @@ def ours(
     if with_demonstrations:
         buffer.set_demonstrations(demonstrations())
     rng, storage = np.random.default_rng(0), buffer.storage
-    rows, newest = np.zeros(STEPS, storage.layout.row), np.zeros((), storage.layout.observation)
+    rows, last_obs = np.zeros(STEPS, storage.layout.row), np.zeros((), storage.layout.observation)
+    obs = rows["obs"]
     for _ in range(capacity // STEPS if fill else 0):
         achieved = rng.random((STEPS + 1, GOAL), dtype=np.float32)
-        rows["observation"], newest["observation"] = rng.random((STEPS, OBS)), rng.random(OBS)
-        rows["achieved_goal"], newest["achieved_goal"] = achieved[:-1], achieved[-1]
-        rows["desired_goal"] = newest["desired_goal"] = achieved[0] + 1
-        rows["_action"], rows["_reward"] = rng.random((STEPS, ACT)), -1
-        storage.extend(0, rows, newest, achieved[1:])
+        obs["observation"], last_obs["observation"] = rng.random((STEPS, OBS)), rng.random(OBS)
+        obs["achieved_goal"], last_obs["achieved_goal"] = achieved[:-1], achieved[-1]
+        obs["desired_goal"] = last_obs["desired_goal"] = achieved[0] + 1
+        rows["action"], rows["reward"] = rng.random((STEPS, ACT)), -1
+        storage.add_episode(0, rows, last_obs, achieved[1:])
     return buffer
 
 

@@ -94,13 +94,13 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
     """Store random episodes of the right shapes."""
     storage, rng = buffer.storage, np.random.default_rng(0)
     layout = storage.layout
-    rows, newest = np.zeros(EPISODE, layout.row), np.zeros((), layout.observation)
-    for name in rows.dtype.names or ():
-        if rows[name].dtype == np.float32:
-            rows[name] = rng.standard_normal(rows[name].shape)
-    outcomes = np.zeros(EPISODE, layout.achieved)
+    rows, last_obs = np.zeros(EPISODE, layout.row), np.zeros((), layout.observation)
+    for array in [*(rows["obs"][key] for key in layout.observation.names or ()), rows["action"], rows["reward"]]:
+        if array.dtype == np.float32:
+            array[:] = rng.standard_normal(array.shape)
+    next_achieved = np.zeros(EPISODE, layout.achieved)
     for _ in range(transitions // EPISODE):
-        storage.extend(0, rows, newest, outcomes)
+        storage.add_episode(0, rows, last_obs, next_achieved)
 
 
 def on_disk(folder: Path) -> int:

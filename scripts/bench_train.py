@@ -137,15 +137,13 @@ def _sbx(algo: str) -> Any:
 def fill(buffer: HerReplayBuffer, capacity: int) -> None:
     """Repeat the first episodes in the buffer until it is full."""
     storage = buffer.storage
-    held = storage.held(0)
     index = 0
-    episodes = np.unique(storage.rows["_episode"][storage.positions(held)])[:-1]  # the last one may still run
-    parts = []
-    for episode in episodes:
-        positions = storage.positions(np.arange(storage.first[episode], storage.last[episode] + 1))
-        parts.append((storage.rows[positions], storage.newest[episode].copy(), storage.outcomes[positions]))
+    arrays = []
+    for episode in storage.episodes(0)[:-1]:  # the last one may still run
+        positions = storage.positions(np.arange(storage.first_id[episode], storage.last_id[episode] + 1))
+        arrays.append((storage.rows[positions], storage.last_obs[episode].copy(), storage.next_achieved[positions]))
     while storage.count + 1000 < capacity:
-        storage.extend(0, *parts[index % len(parts)])
+        storage.add_episode(0, *arrays[index % len(arrays)])
         index += 1
 
 

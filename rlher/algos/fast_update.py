@@ -22,6 +22,9 @@ Losses = dict[str, th.Tensor]
 class LossInputs(NamedTuple):
     """What the losses of one update read: a batch of transitions, and the random numbers of the algorithm.
 
+    It is not the buffer's own batch: the buffers of Stable-Baselines3 return others, observations are concatenated to
+    one tensor, ``dones`` are part of the discounts, and compiled code takes tensors only.
+
     The random numbers are drawn before the losses are computed, in Stable-Baselines3's order, so that compiled and
     uncompiled code use the same ones.
 

@@ -16,7 +16,7 @@ from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid
 from rlher.config.algorithms import ALGORITHMS, base_of
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, first_line
-from rlher.her.names import STRATEGIES
+from rlher.her import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
 """Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rlher.config.key import experiment_key
-from rlher.her.names import PRIORITIES, RELABEL_DONE, STRATEGIES
+from rlher.her import PRIORITIES, RELABEL_DONE, STRATEGIES
 
 
 @dataclass

@@ -1,17 +1,17 @@
 """Hindsight experience replay, usable with plain Stable-Baselines3: no Hydra, no command line, no run folder.
 
-``HerReplayBuffer`` is imported on first use, so that the names of strategies can be read without importing
-NumPy or torch.
+What needs torch or Gymnasium is imported on first use, because the command line reads the names of strategies.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from rlher.her.names import PRIORITIES, RELABEL_DONE, STRATEGIES
+from rlher.her.priorities import PRIORITIES
+from rlher.her.reward_relabelling import RELABEL_DONE
+from rlher.her.strategies import STRATEGIES, GoalRequest
 
 if TYPE_CHECKING:
     from rlher.her.replay_buffer import HerReplayBuffer
     from rlher.her.samples import HerReplayBufferSamples
-    from rlher.her.strategies import GoalRequest
     from rlher.her.trajectories import Trajectory
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("GoalRequest", "HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"):
+    if name in ("HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"):
         from rlher.her import replay_buffer
 
         return getattr(replay_buffer, name)

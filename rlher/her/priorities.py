@@ -1,6 +1,6 @@
 """Priorities: which transitions are sampled (uniformly, by TD error, or by the energy of their episode).
 
-To add a priority, write a subclass of :class:`Priority` and enter it in :data:`rlher.her.names.PRIORITIES`.
+To add a priority, write a subclass of :class:`Priority` and enter it in :data:`PRIORITIES`.
 """
 
 import math
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import EnvironmentFault, as_fault
 from rlher.core.user_code import import_named
-from rlher.her.names import PRIORITIES
-from rlher.her.storage import ACHIEVED, SPAN, Ids, Positions, Storage
+from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
 
 GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
@@ -93,7 +92,7 @@ class TDError(Priority):
         super().reset(storage)
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(len(storage.rows))
-        self.entered = [0] * storage.n_envs  # per environment: number of transitions that were entered into the tree
+        self.entered = np.zeros(storage.n_envs, np.int64)  # per environment: transitions entered into the tree
         self.greatest, self.batches = 1.0, 0
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
@@ -115,32 +114,32 @@ class TDError(Priority):
         if not np.isfinite(priorities).all():
             raise ValueError(f"TD errors up to {np.max(errors)} are no priorities; check the critic for divergence.")
         self._enter_new()
-        held = self.storage.is_held(ids) & (ids < self.storage.n_envs * SPAN)  # demonstrations have no priorities
-        self.tree.set(self.storage.positions(ids[held]), priorities[held])
+        has_priority = self.storage.is_stored(ids) & ~self.storage.is_demonstration(ids)
+        self.tree.set(self.storage.positions(ids[has_priority]), priorities[has_priority])
         self.greatest = max(self.greatest, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if self.entered != (total := self.storage.total[: self.storage.n_envs]):
-            new = [self.storage.held(env, since) for env, since in enumerate(self.entered)]
-            self.tree.set(self.storage.positions(np.concatenate(new)), self.greatest)
-            self.entered = total
+        if (self.entered != self.storage.added[: self.storage.n_envs]).any():
+            self.tree.set(self.storage.positions(self.storage.ids_since(self.entered)), self.greatest)
+            self.entered = self.storage.added[: self.storage.n_envs].copy()
 
-    def _held(self) -> Positions:
-        return self.storage.positions(np.concatenate([self.storage.held(env) for env in range(self.storage.n_envs)]))
+    def _positions(self) -> Positions:
+        """Return the positions of the environments' transitions."""
+        return self.storage.positions(self.storage.ids_since([0] * self.storage.n_envs))
 
     def state(self) -> dict[str, NDArray]:
         """Return the priorities, the greatest of all, and the number of batches."""
         self._enter_new()
         numbers = {"greatest": np.array(self.greatest), "batches": np.array(self.batches)}
-        return numbers | {"priorities": self.tree.leaves[self._held()]}
+        return numbers | {"priorities": self.tree.leaves[self._positions()]}
 
     def restore(self, state: dict[str, NDArray]) -> None:
         """Restore a value of :meth:`state`."""
-        held, priorities = self._held(), state["priorities"]
-        if priorities.shape != held.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
+        positions, priorities = self._positions(), state["priorities"]
+        if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
-        self.tree.set(held, priorities)
-        self.entered = self.storage.total[: self.storage.n_envs]
+        self.tree.set(positions, priorities)
+        self.entered = self.storage.added[: self.storage.n_envs].copy()
         self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
 
 
@@ -148,7 +147,7 @@ class Energy(Priority):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
     An episode is sampled with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
-    episodes held; then a transition uniformly from the episode. The steps of running episodes count as average. As in
+    episodes stored; then a transition uniformly from the episode. The steps of running episodes count as average. As in
     the paper no weights correct the bias. If goals have parts, only the task's counts.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
@@ -171,7 +170,7 @@ class Energy(Priority):
         step_seconds: float | None = None,
         goal_parts: int = 1,
     ) -> None:
-        self.size = math.prod(storage.outcomes.shape[1:]) // goal_parts
+        self.size = math.prod(storage.next_achieved.shape[1:]) // goal_parts
         if not 0 < floor <= 1:
             raise ValueError(f"energy has floor={floor}; use a floor above 0 and at most 1.")
         if (height is None) != (step_seconds is None):
@@ -188,7 +187,7 @@ class Energy(Priority):
         """Reset for a storage, all of whose transitions count as new."""
         super().reset(storage)
         # By index of an episode: its energy, and its last transition when that was computed.
-        self.energy, self.computed_at = np.zeros(len(storage.first)), np.full(len(storage.first), -1)
+        self.energy, self.computed_at = np.zeros(len(storage.first_id)), np.full(len(storage.first_id), -1)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids, one from each of ``count`` equal shares of the episodes' weights."""
@@ -196,7 +195,7 @@ class Energy(Priority):
         sums = np.cumsum(self._weights(episodes))
         shares = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
         chosen = episodes[np.searchsorted(sums, np.minimum(shares, np.nextafter(sums[-1], 0.0)), side="right")]
-        first, last = self.storage.first[chosen], self.storage.last[chosen]
+        first, last = self.storage.first_id[chosen], self.storage.last_id[chosen]
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 
     def _episodes(self) -> NDArray[np.int64]:
@@ -205,12 +204,10 @@ class Energy(Priority):
     def _weights(self, episodes: NDArray[np.int64]) -> NDArray:
         """Return the weights of episodes, after computing the energies of those that have ended."""
         storage = self.storage
-        first, last = storage.first[episodes], storage.last[episodes]
-        is_finished = ~np.isin(
-            episodes, [storage.episode[env] for env in range(storage.n_envs) if storage.running[env]]
-        )
+        first, last = storage.first_id[episodes], storage.last_id[episodes]
+        is_finished = ~np.isin(episodes, storage.episode[storage.running])
         for episode in episodes[is_finished & (self.computed_at[episodes] != last)]:
-            self.energy[episode], self.computed_at[episode] = self._energy_of(episode), storage.last[episode]
+            self.energy[episode], self.computed_at[episode] = self._energy_of(episode), storage.last_id[episode]
         energy, steps = self.energy[episodes], last - first + 1
         if not energy[is_finished].any():
             return np.ones(len(episodes))
@@ -221,8 +218,8 @@ class Energy(Priority):
     def _energy_of(self, episode: np.integer) -> float:
         """Return the energy of a finished episode."""
         storage = self.storage
-        positions = storage.positions(np.arange(storage.first[episode], storage.last[episode] + 1))
-        goals = [storage.rows[ACHIEVED][positions[:1]], storage.outcomes[positions]]
+        positions = storage.positions(np.arange(storage.first_id[episode], storage.last_id[episode] + 1))
+        goals = [storage.rows["obs"][ACHIEVED][positions[:1]], storage.next_achieved[positions]]
         path = np.concatenate([goal.reshape(len(goal), -1)[:, : self.size] for goal in goals], dtype=np.float64)
         moves = np.diff(path, axis=0)
         squared = (moves**2).sum(axis=1)
@@ -245,6 +242,10 @@ class Energy(Priority):
         self.energy[episodes], self.computed_at[episodes] = state["energy"], state["computed_at"]
 
 
+PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "energy": Energy, "td_error": TDError}
+"""Classes by the value of ``priority``."""
+
+
 def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
     """Return what ``sample`` of a priority returns, checked if its class is the user's own.
 
@@ -258,7 +259,7 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
         ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)
     except Exception as error:
         raise as_fault(error, f"sample of the priority {name}") from error
-    is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_held(ids).all()
+    is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_stored(ids).all()
     if not is_valid or (weights is not None and np.shape(weights) != (count,)):
         raise EnvironmentFault(
             f"sample of the priority {name} must return {count} ids of stored transitions, and as many weights or None."
@@ -274,11 +275,11 @@ def make_priority(name: str | type[Priority], storage: Storage, **options: Any) 
     :raises ValueError: an unknown name, or an option out of its range.
     :raises UserError: the user's own class cannot be imported.
     """
-    if isinstance(name, type):
-        return name(storage, **options)
-    if name not in PRIORITIES and ":" not in name:
-        raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    return import_named("her.priority", name, PRIORITIES, Priority)(storage, **options)
+    if isinstance(name, str) and name not in PRIORITIES:
+        if ":" not in name:
+            raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
+        name = import_named("her.priority", name, {}, Priority)
+    return (PRIORITIES[name] if isinstance(name, str) else name)(storage, **options)
 
 
 class SumTree:

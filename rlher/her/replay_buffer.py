@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
@@ -16,16 +17,16 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
 from rlher.her import saving
-from rlher.her.done_rule import DoneRule
 from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
+from rlher.her.reward_relabelling import ObservedRewards, RewardRelabeller
 from rlher.her.rewards import RewardFunction
-from rlher.her.samples import HerReplayBufferSamples, to_tensors
-from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Storage
-from rlher.her.strategies import GoalRequest, Strategy, mix, mix_of, strategy_of
+from rlher.her.samples import HerReplayBufferSamples
+from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Ids, Layout, Storage
+from rlher.her.strategies import Strategy, mix, mix_of, strategy_of
 from rlher.her.trajectories import Trajectory, store
 
-__all__ = ["GoalRequest", "HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
+__all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
 
 CPU = th.device("cpu")
 
@@ -48,10 +49,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
     :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
     :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
-    :param goal_selection_strategy: a name of :data:`~rlher.her.names.STRATEGIES`, SB3's enumeration, or a function,
-        see :mod:`rlher.her.strategies`.
+    :param goal_selection_strategy: a name of ``STRATEGIES``, SB3's enumeration, or a function, see
+        :mod:`rlher.her.strategies`.
     :param copy_info_dict: store each step's info for ``compute_reward``.
-    :param relabel_done: see :class:`~rlher.her.done_rule.DoneRule`.
+    :param relabel_done: see :class:`~rlher.her.reward_relabelling.RewardRelabeller`.
     :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus the stored
         reward minus ``compute_reward`` under the old one, such as a crash penalty.
     :param ends_on_success: whether the environment terminates on success; None: inferred from the stored transitions.
@@ -63,7 +64,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of the returns; must be the algorithm's.
-    :param priority: which transitions are sampled: a name of :data:`~rlher.her.names.PRIORITIES`, or a subclass of
+    :param priority: which transitions are sampled: a name of :data:`~rlher.her.priorities.PRIORITIES`, or a subclass of
         :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
@@ -119,13 +120,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
         self.relabeller = Relabeller(
             strategy,
-            DoneRule(relabel_done, ends_on_success, success_reward),
-            keep_goal_independent_reward,
+            RewardRelabeller(
+                self._reward_function, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward
+            ),
             mix=mix_of(goal_mix, goal_selection_kwargs),
             goal_gamma=gamma if goal_gamma is None else goal_gamma,
             n_steps=n_steps,
             gamma=gamma,
-            reward=self._reward_function,
             part_shares=goal_part_shares,
         )
         self.demonstration_fraction = demonstration_fraction
@@ -136,12 +137,14 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.priority = make_priority(priority, self.storage, **options)
 
     def __repr__(self) -> str:
-        held, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
-        return f"HerReplayBuffer({held} of {capacity} transitions, {self.n_envs} envs, {self.nbytes / 1e6:.1f} MB)"
+        stored, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
+        return f"HerReplayBuffer({stored} of {capacity} transitions, {self.n_envs} envs, {self.nbytes / 1e6:.1f} MB)"
 
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
-        sizes_and_spaces = self.buffer_size, self.n_envs, self.observation_space, self.action_space
-        return Storage(*sizes_and_spaces, demonstration_steps)
+        shapes: Any = self.obs_shape
+        observation = {key: (space.dtype, shapes[key]) for key, space in self.observation_space.spaces.items()}
+        layout = Layout.of(observation, self.action_space.dtype, self.action_dim)
+        return Storage(self.buffer_size, self.n_envs, layout, demonstration_steps)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
@@ -181,8 +184,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             step is not stored, and its episode ends before it, as by a time-out.
         """
         timed_out = [self.handle_timeout_termination and info.get("TimeLimit.truncated", False) for info in infos]
-        terminated = np.asarray(done, dtype=bool) & ~np.array(timed_out, dtype=bool)
-        stored = [index for index, info in enumerate(infos) if not info.get(LOST)]
+        done = np.asarray(done, dtype=bool)
+        terminated = done & ~np.array(timed_out, dtype=bool)
+        stored = [env for env, info in enumerate(infos) if not info.get(LOST)]
         stored_infos = infos if self.copy_info_dict else None
         self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated, stored, stored_infos)
         self.pos += 1
@@ -206,14 +210,14 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
         super().reset()
         self.storage.clear()
-        self.relabeller.goal_independent.reset()
+        self.relabeller.rewards.observed = ObservedRewards()
         self.priority.reset(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
 
     @property
     def n_transitions(self) -> int:
-        """Transitions held, over all environments, without the demonstrations."""
+        """Transitions stored, over all environments, without the demonstrations."""
         return self.storage.count
 
     @property
@@ -229,8 +233,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         The share of virtual goals is ``n_sampled_goal / (n_sampled_goal + 1)``. With demonstrations, a fixed share of
         both kinds is sampled from them.
 
-        An example with ``batch_size=5`` and ``n_sampled_goal=4``. Seven transitions are held, of two episodes, of which
-        the second still runs. Transition 1 achieved ``outcomes[1]``, and so on::
+        An example with ``batch_size=5`` and ``n_sampled_goal=4``. Seven transitions are stored, of two episodes, of
+        which the second still runs. Transition 1 achieved the goal ``achieved[1]``, and so on::
 
             transition  0  1  2  3  4  5  6
             episode     0  0  0  1  1  1  1
@@ -238,8 +242,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         Five transitions are sampled, say [5, 1, 4, 0, 3]. The first one keeps its goal, because int(4 / 5 * 5) = 4 are
         virtual. ``future`` chooses a transition between each of the others and the last one of its episode, itself
         included: from [1, 2] for 1, from [4, 5, 6] for 4, from [0, 1, 2] for 0, and from [3, 4, 5, 6] for 3. If it
-        chooses [2, 6, 0, 5], the goals of the batch are [goal of episode 1, ``outcomes[2]``, ``outcomes[6]``,
-        ``outcomes[0]``, ``outcomes[5]``]. Transition 0 got the goal that it achieved itself. So a sparse reward for it
+        chooses [2, 6, 0, 5], the goals of the batch are [goal of episode 1, ``achieved[2]``, ``achieved[6]``,
+        ``achieved[0]``, ``achieved[5]``]. Transition 0 got the goal that it achieved itself. So a sparse reward for it
         is that of success, and it is ``done`` where episodes end on success.
 
         :param batch_size: transitions to sample, with replacement.
@@ -259,13 +263,17 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
         # Which goals, and the rewards and dones that follow from them.
-        batch = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
-        samples = to_tensors(batch, env)._replace(demonstrations=demonstrations)
+        samples = self._relabel(ids, n_real, env)._replace(demonstrations=demonstrations)
         if weights is not None:
             if demonstrations is not None:
                 weights[demonstrations] = 1
-            weights = weights.astype(np.float32).reshape(-1, 1)
-            samples = samples._replace(weights=th.from_numpy(weights), indices=ids)
+            weight_column = weights.astype(np.float32).reshape(-1, 1)
+            samples = samples._replace(weights=self.to_torch(weight_column), indices=ids)
+        return samples
+
+    def _relabel(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return transitions on the buffer's device, of which all but the first ``n_real`` get new goals."""
+        samples = self.relabeller.relabel(self.storage, ids, n_real, self.rng, env)
         return samples if self.device == CPU else samples.to(self.device)
 
     def _n_real(self, count: int) -> int:
@@ -280,8 +288,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if not self.storage.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        samples = to_tensors(self.relabeller.relabel(self.storage, ids, batch_size, self.rng), env)
-        return samples if self.device == CPU else samples.to(self.device)
+        return self._relabel(ids, batch_size, env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; evicted transitions are ignored.
@@ -337,16 +344,12 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError(
                 "copy_info_dict=True cannot be saved to a folder, since infos may be any objects; pickle it."
             )
-        part = self.relabeller.goal_independent
         extra = {
             "rng": self.rng.bit_generator.state,
-            "goal_independent": part.state(),
+            "observed_rewards": asdict(self.relabeller.rewards.observed),
             "priority": self.priority.options,
         }
-        # The next save writes again the transitions whose goal-independent reward is not computed yet.
-        will_change = part.is_needed and (self.n_sampled_goal > 0 or self.relabeller.part_shares is not None)
-        computed = (part.computed or [0] * len(self.storage.total)) if will_change else None
-        return saving.save(self.storage, folder, computed, extra, self.priority.state())
+        return saving.save(self.storage, folder, extra, self.priority.state())
 
     def load(self, folder: str | os.PathLike) -> None:
         """Replace everything stored, demonstrations included, with the content of a folder. Running episodes continue.
@@ -357,10 +360,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.reset()
         try:
             storage, extra, priorities = saving.load(folder, self._empty_storage)
-            added = max(storage.total[: self.n_envs])
+            added = int(max(storage.added[: self.n_envs]))
             self.pos, self.full = added % self.buffer_size, added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
-            self.relabeller.goal_independent.restore(extra["goal_independent"])
+            self.relabeller.rewards.observed = ObservedRewards(**extra["observed_rewards"])
             self.priority.reset(storage)
             if extra["priority"] == self.priority.options:
                 self.priority.restore(priorities)
@@ -403,8 +406,6 @@ def _validate(given: Mapping[str, Any]) -> None:
     keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
     if missing := sorted({ACHIEVED, GOAL} - keys.keys()):
         raise ValueError(f"the observation space has no {' and no '.join(missing)}; use a goal environment.")
-    if reserved := [key for key in keys if key.startswith("_")]:
-        raise ValueError(f"the observation key {reserved[0]!r} begins with an underscore; rename it.")
     achieved, desired = (int(np.prod(keys[key].shape or ())) for key in (ACHIEVED, GOAL))
     if achieved != desired or achieved == 0:
         raise ValueError(f"{ACHIEVED} has {achieved} entries and {GOAL} {desired}; use the same number above 0.")

@@ -1,8 +1,4 @@
-"""Rewards of transitions under new goals: ``compute_reward``, and the part of a reward that it does not explain.
-
-SB3 computes the reward of a virtual transition from the goals alone, so that parking's crash penalty is lost
-(openai/baselines #720, HighwayEnv #473). Here the difference is computed once per transition and kept.
-"""
+"""``compute_reward`` of an environment, called on batches."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import describe_error
-from rlher.her.done_rule import DoneRule
-from rlher.her.storage import GOAL, Ids, Storage
 
 Floats = NDArray[np.floating[Any]]
 
@@ -26,12 +20,6 @@ NOT_VECTORISED = (
     "in np.linalg.norm(achieved_goal - desired_goal, axis=-1)."
 )
 """Message about a :func:`batch_problem`."""
-
-ROUNDING = 1e-5
-"""Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
-
-CHUNK = 16_384
-"""Transitions in one call of ``compute_reward`` when goal-independent rewards are computed."""
 
 
 class RewardFunction:
@@ -129,77 +117,3 @@ def _row_by_row(
 
 def _copies(infos: Sequence[dict]) -> list[dict]:
     return [deepcopy(info) for info in infos]
-
-
-def goal_independent_part(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:
-    """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
-
-    A stored reward that equals one of a sparse reward's two values has no goal-independent part. If ``compute_reward``
-    returns the other value, it was given a different goal (rounded to float32, or moved in the same step).
-
-    :param stored: (n,) rewards from the environment's ``step``.
-    :param goal_rewards: (n,) ``compute_reward`` of the same transitions and their original goals.
-    :param sparse_values: the two values of a sparse ``compute_reward``; empty: it is not known to be sparse.
-    """
-    tolerance = ROUNDING * np.maximum(1.0, np.abs(stored))
-    part = np.asarray(stored, dtype=np.float64) - goal_rewards
-    is_zero = np.abs(part) <= tolerance
-    for value in sparse_values:
-        is_zero |= np.abs(stored - value) <= tolerance
-    return np.where(is_zero, 0.0, part)
-
-
-class GoalIndependentReward:
-    """Computes the goal-independent part of each transition's reward once, and shows each to the done rule.
-
-    :param keep: whether virtual rewards contain that part.
-    :param done_rule: observes each transition with its original goal.
-    :param compute: ``compute_reward`` for achieved goals, desired goals and infos.
-    """
-
-    def __init__(self, keep: bool, done_rule: DoneRule, compute: Callable[[NDArray, NDArray, Any], Floats]) -> None:
-        self.keep, self.done_rule, self.compute = keep, done_rule, compute
-        # Whether anything depends on the rewards under the original goals.
-        self.is_needed = keep or done_rule.mode in ("auto", "success")
-        self.reset()
-
-    def reset(self) -> None:
-        """Discard everything observed."""
-        self.computed: list[int] = []  # per block of the storage: number of transitions processed
-        self.done_rule.reset()
-
-    def update(self, storage: Storage) -> None:
-        """Process the transitions added since the last call, in batches.
-
-        Afterwards a sample calls ``compute_reward`` for its new goals only.
-        """
-        if not self.is_needed or self.computed == storage.total:
-            return
-        computed = self.computed or [0] * len(storage.total)
-        self.computed = storage.total.copy()
-        new = [storage.held(block, since) for block, since in reversed([*enumerate(computed)])]  # demonstrations first
-        ids = np.concatenate(new)
-        for start in range(0, len(ids), CHUNK):
-            self._process(storage, ids[start : start + CHUNK])
-
-    def _process(self, storage: Storage, ids: Ids) -> None:
-        positions = storage.positions(ids)
-        rows, after = storage.transitions(ids, positions)
-        # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
-        achieved = storage.achieved_goals(positions)
-        infos = None if storage.infos is None else storage.infos[positions]
-        goal_rewards = self.compute(achieved, after[GOAL], infos)
-        if self.done_rule.exact is None:
-            self.done_rule.observe_exact(self.compute(achieved, achieved, infos))
-        self.done_rule.observe(goal_rewards, rows["_terminated"])
-        part = goal_independent_part(rows["_reward"], goal_rewards, self.done_rule.sparse_values)
-        storage.rows["_goal_independent"][positions] = part
-
-    def state(self) -> dict[str, Any]:
-        """Return everything observed, as JSON values."""
-        return {"computed": self.computed} | self.done_rule.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore a value of :meth:`state`."""
-        self.computed = [int(count) for count in state["computed"]]
-        self.done_rule.restore(state)

@@ -7,8 +7,6 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
-from rlher.her.relabelling import SampledBatch
-
 
 class HerReplayBufferSamples(NamedTuple):
     """SB3's ``DictReplayBufferSamples``, field for field, with the additional fields of prioritised replay.
@@ -37,31 +35,41 @@ class HerReplayBufferSamples(NamedTuple):
     def to(self, device: th.device) -> "HerReplayBufferSamples":
         """Return the sample with all of its tensors on a device."""
 
-        def move(part: Any) -> Any:
-            if isinstance(part, dict):
-                return {key: move(value) for key, value in part.items()}
-            return part.to(device) if isinstance(part, th.Tensor) else part
+        def move(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: move(each) for key, each in value.items()}
+            return value.to(device) if isinstance(value, th.Tensor) else value
 
         return HerReplayBufferSamples(*map(move, self))
 
 
-def to_tensors(batch: SampledBatch, env: VecNormalize | None) -> HerReplayBufferSamples:
+def to_samples(
+    rows: NDArray,
+    next_obs: NDArray,
+    rewards: NDArray,
+    dones: NDArray,
+    discounts: NDArray | None,
+    env: VecNormalize | None,
+) -> HerReplayBufferSamples:
     """Return a batch as tensors in the processor's memory, without copies where possible.
 
+    :param rows: (batch,) packed rows of the storage, with the goals under which rewards count.
+    :param next_obs: (batch,) packed observations after the step, or after several steps.
+    :param rewards: (batch,) rewards, or returns over several steps.
+    :param dones: (batch,) 1 where nothing is bootstrapped.
+    :param discounts: (batch,) discount of the bootstrapped value; None with one-step returns.
     :param env: normalises observations and rewards; None: they stay as they are.
     """
-    keys = batch.after.dtype.names or ()
-    obs, next_obs = ({key: part[key] for key in keys} for part in (batch.now, batch.after))
-    rewards = batch.rewards.reshape(-1, 1)
+    obs, next_observations = ({key: each[key] for key in each.dtype.names or ()} for each in (rows["obs"], next_obs))
+    rewards = rewards.reshape(-1, 1)
     if env is not None:
-        obs, next_obs = env.normalize_obs(obs), env.normalize_obs(next_obs)  # type: ignore[assignment]
+        obs, next_observations = env.normalize_obs(obs), env.normalize_obs(next_observations)  # type: ignore[assignment]
         rewards = env.normalize_reward(rewards).astype(np.float32)
-    discounts = batch.discounts
     return HerReplayBufferSamples(
         {key: th.from_numpy(value) for key, value in obs.items()},
-        th.from_numpy(batch.now["_action"]),
-        {key: th.from_numpy(value) for key, value in next_obs.items()},
-        th.from_numpy(batch.dones.reshape(-1, 1)),
+        th.from_numpy(rows["action"]),
+        {key: th.from_numpy(value) for key, value in next_observations.items()},
+        th.from_numpy(dones.reshape(-1, 1)),
         th.from_numpy(rewards),
         None if discounts is None else th.from_numpy(discounts.astype(np.float32).reshape(-1, 1)),
     )

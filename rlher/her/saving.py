@@ -1,7 +1,7 @@
 """The storage on disk: plain arrays without pickle; a save writes only what is new.
 
-A folder holds ``buffer.json`` and numbered parts, one per save. A part holds the transitions added since the part
-before it, and the episodes they belong to. Transitions are loaded to the same positions, so the same samples and the
+A folder holds ``buffer.json`` and, for each save, a file of the transitions that were added or changed since the save
+before it, with the episodes they belong to. Transitions are loaded to the same positions, so the same samples and the
 same evictions follow, bit for bit. Priorities, which change all the time, are written whole. Each file is written
 atomically, the manifest last: a save that is interrupted leaves the previous one intact.
 """
@@ -9,7 +9,7 @@ atomically, the manifest last: a save that is interrupted leaves the previous on
 import json
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +20,22 @@ from rlher.core.files import atomic_write, write_json
 from rlher.core.safe_read import stored_arrays
 from rlher.her.storage import SPAN, Ids, Storage
 
-VERSION = 9
+VERSION = 10
 MANIFEST = "buffer.json"
 
 Spans = list[list[int]]
-"""For each block of the storage, a range of the numbers of its transitions."""
+"""For each ring of the storage, a range of the numbers of its transitions."""
 
 
 class UnsuitableFolder(ValueError):
     """A folder contains no replay buffer, or one of another version, other spaces or another size."""
 
 
-def save(
-    storage: Storage,
-    folder: str | os.PathLike,
-    computed: Sequence[int] | None,
-    extra: dict[str, Any],
-    priorities: dict[str, NDArray],
-) -> int:
+def save(storage: Storage, folder: str | os.PathLike, extra: dict[str, Any], priorities: dict[str, NDArray]) -> int:
     """Bring a folder up to date with the storage.
 
     :param storage: what to save, without infos, which may be any objects.
-    :param folder: created if missing; parts of another buffer in it, or of another state, are replaced.
-    :param computed: per block, number of the oldest transitions that will not change any more; None: all.
+    :param folder: created if missing; files of another buffer in it, or of another state, are replaced.
     :param extra: JSON values to save with it.
     :param priorities: arrays to save with it, written whole each time.
     :return: bytes written.
@@ -50,39 +43,34 @@ def save(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     manifest = _read_manifest(folder)
-    if manifest.get("mark") != storage.last_save:  # it does not hold the state at this storage's last save
-        manifest = {"saves": 0, "parts": [], "final": [0] * len(storage.sizes)}
-    mark = uuid.uuid4().hex
-    name = f"{mark[:8]}-{manifest['saves'] + 1:06d}.npz"
-    oldest = [max(total - size, 0) for total, size in zip(storage.total, storage.sizes, strict=True)]
-    spans = [[max(pair), total] for *pair, total in zip(oldest, manifest["final"], storage.total, strict=True)]
-    parts, written = manifest["parts"], 0
+    files, saved = manifest.get("files", []), storage.saved
+    if manifest.get("name") != storage.last_save:  # it does not hold the state at this storage's last save
+        files, saved = [], np.zeros_like(storage.added)
+    name, written = uuid.uuid4().hex, 0
+    oldest = np.maximum(storage.added - storage.sizes, 0)
+    spans = np.stack((np.maximum(oldest, saved), storage.added), axis=1).tolist()
     if any(stop > start for start, stop in spans):
-        written += _write(folder / f"part-{name}", storage.export(_ids(spans)))
-        parts.append({"file": f"part-{name}", "spans": spans})
+        files.append({"file": f"transitions-{name}.npz", "spans": spans})
+        written += _write(folder / files[-1]["file"], storage.export(_ids(spans)))
     if priorities:
-        written += _write(folder / f"priorities-{name}", priorities)
-    # The last step of a running episode may still become terminal.
-    final = [total - running for total, running in zip(storage.total, storage.running, strict=True)]
+        written += _write(folder / f"priorities-{name}.npz", priorities)
     manifest = {
         "version": VERSION,
-        "mark": mark,
-        "saves": manifest["saves"] + 1,
+        "name": name,
         "layout": str(storage.layout),
-        "sizes": storage.sizes,
+        "sizes": storage.sizes.tolist(),
         "n_envs": storage.n_envs,
-        "total": storage.total,
-        "running": storage.running,
-        "final": final if computed is None else [min(pair) for pair in zip(final, computed, strict=True)],
-        "parts": [part for part in parts if any(s[1] > o for s, o in zip(part["spans"], oldest, strict=True))],
-        "priorities": f"priorities-{name}" if priorities else None,
+        "added": storage.added.tolist(),
+        "running": storage.running.tolist(),
+        "files": [each for each in files if any(s[1] > o for s, o in zip(each["spans"], oldest, strict=True))],
+        "priorities": f"priorities-{name}.npz" if priorities else None,
         "extra": extra,
     }
     write_json(folder / MANIFEST, manifest)
-    storage.last_save = mark
-    used = {part["file"] for part in manifest["parts"]} | {manifest["priorities"]}
+    storage.mark_saved(name)
+    used = {each["file"] for each in manifest["files"]} | {manifest["priorities"]}
     for file in folder.glob("*.npz"):
-        if file.name.startswith(("part-", "priorities-")) and file.name not in used:
+        if file.name.startswith(("transitions-", "priorities-")) and file.name not in used:
             file.unlink()
     return written + (folder / MANIFEST).stat().st_size
 
@@ -106,16 +94,16 @@ def load(
         raise UnsuitableFolder(
             f"the replay buffer in {folder} has other observation or action spaces; use its environment."
         )
-    if (n_envs, sizes) != (storage.n_envs, storage.sizes):
+    if (n_envs, sizes) != (storage.n_envs, storage.sizes.tolist()):
         raise UnsuitableFolder(
             f"the replay buffer in {folder} has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same."
         )
-    storage.total, storage.running = manifest["total"], manifest["running"]
-    for part in manifest["parts"]:
-        with stored_arrays(folder / part["file"]) as arrays:
-            storage.restore(_ids(part["spans"]), arrays)
+    storage.added[:], storage.running[:] = manifest["added"], manifest["running"]
+    for each in manifest["files"]:
+        with stored_arrays(folder / each["file"]) as arrays:
+            storage.restore(_ids(each["spans"]), arrays)
     storage.rebuild_index()
-    storage.last_save = manifest["mark"]
+    storage.mark_saved(manifest["name"])
     if manifest["priorities"] is None:
         return storage, manifest["extra"], {}
     with stored_arrays(folder / manifest["priorities"]) as arrays:
@@ -124,7 +112,7 @@ def load(
 
 def _ids(spans: Spans) -> Ids:
     """Return the ids of all transitions of the spans."""
-    return np.concatenate([block * SPAN + np.arange(start, stop) for block, (start, stop) in enumerate(spans)])
+    return np.concatenate([ring * SPAN + np.arange(start, stop) for ring, (start, stop) in enumerate(spans)])
 
 
 def _write(path: Path, arrays: dict[str, NDArray]) -> int:
@@ -154,7 +142,7 @@ def _validated(folder: Path) -> dict[str, Any]:
     manifest = _read_manifest(folder)
     if manifest.get("version") != VERSION:
         raise UnsuitableFolder(f"{folder} holds no replay buffer that this version can read; check the path.")
-    names = [part["file"] for part in manifest["parts"]] + [manifest["priorities"] or "none"]
+    names = [each["file"] for each in manifest["files"]] + [manifest["priorities"] or "none"]
     if any(Path(name).name != name for name in names):
         raise ValueError("a file lies outside of it")
     return manifest

@@ -8,10 +8,10 @@ tianshou).
 
 To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_strategy=…)``::
 
-    def next_outcome(request):
+    def next_achieved(request):
         return np.minimum(request.transition + 1, request.last)
 
-To give it a name, add it here and to :data:`rlher.her.names.STRATEGIES`.
+To give it a name, add it here and to :data:`STRATEGIES`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,16 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import EnvironmentFault, as_fault
-from rlher.core.user_code import import_named, load_object, with_arguments
-from rlher.her.names import DEFAULT_MIX, ORIGINAL, STRATEGIES
-
-Ids = NDArray[np.int64]
+from rlher.core.user_code import import_named, with_arguments
+from rlher.her.storage import Ids
 
 KEEP = -1
 """In place of an id: keep the goal that the transition was collected with."""
 
 DESIRED = -2
 """``DESIRED - id`` in place of an id: the goal desired in that transition, not the one achieved after it."""
+
+ORIGINAL = "original"
+"""Name under which a mix keeps the goal as collected."""
+
+DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
+"""Weights of the strategy ``mix``, where none are given."""
 
 
 @dataclass(slots=True)
@@ -46,7 +50,7 @@ class GoalRequest:
     :param rng: the buffer's generator.
     :param any_transition: returns as many ids as it is given, uniformly over all stored transitions.
     :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
-    :param is_held: returns (m,) whether these (m,) numbers are ids of stored transitions.
+    :param is_stored: returns (m,) whether these (m,) numbers are ids of stored transitions.
     :param gamma: discount of the geometric strategy, in [0, 1].
     :param mix: strategies of a mix with their weights; None in place of a strategy keeps the goal as collected.
     """
@@ -57,7 +61,7 @@ class GoalRequest:
     rng: np.random.Generator
     any_transition: Callable[[int], Ids]
     achieved_goals: Callable[[Ids], NDArray]
-    is_held: Callable[[Ids], NDArray[np.bool_]]
+    is_stored: Callable[[Ids], NDArray[np.bool_]]
     gamma: float = 0.95
     mix: "Sequence[tuple[Strategy | None, float]]" = ()
 
@@ -69,7 +73,7 @@ Strategy = Callable[[GoalRequest], Ids]
 
 
 def future(request: GoalRequest) -> Ids:
-    """Sample uniformly from the episode's outcomes from this transition on, its own outcome included.
+    """Sample uniformly from the goals that the episode achieved from this transition on, its own included.
 
     Inclusive as in SB3, so that one-step episodes are relabelled too (stable-baselines #578) and the last achieved
     state is reachable (stable-baselines #666).
@@ -79,18 +83,18 @@ def future(request: GoalRequest) -> Ids:
 
 
 def final(request: GoalRequest) -> Ids:
-    """Return the episode's last outcome."""
+    """Return the last goal that the episode achieved."""
     return request.last
 
 
 def episode(request: GoalRequest) -> Ids:
-    """Sample uniformly from all outcomes of the episode, before or after this transition."""
+    """Sample uniformly from all goals that the episode achieved, before or after this transition."""
     length = request.last - request.first + 1
     return request.last - (request.rng.random(len(request)) * length).astype(np.int64)
 
 
 def random(request: GoalRequest) -> Ids:
-    """Sample uniformly from the outcomes of all stored transitions."""
+    """Sample uniformly from the achieved goals of all stored transitions."""
     return request.any_transition(len(request))
 
 
@@ -102,9 +106,9 @@ def geometric(request: GoalRequest) -> Ids:
     single state is favoured.
     """
     left = request.last - request.transition + 1
-    if request.gamma == 0:  # the limit: the transition's own outcome
+    if request.gamma == 0:  # the limit: the goal that the transition achieved
         return request.transition
-    if request.gamma == 1:  # the limit: every later outcome alike
+    if request.gamma == 1:  # the limit: every later goal alike
         return future(request)
     reached = 1.0 - request.rng.random(len(left)) * (1.0 - request.gamma**left)
     offset = np.ceil(np.log(reached) / np.log(request.gamma)).astype(np.int64)
@@ -131,10 +135,15 @@ def mix(request: GoalRequest) -> Ids:
     for number, (strategy, _) in enumerate(request.mix):
         where = np.flatnonzero(chosen == number)
         if strategy is not None and where.size:
-            first, last = request.first[where], request.last[where]
-            part = replace(request, transition=request.transition[where], first=first, last=last)
-            goals[where] = strategy(part)
+            ids = {name: getattr(request, name)[where] for name in ("transition", "first", "last")}
+            goals[where] = strategy(replace(request, **ids))
     return goals
+
+
+STRATEGIES: dict[str, Strategy] = {
+    each.__name__: each for each in (future, final, episode, random, geometric, desired, mix)
+}
+"""Functions by the value of ``goal_selection_strategy`` (section 4.5 of the HER paper, arXiv:1707.01495)."""
 
 
 def strategy_of(name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = None) -> Strategy:
@@ -152,8 +161,7 @@ def strategy_of(name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = 
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:
         raise ValueError(f"goal_selection_strategy={name!r} is unknown; use {', '.join(STRATEGIES)}.")
-    strategy: Strategy = load_object(STRATEGIES[known])
-    return strategy
+    return STRATEGIES[known]
 
 
 def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
@@ -167,7 +175,7 @@ def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
         raise as_fault(error, f"the goal selection strategy {name}") from error
     if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
         ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
-        if (request.is_held(ids) | (chosen == KEEP)).all():
+        if (request.is_stored(ids) | (chosen == KEEP)).all():
             return chosen
     raise EnvironmentFault(
         f"the goal selection strategy {name} must return one id of a stored transition for each of the "
@@ -178,7 +186,7 @@ def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
 def mix_of(
     weights: Mapping[str | Strategy, float] | None, kwargs: Mapping[str, Any] | None = None
 ) -> list[tuple[Strategy | None, float]]:
-    """Return the strategies of a mix with weights above 0, by default those of :data:`~rlher.her.names.DEFAULT_MIX`.
+    """Return the strategies of a mix with weights above 0, by default those of :data:`DEFAULT_MIX`.
 
     :param weights: by the name of a strategy, a function, or ``module:name``; that of ``"original"`` is for the goal as
         collected.

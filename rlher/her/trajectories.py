@@ -44,23 +44,23 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
         steps, observations = len(trajectory), trajectory.observations
         if not steps:
             raise ValueError(f"demonstration {number} has no step; leave it out.")
-        seen, rows = np.zeros(steps + 1, layout.observation), np.zeros(steps, layout.row)
+        obs, rows = np.zeros(steps + 1, layout.observation), np.zeros(steps, layout.row)
         achieved = np.zeros(steps + 1, layout.achieved)
         try:
             for key in layout.observation.names or ():
-                copy_into(observations[key], seen[key])
-                rows[key] = seen[key][:-1]
+                copy_into(observations[key], obs[key])
+            rows["obs"] = obs[:-1]
             copy_into(observations[ACHIEVED], achieved)
-            copy_into(scale_actions(np.asarray(trajectory.actions), action_space), rows["_action"])
+            copy_into(scale_actions(np.asarray(trajectory.actions), action_space), rows["action"])
             if isinstance(action_space, spaces.Discrete):  # out of range, it would be an index out of bounds later
-                offset = rows["_action"] - action_space.start
+                offset = rows["action"] - action_space.start
                 if ((offset < 0) | (offset >= action_space.n)).any():
                     raise ValueError("an action is out of range")
-            rows["_reward"] = np.asarray(trajectory.rewards).reshape(-1)
+            rows["reward"] = np.asarray(trajectory.rewards).reshape(-1)
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error
-        rows["_terminated"][-1] = trajectory.terminated
-        storage.extend(storage.n_envs, rows, seen[-1], achieved[1:])
+        rows["terminated"][-1] = trajectory.terminated
+        storage.add_episode(storage.n_envs, rows, obs[-1], achieved[1:])
 
 
 def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:

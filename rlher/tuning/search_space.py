@@ -20,7 +20,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import unflatten
 from rlher.core.safe_read import read_yaml
-from rlher.her.names import DEFAULT_MIX, ORIGINAL, STRATEGIES
+from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 from rlher.run.trust import interpolations, require_no_code
 
 YAML_SUFFIXES = (".yaml", ".yml")

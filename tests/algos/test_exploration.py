@@ -63,10 +63,10 @@ def test_random_actions_are_held_and_keep_their_share(hold, n_envs):
 
 def test_no_action_is_held_beyond_the_end_of_its_episode():
     model = ours("ddpg", options=UpdateOptions(random_action=1.0, random_action_hold=100), learning_starts=0)
-    actions = model.replay_buffer.storage.rows["_action"][:, 0]
+    actions = model.replay_buffer.storage.rows["action"][:, 0]
     storage = model.replay_buffer.storage
     episodes = storage.episodes(0)[: -1 if storage.running[0] else None]
-    held = [actions[storage.first[each] : storage.last[each] + 1] for each in episodes]
+    held = [actions[storage.first_id[each] : storage.last_id[each] + 1] for each in episodes]
     assert len(held) > 5
     assert all(len(np.unique(each)) == 1 for each in held)
     assert len({each[0] for each in held}) == len(held)

@@ -134,9 +134,9 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     buffer = models[0].replay_buffer
     assert buffer.n_transitions == 600 - 6
     storage = buffer.storage
-    positions = storage.positions(np.concatenate([storage.held(env) for env in range(3)]))
-    moved = storage.outcomes[positions] - storage.rows["achieved_goal"][positions]
-    np.testing.assert_allclose(moved, storage.rows["_action"][positions], atol=1e-5)
+    positions = storage.positions(storage.all_ids())
+    moved = storage.next_achieved[positions] - storage.rows["obs"]["achieved_goal"][positions]
+    np.testing.assert_allclose(moved, storage.rows["action"][positions], atol=1e-5)
 
 
 def test_a_run_that_lost_a_worker_can_be_resumed(rlher, tmp_path):

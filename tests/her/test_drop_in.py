@@ -45,7 +45,7 @@ def test_every_algorithm_trains(algo, n_envs):
     buffer = make_model(algo, env, copy_info_dict=n_envs == 2).replay_buffer
     assert isinstance(buffer, SB3Buffer)
     assert buffer.n_transitions >= 140
-    assert buffer.relabeller.done_rule.resolved_mode == "success"
+    assert buffer.relabeller.rewards.done_mode == "success"
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, SB3Strategy.EPISODE])
@@ -60,7 +60,7 @@ def test_discrete_and_image_goals(space):
     model = make_model(DQN, make_vec_env(bits(continuous=False, **space), 2), size=300, steps=40)
     batch = model.replay_buffer.sample(10)
     wanted = np.dtype(np.uint8 if "image_obs_space" in space else np.int64)
-    assert model.replay_buffer.storage.outcomes.dtype == wanted
+    assert model.replay_buffer.storage.next_achieved.dtype == wanted
     for key, part in model.observation_space.spaces.items():
         shape = part.shape or (1,)
         assert batch.observations[key].shape == batch.next_observations[key].shape == (10, *shape)
@@ -75,7 +75,7 @@ def test_samples_are_on_the_device_of_the_buffer(options):
     buffer.add(obs, obs, np.zeros((1, 4)), np.zeros(1), np.array([False]), [{}])
     batch = buffer.sample(8)
     tensors = [*batch.observations.values(), *batch.next_observations.values(), batch.actions]
-    tensors += [part for part in (batch.dones, batch.rewards, batch.discounts, batch.weights) if part is not None]
+    tensors += [each for each in (batch.dones, batch.rewards, batch.discounts, batch.weights) if each is not None]
     assert {(tensor.device.type, len(tensor)) for tensor in tensors} == {("meta", 8)}
 
 
@@ -160,7 +160,7 @@ def test_rewards_are_computed_on_raw_goals_under_normalisation():
     inner.step_wait = recorded
     model = make_model(SAC, env, steps=200)
     storage = model.replay_buffer.storage
-    finals = storage.outcomes[storage.positions(storage.last[: len(ends)]), 0]
+    finals = storage.next_achieved[storage.positions(storage.last_id[: len(ends)]), 0]
     assert np.allclose(finals, ends, atol=0.01), "final observations are stored raw"
     raw = model.replay_buffer.sample(300)
     gap = (raw.next_observations["achieved_goal"] - raw.next_observations["desired_goal"]).abs()

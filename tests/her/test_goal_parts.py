@@ -84,8 +84,8 @@ def test_energy_is_that_of_the_first_part(tmp_path):
     buffer = make_buffer(priority="energy")
     buffer.sample(1)
     storage = buffer.storage
-    first = storage.rows["achieved_goal"][: 60 * LENGTH : LENGTH, None]
-    achieved = np.concatenate((first, storage.outcomes[: 60 * LENGTH].reshape(60, LENGTH, -1)), axis=1)
+    first = storage.rows["obs"]["achieved_goal"][: 60 * LENGTH : LENGTH, None]
+    achieved = np.concatenate((first, storage.next_achieved[: 60 * LENGTH].reshape(60, LENGTH, -1)), axis=1)
     expected = (np.diff(achieved[:, :, :SIZE].astype(np.float64), axis=1) ** 2).sum(axis=(1, 2))
     np.testing.assert_allclose(buffer.priority.energy[:60], expected)
     buffer.save(tmp_path)

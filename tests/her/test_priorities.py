@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from rlher.core.errors import EnvironmentFault
-from rlher.her import HerReplayBuffer
-from rlher.her.names import PRIORITIES
+from rlher.her import PRIORITIES, HerReplayBuffer
 from rlher.her.priorities import Priority, SumTree
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
@@ -86,7 +85,7 @@ def test_td_errors_set_how_often_a_transition_is_drawn():
     player = Player(buffer)
     for step in range(70):
         player.play([step % 10 == 9])
-    ids = buffer.storage.held(0)
+    ids = buffer.storage.ids(0)
     errors = np.arange(1.0, len(ids) + 1)
     buffer.update_priorities(ids, th.as_tensor(-errors).reshape(-1, 1))
     counts = drawn_after(buffer)
@@ -232,7 +231,7 @@ def test_energy_where_nothing_moves_is_uniform_and_running_episodes_are_drawn():
         buffer.add(obs, obs, np.zeros((1, 1)), np.zeros(1), np.array([step % 7 == 6]), [{}])
         assert buffer.sample(8).rewards.shape == (8, 1)
     ids, _ = buffer.priority.sample(3000, np.random.default_rng(0))
-    assert np.unique(ids).tolist() == buffer.storage.held(0).tolist()
+    assert np.unique(ids).tolist() == buffer.storage.ids(0).tolist()
 
 
 def test_wrong_priorities_options_and_errors_are_refused():

@@ -10,7 +10,7 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_storage import held
+from test_storage import transitions
 
 from rlher.her import HerReplayBuffer
 from rlher.her.saving import UnsuitableFolder
@@ -51,7 +51,7 @@ def test_a_loaded_buffer_continues_exactly_as_the_saved_one(tmp_path_factory, pr
             two.buffer.save(folder)
             two.buffer = make_buffer(**options | {"seed": 9})
             two.buffer.load(folder)
-            assert held(two.buffer) == held(one.buffer)
+            assert transitions(two.buffer) == transitions(one.buffer)
             assert (two.buffer.pos, two.buffer.full) == (one.buffer.pos, one.buffer.full)
     assert_same_draw(one.buffer, two.buffer)
 
@@ -79,7 +79,7 @@ def test_a_save_writes_only_what_is_new_and_drops_what_is_evicted(tmp_path):
             buffer.sample(4)
             sizes.append(buffer.save(tmp_path))
     assert max(sizes) < 1.2 * min(sizes), "every save writes the same 500 steps"
-    assert len(list(tmp_path.glob("part-*.npz"))) <= 5
+    assert len(list(tmp_path.glob("transitions-*.npz"))) <= 5
     assert buffer.save(tmp_path) < 3000
 
 
@@ -102,7 +102,7 @@ def test_two_buffers_with_one_past_replace_each_others_saves(tmp_path, copy):
             player.buffer.save(tmp_path)
             again = make_buffer(180)
             again.load(tmp_path)
-            assert held(again) == held(player.buffer)
+            assert transitions(again) == transitions(player.buffer)
 
 
 def space_of(dtype):
@@ -127,20 +127,20 @@ def test_pickled_arrays_are_refused(tmp_path):
     buffer = make_buffer(500)
     Player(buffer).play([False])
     buffer.save(tmp_path)
-    (part,) = tmp_path.glob("part-*.npz")
-    np.savez(part, **{**np.load(part), "rows": np.array([object()], dtype=object)})
+    (file,) = tmp_path.glob("transitions-*.npz")
+    np.savez(file, **{**np.load(file), "rows": np.array([object()], dtype=object)})
     with pytest.raises((ValueError, pickle.UnpicklingError), match=r"pickle|Object arrays"):
         make_buffer(500).load(tmp_path)
 
 
-def change_part(folder, **arrays):
-    (part,) = folder.glob("part-*.npz")
-    np.savez(part, **{**np.load(part), **arrays})
+def change_transitions(folder, **arrays):
+    (file,) = folder.glob("transitions-*.npz")
+    np.savez(file, **{**np.load(file), **arrays})
 
 
 def truncate(folder):
-    (part,) = folder.glob("part-*.npz")
-    part.write_bytes(part.read_bytes()[:-30])
+    (file,) = folder.glob("transitions-*.npz")
+    file.write_bytes(file.read_bytes()[:-30])
 
 
 def damage_priorities(folder):
@@ -153,10 +153,10 @@ def damage_priorities(folder):
     [
         truncate,
         damage_priorities,
-        partial(change_part, episodes=np.array([0, 1, 2, 200])),
-        partial(change_part, outcomes=np.zeros((1, 1))),
-        lambda folder: next(folder.glob("part-*.npz")).unlink(),
-        lambda folder: (folder / "buffer.json").write_text('{"version": 9, "total": [3]}'),
+        partial(change_transitions, episodes=np.array([0, 1, 2, 200])),
+        partial(change_transitions, next_achieved=np.zeros((1, 1))),
+        lambda folder: next(folder.glob("transitions-*.npz")).unlink(),
+        lambda folder: (folder / "buffer.json").write_text('{"version": 10, "added": [3]}'),
     ],
 )
 def test_a_damaged_folder_is_refused_and_nothing_is_stored(tmp_path, damage):

@@ -11,17 +11,17 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer
 
 
-def held(buffer):
-    """Return all transitions held, oldest first: goals achieved before and after, goals desired before and after."""
+def transitions(buffer):
+    """Return all transitions stored, oldest first: goals achieved before and after, goals desired before and after."""
     storage = buffer.storage
-    ids = np.concatenate([storage.held(env) for env in range(storage.n_envs)])
+    ids = storage.all_ids()
     positions = storage.positions(ids)
-    now, after = storage.transitions(ids, positions)
-    episodes = now["_episode"]
-    assert (storage.first[episodes] <= ids).all()
-    assert (ids <= storage.last[episodes]).all()
-    assert (after["achieved_goal"] == storage.outcomes[positions]).all()
-    columns = [part[key][:, 0] for key in ("achieved_goal", "desired_goal") for part in (now, after)]
+    rows, next_obs = storage.transitions(ids, positions)
+    episodes = rows["episode"]
+    assert (storage.first_id[episodes] <= ids).all()
+    assert (ids <= storage.last_id[episodes]).all()
+    assert (next_obs["achieved_goal"] == storage.next_achieved[positions]).all()
+    columns = [obs[key][:, 0] for key in ("achieved_goal", "desired_goal") for obs in (rows["obs"], next_obs)]
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -33,14 +33,14 @@ def check_against_log(buffer, player, capacity):
         expected += [
             tuple(each[key][0] for key in ("achieved_goal", "desired_goal") for each in entry[3:5]) for entry in mine
         ]
-        first = storage.total[env] - len(mine)
+        first = storage.added[env] - len(mine)
         for number, entry in enumerate(mine):
             own = [index for index, other in enumerate(mine) if other[1] == entry[1]]
-            found = storage.rows["_episode"][storage.positions(storage.held(env)[number : number + 1])]
-            bounds = storage.first[found[0]], storage.last[found[0]]
-            assert bounds == tuple(storage.held(env)[index] for index in (own[0], own[-1]))
-        assert first == max(storage.total[env] - capacity, 0)
-    assert held(buffer) == expected
+            found = storage.rows["episode"][storage.positions(storage.ids(env)[number : number + 1])]
+            bounds = storage.first_id[found[0]], storage.last_id[found[0]]
+            assert bounds == tuple(storage.ids(env)[index] for index in (own[0], own[-1]))
+        assert first == max(storage.added[env] - capacity, 0)
+    assert transitions(buffer) == expected
     assert buffer.n_transitions == len(expected)
 
 
@@ -53,7 +53,7 @@ def check_against_log(buffer, player, capacity):
     reload_at=st.integers(0, 250),
     data=st.data(),
 )
-def test_the_newest_transitions_are_held(capacity, n_envs, lengths, moving, reload_at, data):
+def test_the_newest_transitions_are_stored(capacity, n_envs, lengths, moving, reload_at, data):
     """Wrapped around, with episodes longer than the capacity, goals that move, lost steps and pickling."""
     buffer = make_buffer(capacity * n_envs, n_envs)
     player = Player(buffer, n_envs)
@@ -79,20 +79,20 @@ def test_the_newest_transitions_are_held(capacity, n_envs, lengths, moving, relo
     what=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=60),
 )
 def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priority, what):
-    """The other environments' steps are stored, and only transitions that are held are sampled."""
+    """The other environments' steps are stored, and only transitions that are stored are sampled."""
     buffer = make_buffer(capacity * n_envs, n_envs, priority=priority)
     player = Player(buffer, n_envs)
     for ending, breaking in what:  # numbers of environments, some of which do not exist
         player.play([env == ending for env in range(n_envs)], lost=[breaking] if breaking < n_envs else [])
         check_against_log(buffer, player, capacity)
         if buffer.n_transitions:
-            newest = {after for _, after, *_ in held(buffer)}
+            newest = {after for _, after, *_ in transitions(buffer)}
             assert set(buffer.sample(20).next_observations["achieved_goal"][:, 0].tolist()) <= newest
 
 
 @pytest.mark.parametrize("capacity", [13, 31, 80])
 @pytest.mark.parametrize("lengths", [(7, 13), (40, 2), (90, 5)], ids=str)
-def test_at_least_as_many_transitions_are_held_as_by_sb3(capacity, lengths):
+def test_at_least_as_many_transitions_are_stored_as_by_sb3(capacity, lengths):
     """SB3 removes the rest of an episode when its first transition is overwritten; here the rest stays."""
     buffers = make_buffer(capacity), SB3Buffer(capacity, SPACE, ACTION, env=None, device="cpu")
     players = [Player(buffer) for buffer in buffers]
@@ -120,8 +120,8 @@ def test_infos_follow_their_transitions(n_envs):
         buffer = pickle.loads(pickle.dumps(buffer))
     storage = buffer.storage
     for env in range(n_envs):
-        positions = storage.positions(storage.held(env))
-        steps = storage.rows["achieved_goal"][positions, 0].astype(int)
+        positions = storage.positions(storage.ids(env))
+        steps = storage.rows["obs"]["achieved_goal"][positions, 0].astype(int)
         assert storage.infos[positions].tolist() == [{"step": step, "env": env} for step in steps]
 
 

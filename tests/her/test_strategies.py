@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
-from rlher.her.names import STRATEGIES
+from rlher.her import STRATEGIES
 from rlher.her.strategies import (
     DESIRED,
     KEEP,
@@ -35,7 +35,7 @@ def sample_many(name, t, T, count=20_000, first=100, **options):
         rng=np.random.default_rng(0),
         any_transition=lambda n: np.full(n, 7),
         achieved_goals=lambda ids: ids[:, None],
-        is_held=lambda ids: ids >= 0,
+        is_stored=lambda ids: ids >= 0,
         **options,
     )
     return strategy_of(name)(request) - first

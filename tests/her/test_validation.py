@@ -54,7 +54,6 @@ def space_with(**parts):
         (space_with(achieved_goal=spaces.Box(0, 1, (0,))), "achieved_goal"),
         (space_with(desired_goal=spaces.Box(0, 1, (2, 0))), "desired_goal"),
         (space_with(desired_goal=spaces.Box(0, 1, (3,))), "achieved_goal has 1 entries"),
-        (space_with(_action=spaces.Discrete(3)), "_action"),
     ],
 )
 def test_a_space_that_cannot_be_stored_is_refused(space, named):

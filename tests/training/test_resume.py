@@ -427,7 +427,7 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "compressed zeros": zip_bomb,
     "negative timesteps": edit_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
     "a config that is a list": edit_json("state.json", lambda it: it.update(config=[5], log_rows=[5])),
-    "a part elsewhere": edit_json("buffer/buffer.json", lambda it: it["parts"][0].update(file="../state.json")),
+    "a file elsewhere": edit_json("buffer/buffer.json", lambda it: it["files"][0].update(file="../state.json")),
 }
 
 
@@ -637,7 +637,7 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
 
 def test_checkpoints_share_unchanged_files(uninterrupted: Path) -> None:
     last, before = checkpoint_files.newest_first(uninterrupted / "checkpoints")
-    shared = [file for file in (before / "buffer").glob("part-*.npz") if (last / "buffer" / file.name).exists()]
+    shared = [file for file in (before / "buffer").glob("transitions-*.npz") if (last / "buffer" / file.name).exists()]
     assert shared
     assert all(file.stat().st_nlink >= 2 for file in shared)
     checkpoint_files.verify(last)

@@ -14,7 +14,7 @@ from same_run import differences
 from rlher.algos import ALGORITHMS
 from rlher.cli.main import main
 from rlher.envs import registration
-from rlher.her.names import STRATEGIES
+from rlher.her import STRATEGIES
 from tests.conftest import TINY
 from tests.support.tiers import slow_except
 

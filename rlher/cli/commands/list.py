@@ -28,12 +28,11 @@ def envs() -> list[Row]:
 
 def strategies() -> list[Row]:
     """Return one row per goal selection strategy."""
-    from rlher.core.user_code import load_object
-    from rlher.her.names import STRATEGIES
+    from rlher.her import STRATEGIES
 
     return [
-        {"strategy": name, "description": load_object(path).__doc__.splitlines()[0]}
-        for name, path in STRATEGIES.items()
+        {"strategy": name, "description": (strategy.__doc__ or "").splitlines()[0]}
+        for name, strategy in STRATEGIES.items()
     ]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rlher.her.done_rule import DoneRule
-from rlher.her.rewards import RewardFunction, goal_independent_part
+from rlher.her.reward_relabelling import RewardRelabeller, goal_independent_rewards
+from rlher.her.rewards import RewardFunction
 from tests.support.her_play import Player, make_buffer, sparse
 
 MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtual
@@ -75,7 +75,7 @@ def test_done_stays_where_success_does_not_end_episodes():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.relabeller.done_rule.resolved_mode == "keep"
+    assert buffer.relabeller.rewards.done_mode == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -92,7 +92,7 @@ def test_time_outs_are_bootstrapped_and_can_be_made_terminal():
 
 def test_rounding_errors_are_not_goal_independent_reward():
     stored = np.array([-1.0000001, -6.0, 1000.001], dtype=np.float32)
-    assert goal_independent_part(stored, np.array([-1.0, -1.0, 1000.0])).tolist() == [0.0, -5.0, 0.0]
+    assert goal_independent_rewards(stored, np.array([-1.0, -1.0, 1000.0])).tolist() == [0.0, -5.0, 0.0]
 
 
 def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning():
@@ -127,30 +127,34 @@ def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
     assert reward(goals[:goal_size], 0 * goals[:goal_size]).tolist() == [-1.0] * goal_size
 
 
-def observe(rule, goal_rewards, exact, terminated):
-    if exact is not None:
-        rule.observe_exact(np.array(exact))
-    rule.observe(np.array(goal_rewards), np.array(terminated))
+def make_relabeller(relabel_done="auto"):
+    return RewardRelabeller(lambda: None, relabel_done)
+
+
+def observe(relabeller, goal_rewards, at_goal, terminated):
+    if at_goal is not None:
+        relabeller.observe_at_goal(np.array(at_goal))
+    relabeller.observe_rewards(np.array(goal_rewards), np.array(terminated))
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse_rule, dense_rule, open_rule = DoneRule(), DoneRule(), DoneRule()
-    observe(sparse_rule, [-1.0, -1.0], [0.0, 0.0], [False, False])
-    assert sparse_rule.resolved_mode == "keep", "no episode has ended on success yet"
-    observe(sparse_rule, [-1.0, 0.0], None, [False, True])
-    assert sparse_rule.resolved_mode == "success"
-    observe(sparse_rule, [0.0, 0.0], None, [False, False])
-    assert sparse_rule.resolved_mode == "keep", "most successes did not end an episode"
+    sparse, dense, unknown = make_relabeller(), make_relabeller(), make_relabeller()
+    observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
+    assert sparse.done_mode == "keep", "no episode has ended on success yet"
+    observe(sparse, [-1.0, 0.0], None, [False, True])
+    assert sparse.done_mode == "success"
+    observe(sparse, [0.0, 0.0], None, [False, False])
+    assert sparse.done_mode == "keep", "most successes did not end an episode"
     for reward in (-0.3, -0.2, -0.1):
-        observe(dense_rule, [reward], [0.0] if dense_rule.exact is None else None, [False])
-    observe(dense_rule, [0.0], None, [True])
-    assert dense_rule.resolved_mode == "keep"
-    assert not dense_rule.success(np.array([0.0])).any()
-    observe(open_rule, [0.0], [0.0], [True])
-    assert open_rule.resolved_mode == "keep", "one value alone may be failure or success"
+        observe(dense, [reward], [0.0] if reward == -0.3 else None, [False])
+    observe(dense, [0.0], None, [True])
+    assert dense.done_mode == "keep"
+    assert not dense.is_reached(np.array([0.0])).any()
+    observe(unknown, [0.0], [0.0], [True])
+    assert unknown.done_mode == "keep", "one value alone may be failure or success"
 
 
 def test_success_of_mazes_pays_one():
-    rule = DoneRule("success")
-    observe(rule, [0.0, 0.0], [1.0, 1.0], [False, False])
-    assert rule.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2), np.zeros(2)).tolist() == [True, False]
+    relabeller = make_relabeller("success")
+    observe(relabeller, [0.0, 0.0], [1.0, 1.0], [False, False])
+    assert relabeller.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2)).tolist() == [True, False]

@@ -1,0 +1,211 @@
+"""Reward and ``done`` of transitions under new goals.
+
+SB3 computes the reward of a virtual transition from the goals alone, so that parking's crash penalty is lost
+(openai/baselines #720, HighwayEnv #473). Here the part of the reward that does not depend on the goal is kept.
+
+SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). Where episodes end on success, a transition
+relabelled to success then bootstraps beyond the end, and a real success relabelled to another goal is terminal without
+being one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlher.her.rewards import RewardFunction
+from rlher.her.storage import GOAL, Ids, Positions, Storage
+
+Floats = NDArray[np.floating[Any]]
+Bools = NDArray[np.bool_]
+
+RELABEL_DONE = ("auto", "keep", "success", "never")
+"""Values of ``relabel_done``, see :class:`RewardRelabeller`."""
+
+ROUNDING = 1e-5
+"""Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
+
+CHUNK = 16_384
+"""Transitions observed in one call of ``compute_reward``."""
+
+
+@dataclass
+class ObservedRewards:
+    """What the stored transitions show about the reward under their own goals, as JSON values.
+
+    :param transitions: for each ring of the storage, number of transitions observed.
+    :param values: values of ``compute_reward`` until there are three: the reward is sparse while there are two.
+    :param reward_at_goal: the least reward of a goal that is achieved exactly; None before the first is observed.
+    :param ended: transitions that reached their goal and ended the episode.
+    :param continued: transitions that reached their goal and did not end the episode.
+    """
+
+    transitions: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    reward_at_goal: float | None = None
+    ended: int = 0
+    continued: int = 0
+
+
+class RewardRelabeller:
+    """Computes reward and ``done`` of transitions under new goals, from what it observes under their own goals.
+
+    :param reward_function: returns ``compute_reward``; called only where it is needed.
+    :param relabel_done: one of :data:`RELABEL_DONE`. ``keep``: as collected (SB3's). ``success``: where the new goal is
+        reached, and where the episode was terminated for another reason than reaching the old goal, such as a crash.
+        ``never``: nowhere. ``auto``: ``success`` where episodes end on success, else ``keep``.
+    :param keep_goal_independent: whether the new reward contains the part that does not depend on the goal.
+    :param ends_on_success: whether success terminates an episode. None: whether most of the stored transitions that
+        reached their goal were terminal; before the first of them, ``auto`` means ``keep``.
+    :param success_reward: ``compute_reward`` at or above which a goal counts as reached. None: the greater value of a
+        sparse reward. With a dense reward success is unknown, and ``keep`` applies.
+    :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
+    """
+
+    def __init__(
+        self,
+        reward_function: Callable[[], RewardFunction],
+        relabel_done: str = "auto",
+        keep_goal_independent: bool = True,
+        ends_on_success: bool | None = None,
+        success_reward: float | None = None,
+    ) -> None:
+        if relabel_done not in RELABEL_DONE:
+            raise ValueError(f"relabel_done={relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
+        if success_reward is not None and not np.isfinite(success_reward):
+            raise ValueError(f"success_reward={success_reward} is not finite; use a number or None.")
+        self.reward_function, self.relabel_done = reward_function, relabel_done
+        self.keep_goal_independent, self.ends_on_success = keep_goal_independent, ends_on_success
+        self.success_reward = success_reward
+        self.observed = ObservedRewards()
+
+    # ------------------------------------------------------------------------- rewards under the own goals
+
+    def observe(self, storage: Storage) -> None:
+        """Observe the transitions added since the last call, and store their goal-independent rewards.
+
+        Afterwards a batch calls ``compute_reward`` for its new goals only.
+        """
+        since = self.observed.transitions or [0] * len(storage.added)
+        is_needed = self.keep_goal_independent or self.relabel_done in ("auto", "success")
+        if not is_needed or since == storage.added.tolist():
+            return
+        ids = storage.ids_since(since)
+        for start in range(0, len(ids), CHUNK):
+            self._observe(storage, ids[start : start + CHUNK])
+        self.observed.transitions = storage.added.tolist()
+        storage.saved = np.minimum(storage.saved, since)  # the next save writes the new values
+
+    def _observe(self, storage: Storage, ids: Ids) -> None:
+        positions = storage.positions(ids)
+        rows, next_obs = storage.transitions(ids, positions)
+        # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
+        goal_rewards = self._compute_reward(storage, positions, next_obs[GOAL])
+        if self.observed.reward_at_goal is None:
+            self.observe_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
+        self.observe_rewards(goal_rewards, rows["terminated"])
+        storage.rows["goal_independent"][positions] = goal_independent_rewards(
+            rows["reward"], goal_rewards, self.sparse_values
+        )
+
+    def observe_at_goal(self, rewards: Floats) -> None:
+        """Record the (n,) rewards of goals equal to the achieved ones, before :meth:`observe_rewards`."""
+        self.observed.reward_at_goal = float(np.min(rewards))
+        self._add_values(rewards)
+
+    def observe_rewards(self, goal_rewards: Floats, terminated: Bools) -> None:
+        """Record values of the reward, and count whether episodes end on success.
+
+        :param goal_rewards: (n,) ``compute_reward`` under the transitions' own goals.
+        :param terminated: (n,) whether the transition ended its episode, time-outs excepted.
+        """
+        self._add_values(goal_rewards)
+        reached = self.is_reached(goal_rewards)
+        self.observed.ended += int(np.sum(reached & terminated))
+        self.observed.continued += int(np.sum(reached & ~terminated))
+
+    def _add_values(self, rewards: Floats) -> None:
+        if len(self.observed.values) <= 2:
+            self.observed.values = sorted({*self.observed.values, *np.unique(rewards)[:3].tolist()})
+
+    # ----------------------------------------------------------------------------- what follows from them
+
+    @property
+    def sparse_values(self) -> list[float]:
+        """The two values of a sparse reward, the lower first; empty while it is not known to be sparse."""
+        return self.observed.values if len(self.observed.values) == 2 else []
+
+    @property
+    def threshold(self) -> float | None:
+        """The reward at or above which a goal counts as reached; None while it is unknown."""
+        if self.success_reward is not None:
+            return self.success_reward
+        at_goal = self.observed.reward_at_goal
+        return at_goal if at_goal in self.sparse_values[1:] else None
+
+    @property
+    def done_mode(self) -> str:
+        """``relabel_done`` with ``auto`` resolved: ``keep`` while success is unknown, ``success`` or ``never``."""
+        if self.relabel_done not in ("auto", "success"):
+            return self.relabel_done
+        ends = self.observed.ended > self.observed.continued if self.ends_on_success is None else self.ends_on_success
+        return "success" if (ends or self.relabel_done == "success") and self.threshold is not None else "keep"
+
+    # --------------------------------------------------------------------------- rewards under new goals
+
+    def relabel(self, storage: Storage, positions: Positions, rows: NDArray, goals: NDArray) -> tuple[Floats, Bools]:
+        """Return the rewards and dones of transitions under new goals.
+
+        :param positions: (n,) of the transitions in the storage.
+        :param rows: (n,) packed rows of the transitions.
+        :param goals: (n, …) the new goals.
+        """
+        goal_rewards = self._compute_reward(storage, positions, goals)
+        done = self.done(goal_rewards, rows["terminated"], rows["reward"] - rows["goal_independent"])
+        return goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards, done
+
+    def done(self, goal_rewards: Floats, terminated: Bools, own_goal_rewards: Floats) -> Bools:
+        """Return (n,) ``done`` of transitions under new goals.
+
+        :param goal_rewards: (n,) ``compute_reward`` under the new goals.
+        :param terminated: (n,) whether the transition as collected was terminal, time-outs excepted.
+        :param own_goal_rewards: (n,) ``compute_reward`` under the goals as collected.
+        """
+        mode = self.done_mode
+        if mode == "keep":
+            return terminated
+        if mode == "never":
+            return np.zeros_like(terminated)
+        is_failure = terminated & ~self.is_reached(own_goal_rewards)  # a crash stays terminal under any goal
+        return self.is_reached(goal_rewards) | is_failure
+
+    def is_reached(self, goal_rewards: Floats) -> Bools:
+        """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
+        if self.threshold is None:
+            return np.zeros(len(goal_rewards), dtype=bool)
+        return np.asarray(goal_rewards >= self.threshold - ROUNDING * max(1.0, abs(self.threshold)))
+
+    def _compute_reward(self, storage: Storage, positions: Positions, goals: NDArray) -> Floats:
+        """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
+        infos = None if storage.infos is None else list(storage.infos[positions])
+        return self.reward_function()(storage.next_achieved.take(positions, axis=0), goals, infos)
+
+
+def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:
+    """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
+
+    A stored reward that equals one of a sparse reward's two values has no goal-independent part. If ``compute_reward``
+    returns the other value, it was given a different goal (rounded to float32, or moved in the same step).
+
+    :param stored: (n,) rewards from the environment's ``step``.
+    :param goal_rewards: (n,) ``compute_reward`` of the same transitions and their own goals.
+    :param sparse_values: the two values of a sparse ``compute_reward``; empty: it is not known to be sparse.
+    """
+    tolerance = ROUNDING * np.maximum(1.0, np.abs(stored))
+    difference = np.asarray(stored, dtype=np.float64) - goal_rewards
+    is_zero = np.abs(difference) <= tolerance
+    for value in sparse_values:
+        is_zero |= np.abs(stored - value) <= tolerance
+    return np.where(is_zero, 0.0, difference)
