@@ -61,7 +61,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
         return flags.flags(command)
-    keys, groups = command.keys(command.default_choices() | typed_choices(before)), flags.groups(command)
+    keys, groups = command.keys(command.choices() | typed_choices(before)), flags.groups(command)
     own = keys.pop(getattr(flags.positional(command), "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:

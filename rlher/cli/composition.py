@@ -81,14 +81,14 @@ def _combinations(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str]) -> Any:
-    """Compose the config of one job: the values of algorithm, environment and recipe, then those of the words."""
+    """Compose the config of one job: algorithm and environment, then the values of the recipe, then those typed."""
     values = parse(words, config_dirs)
-    choices = command.default_choices()
+    choices = command.choices()
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
+    defaults = [f"/schema/{command.name}@_here_", *({group: name} for group, name in choices.items()), "_self_"]
+    ConfigStore.instance().store(name=command.name, node={"defaults": defaults})
     folders = [f"file://{Path(folder).absolute()}" for folder in config_dirs]
-    search = [f"hydra.searchpath={literal(folders)}"] if folders else []
-    chosen = [f"{group}={literal(name)}" for group, name in choices.items() if name]
-    config, keys = hydra.compose(command.name, chosen + search), command.keys(choices)
+    config, keys = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}"]), command.keys(choices)
     if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
         found = recipes.read(recipe, config_dirs, values.get("trust_code") is True)
         assign(config, found, keys, f"recipe {recipe} does not fit algo={choices['algo']}, which has no key")

@@ -94,7 +94,7 @@ def assign(
     """
     for key, value in _by_key(values, keys):
         if not _is_known(key, keys):
-            if key.startswith("env.") and "env" in keys:  # env: null, as in conf/collect.yaml
+            if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
                 raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
             raise UserError(f"{no_key} {key!r}{closest_key(key)}.")
         if key in keys and isinstance(value, float) and value.is_integer():

@@ -142,7 +142,7 @@ class ReportConfig(CurvesConfig):
 class CheckConfig:
     """Config keys of `rlher check`."""
 
-    env: EnvConfig = section(EnvConfig, "environment")
+    env: EnvConfig = section(EnvConfig, "environment", choice="parking-v0")
     seed: int = experiment_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
     json: bool = runtime_key(False, "print the findings as JSON on stdout")
 

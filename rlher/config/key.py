@@ -79,12 +79,13 @@ runtime_key = functools.partial(key, ignored_by=get_args(Purpose))
 """A key that changes where and how fast a run is computed, or what is written and shown."""
 
 
-def section(config: type, text: str) -> Any:
+def section(config: type, text: str, choice: str | None = None) -> Any:
     """Declare a nested config, whose keys are ``<section>.<key>``.
 
+    :param choice: what ``<section>=`` is by default, if it takes the name of an algorithm or environment.
     :return: a dataclass field.
     """
-    return field(default_factory=config, metadata={"text": text})
+    return field(default_factory=config, metadata={"text": text, "choice": choice})
 
 
 def default_of(item: Field) -> Any:

@@ -91,8 +91,8 @@ class CheckpointConfig:
 class TrainConfig:
     """Config keys of `rlher train`."""
 
-    algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm")
-    env: EnvConfig = section(EnvConfig, "environment")
+    algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm", choice="tqc")
+    env: EnvConfig = section(EnvConfig, "environment", choice="parking-v0")
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")

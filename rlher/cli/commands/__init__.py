@@ -8,12 +8,9 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass
-from importlib import resources
+from dataclasses import Field, dataclass, fields
 from types import ModuleType
 from typing import Any, get_type_hints
-
-import yaml
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
@@ -44,10 +41,10 @@ class Command:
             keys |= dotted_keys(ALGORITHMS[algo].config, "algo.")
         return keys | (dotted_keys(EnvConfig, "env.") if choices.get("env") else {})
 
-    def default_choices(self) -> dict[str, Any]:
-        """Return the algorithm and the environment that it has by default, see its file in ``conf/``."""
-        defaults = yaml.safe_load((resources.files("rlher.conf") / f"{self.name}.yaml").read_text())["defaults"]
-        return {group: name for each in defaults if isinstance(each, dict) for group, name in each.items()}
+    def choices(self) -> dict[str, str | None]:
+        """Return the algorithm and the environment that it has by default."""
+        sections = {item.name: item for item in fields(self.schema) if item.name in ("algo", "env")}
+        return {name: item.metadata.get("choice") for name, item in sections.items()}
 
     def run(self, config: Any, command: str) -> int:
         """Run it and return the exit code.
