@@ -13,8 +13,9 @@ import re
 import stat
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -32,16 +33,14 @@ MAX_YAML_BYTES = 100_000
 """Size limit of a YAML file; PyYAML takes seconds for it, and minutes for ten times as much."""
 
 MAX_YAML_VALUES = 100_000
-"""Limit of values in a YAML file with its aliases expanded: a few lines of nested aliases stand for billions."""
-
-MAX_MERGED_KEYS = 1000
-"""Limit of keys in a YAML mapping with its merges (``<<``): nested merges of a few lines stand for billions."""
+"""Limit of values in a YAML file, those of an alias or merge (``<<``) counted wherever it is used: a few lines of
+nested aliases stand for billions."""
 
 MAX_YAML_DEPTH = 50
 """Limit of nesting in a YAML file, for readers that recurse."""
 
-MAX_INT_BITS = 1024
-"""Size limit of an integer in a YAML file, about that of a float."""
+MAX_INT_CHARACTERS = 250
+"""Size limit of an integer in a YAML file; about the largest that is a float, too."""
 
 MAX_COMPRESSION = 100
 """Limit of a zip file's content relative to its size; larger files are treated as zip bombs."""
@@ -95,18 +94,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader of plain values, with a limit of merged keys; ``1e-4`` is a number, as in Hydra."""
+    """PyYAML's loader of plain values, with limits; ``1e-4`` is a number, as in Hydra."""
 
-    yaml_constructors: ClassVar = {  # without lists of tuples, which no config has
-        tag: each
-        for tag, each in yaml.SafeLoader.yaml_constructors.items()
-        if not str(tag).endswith((":omap", ":pairs"))
-    }
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        super().flatten_mapping(node)
-        if len(node.value) > MAX_MERGED_KEYS:
-            raise ValueError("it merges too many keys")
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            _require_small(node)  # before aliases and merges are expanded
+        return node
 
 
 _Loader.add_implicit_resolver(
@@ -122,30 +116,30 @@ def read_yaml(path: Path) -> Any:
     """
     require_regular_file(path, MAX_YAML_BYTES)
     try:
-        tree = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     # PyYAML raises the last three for tags that do not fit their value.
     except (yaml.YAMLError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(" ".join(str(error).split())) from error
-    _require_small(tree)
-    return tree
 
 
-def _require_small(tree: Any) -> None:
-    """Raise ValueError if nested values exceed a limit; an alias counts as often as it is used."""
-    stack, count = [(tree, 0)], 0
+def _require_small(node: yaml.Node) -> None:
+    """Raise ValueError if nested values exceed a limit, or hold a list of tuples, which no config has."""
+    stack, count = [(node, 0)], 0
     while stack:
         node, depth = stack.pop()
         count += 1
         if count > MAX_YAML_VALUES or depth > MAX_YAML_DEPTH:
             raise ValueError("it holds too many values, or they are nested too deeply")
-        if isinstance(node, int) and node.bit_length() > MAX_INT_BITS:
+        if node.tag.endswith(":int") and len(node.value) > MAX_INT_CHARACTERS:
             raise ValueError("it holds an integer with hundreds of digits")
-        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-        stack += [(child, depth + 1) for child in children]
+        if node.tag.endswith((":omap", ":pairs")):
+            raise ValueError(f"it holds a value of the type {node.tag}")
+        pairs = chain(*node.value) if isinstance(node, yaml.MappingNode) else ()
+        stack += [(each, depth + 1) for each in (node.value if isinstance(node, yaml.SequenceNode) else pairs)]
 
 
-def read_table(path: Path, dtype: type | None = None) -> "pd.DataFrame":
-    """Return a CSV file with a header as a table; cells stay text if ``dtype`` is ``str``.
+def read_table(path: Path) -> "pd.DataFrame":
+    """Return a CSV file with a header as a table.
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is damaged, exceeds a limit, or is a link out of its folder; the message is one line.
@@ -162,7 +156,7 @@ def read_table(path: Path, dtype: type | None = None) -> "pd.DataFrame":
         named = range(len(pd.read_csv(io.StringIO(header), nrows=0).columns))
         lines.seek(0)
         # Without usecols pandas takes the first cells of a longer row as its index.
-        return pd.read_csv(lines, usecols=named, dtype=dtype, keep_default_na=dtype is None)
+        return pd.read_csv(lines, usecols=named)
 
 
 def open_zip(file: Path | io.BytesIO) -> zipfile.ZipFile:
