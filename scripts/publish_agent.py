@@ -37,7 +37,7 @@ def copy_policy(source: Path, target: Path) -> None:
     """
     steps = read_timesteps(source)
     with open_zip(source) as archive, atomic_write(target) as temporary:
-        tensors = read_tensors(io.BytesIO(archive.read(POLICY)), th.device("cpu"))
+        tensors = read_tensors(archive.read(POLICY), th.device("cpu"))
         policy = io.BytesIO()
         th.save({name: tensor for name, tensor in tensors.items() if name.startswith(ACTING)}, policy)
         with zipfile.ZipFile(temporary, "w") as copy:

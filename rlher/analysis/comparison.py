@@ -122,10 +122,10 @@ def improvements(groups: Sequence[Group]) -> pd.DataFrame:
     for a, b in combinations(groups, 2):
         if a.env != b.env or min(len(a.runs), len(b.runs)) < MIN_SEEDS:
             continue
-        pair = [final_success_rates(a), final_success_rates(b)]
-        probability = float(stats.probability_of_improvement(*pair))
-        at_least = improvement_interval(probability, len(a.runs), len(b.runs))
-        low, high = stats.bootstrap_interval(pair, stats.probability_of_improvement, at_least)
+        x, y = final_success_rates(a), final_success_rates(b)
+        probability = float(stats.probability_of_improvement(x, y))
+        at_least = improvement_interval(probability, len(x), len(y))
+        low, high = stats.bootstrap_interval([x, y], stats.probability_of_improvement, at_least)
         rows.append((a.env, a.label, b.label, probability, float(low), float(high)))
     return pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
 

@@ -54,8 +54,7 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str], note: Note =
     :func:`group_runs`.
 
     :param note: called with a message for each run that is skipped, left out or pooled.
-    :raises MissingFile: a folder does not exist.
-    :raises UserError: no folder has a run with an evaluation, or no run has a key of ``by``.
+    :raises UserError: a folder does not exist, no folder has a run with an evaluation, or no run has a key of ``by``.
     """
     sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_name, paths or [logs])}
     found = [read_runs(folder, note) for folder in sources.values()]

@@ -20,7 +20,7 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.console import escape_control, warn
-from rlher.core.errors import MissingFile, first_line
+from rlher.core.errors import UserError, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.metrics import COLUMNS
@@ -120,7 +120,7 @@ def read_runs(path: str, note: Note = warn) -> list[LoadedRun]:
     """Read all runs in and below one folder; there may be none.
 
     :param note: called with a message for each skipped folder and each failed run.
-    :raises MissingFile: the folder does not exist.
+    :raises UserError: the folder does not exist.
     """
     runs, folders = [], list(run_folders(Path(path)))
     for folder in folders:
@@ -140,10 +140,10 @@ def run_folders(path: Path) -> Iterator[Path]:
 
     Folders named ``optuna`` below ``path`` are left out: the trials of a study are read only if asked for.
 
-    :raises MissingFile: ``path`` does not exist.
+    :raises UserError: ``path`` does not exist.
     """
     if not path.is_dir():
-        raise MissingFile(path, f"the folder {path} does not exist; training writes its runs into logs.")
+        raise UserError(f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
         subfolders[:] = sorted((name for name in subfolders if name != "optuna"), key=_natural_key)
         if CONFIG in files:

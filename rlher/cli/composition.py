@@ -23,7 +23,7 @@ from rlher.cli.overrides import assign, option_file, parse
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal
-from rlher.core.errors import MissingFile, UserError
+from rlher.core.errors import UserError
 
 COMPOSE_ERRORS = (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
 """What Hydra and OmegaConf raise for invalid input besides their own exceptions."""
@@ -43,7 +43,7 @@ def compose(command: Command, line: CommandLine) -> list[Composed]:
     """
     for folder in line.config_dirs:
         if not Path(folder).is_dir():
-            raise MissingFile(Path(folder), f"there is no folder {folder}; check --config-dir.")
+            raise UserError(f"there is no folder {folder}; check --config-dir.")
     with hydra_errors_as_user_errors(), _initialized(command):
         try:
             every = _combinations(line.overrides) if line.is_sweep else [line.overrides]

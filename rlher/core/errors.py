@@ -19,14 +19,6 @@ class UserError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
-class MissingFile(UserError):
-    """A file or folder the user named does not exist; ``path`` is where it was expected."""
-
-    def __init__(self, path: Path, message: str) -> None:
-        super().__init__(message)
-        self.path = path
-
-
 class DamagedFile(UserError):
     """A file is corrupt or has unexpected content; ``path`` names it."""
 

@@ -4,7 +4,6 @@ One function per kind of file: :func:`read_text`, :func:`read_json`, :func:`read
 :func:`open_zip`, :func:`read_tensors`, :func:`stored_arrays`.
 """
 
-import contextlib
 import io
 import json
 import math
@@ -12,7 +11,6 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,7 +172,7 @@ def open_zip(file: Path | io.BytesIO) -> zipfile.ZipFile:
     return archive
 
 
-def read_tensors(file: Path | io.BytesIO, device: Any) -> dict[str, Any]:
+def read_tensors(content: bytes, device: Any) -> dict[str, Any]:
     """Return the tensors of a file written by ``torch.save``; nothing else is unpickled.
 
     :param device: torch device of the tensors.
@@ -183,23 +181,17 @@ def read_tensors(file: Path | io.BytesIO, device: Any) -> dict[str, Any]:
     """
     import torch as th  # takes seconds, and few commands read tensors
 
-    open_zip(file).close()
-    if isinstance(file, io.BytesIO):
-        file.seek(0)
-    tensors: dict[str, Any] = th.load(file, map_location=device, weights_only=True)
+    open_zip(io.BytesIO(content)).close()
+    tensors: dict[str, Any] = th.load(io.BytesIO(content), map_location=device, weights_only=True)
     return tensors
 
 
-@contextlib.contextmanager
-def stored_arrays(file: Path | io.BytesIO) -> Iterator[Any]:
-    """Open an archive of arrays, as ``numpy.savez`` writes it; nothing is unpickled.
+def stored_arrays(path: Path) -> Any:
+    """Open an archive of arrays, as ``numpy.savez`` writes it; nothing is unpickled. Close it, or use ``with``.
 
     :raises zipfile.BadZipFile: as :func:`open_zip`.
     """
     import numpy as np  # takes a tenth of a second, and few commands read arrays
 
-    open_zip(file).close()
-    if isinstance(file, io.BytesIO):
-        file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        yield arrays
+    open_zip(path).close()
+    return np.load(path, allow_pickle=False)

@@ -50,21 +50,12 @@ def optimality_gap(*tasks: NDArray, axis: int = 0) -> NDArray:
     return 1 - np.minimum(np.concatenate(tasks, axis=axis), 1).mean(axis=axis)
 
 
-def probability_of_improvement(*pairs: NDArray, axis: int = 0) -> NDArray:
-    """Return the probability that a run of X beats a run of Y on the same task, ties counting half.
+def probability_of_improvement(x: NDArray, y: NDArray, axis: int = 0) -> NDArray:
+    """Return the probability that a run of x beats a run of y, ties counting half; runs are along ``axis``.
 
-    The Mann-Whitney statistic over the number of pairs, averaged over tasks.
-
-    :param pairs: x of the first task, y of the first task, x of the second, ...; runs along ``axis``.
+    It is the Mann-Whitney statistic over the number of pairs.
     """
-    tasks = zip(pairs[::2], pairs[1::2], strict=True)
-    return np.mean(
-        [
-            scipy.stats.mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic / (x.shape[axis] * y.shape[axis])
-            for x, y in tasks
-        ],
-        axis=0,
-    )
+    return scipy.stats.mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic / (x.shape[axis] * y.shape[axis])
 
 
 def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:

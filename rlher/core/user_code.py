@@ -12,8 +12,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -106,41 +105,27 @@ def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any
     return functools.partial(found, **kwargs) if kwargs else found
 
 
-@dataclass(frozen=True)
-class UserClass:
-    """An entry of ``env.wrappers`` or ``callbacks``.
+def build_class(key: str, entry: Any, kind: type, *arguments: Any) -> Any:
+    """Import the class that an entry of ``env.wrappers`` or ``callbacks`` names, and call it.
 
     :param key: config key, for messages.
+    :param kind: its base class.
+    :param arguments: come before the entry's keyword arguments.
+    :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
     """
-
-    key: str
-    module: str
-    name: str
-    kwargs: dict[str, Any]
-
-    def build(self, kind: type, *arguments: Any) -> Any:
-        """Import the class and call it with the arguments and its keyword arguments.
-
-        :param kind: its base class.
-        :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
-        """
-        found = import_named(self.key, f"{self.module}:{self.name}", {}, kind)
-        try:
-            return found(*arguments, **self.kwargs)
-        except Exception as error:
-            name, reason = f"{self.module}:{self.name}", describe_error(error)
-            raise UserError(f"{self.key}: {name} cannot be built ({reason}).") from error
+    path, kwargs = parse_class(key, entry)
+    found = import_named(key, path, {}, kind)
+    try:
+        return found(*arguments, **kwargs)
+    except Exception as error:
+        raise UserError(f"{key}: {path} cannot be built ({describe_error(error)}).") from error
 
 
-def user_classes(key: str, entries: Sequence[Any]) -> list[UserClass]:
-    """Return the classes that a key's entries name; nothing is imported. RL Zoo's ``module.Class`` is accepted as well.
+def parse_class(key: str, entry: Any) -> tuple[str, dict[str, Any]]:
+    """Return the ``module:Class`` and keyword arguments of an entry; RL Zoo's ``module.Class`` is accepted as well.
 
-    :raises UserError: an entry has another form.
+    :raises UserError: the entry has another form.
     """
-    return [_parse(key, entry) for entry in entries]
-
-
-def _parse(key: str, entry: Any) -> UserClass:
     path, kwargs = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else (entry, None)
     module, _, name = str(path).rpartition(":" if ":" in str(path) else ".")
     is_path = isinstance(path, str) and all(part.isidentifier() for part in (*module.split("."), name))
@@ -148,4 +133,4 @@ def _parse(key: str, entry: Any) -> UserClass:
         raise UserError(
             f"{key}={entry!r} does not name a class; write module:Class or {{module:Class: {{key: value}}}}."
         )
-    return UserClass(key, module, name, kwargs or {})
+    return f"{module}:{name}", kwargs or {}

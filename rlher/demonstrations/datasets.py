@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line, os_error_reason
+from rlher.core.errors import DamagedFile, UserError, first_line, os_error_reason
 from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
 from rlher.her.storage import ACHIEVED, GOAL
 from rlher.her.trajectories import Trajectory
@@ -61,7 +61,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
 
     :param dataset: its folder, or its name in Minari's folder.
     :param observation_space: of the environment; further entries of the dataset's observations are left out.
-    :raises MissingFile: there is no such dataset.
+    :raises UserError: there is no such dataset.
     :raises DamagedFile: it is damaged or incomplete.
     :raises UserError: it has no goals, no episodes, other spaces, or another format than HDF5.
     """
@@ -96,15 +96,14 @@ def find(dataset: str) -> Path:
     """Return the folder with the data of a dataset.
 
     :param dataset: its folder, or the name of one in Minari's own folder.
-    :raises MissingFile: there is no such dataset.
+    :raises UserError: there is no such dataset.
     """
     root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
     for folder in (Path(dataset), root / dataset):
         for data in (folder / "data", folder):
             if (data / METADATA).is_file():
                 return data
-    raise MissingFile(
-        Path(dataset),
+    raise UserError(
         f"there is no dataset {dataset}, neither as a folder nor in {root}; `rlher collect` makes one, and "
         "`minari download` fetches public ones.",
     )

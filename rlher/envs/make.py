@@ -15,7 +15,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError, as_fault
-from rlher.core.user_code import user_classes
+from rlher.core.user_code import build_class
 from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
@@ -104,8 +104,8 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     if render_mode is not None:
         aim_mujoco_camera(env, config.camera)
     try:
-        for wrapper in user_classes("env.wrappers", config.wrappers):
-            env = wrapper.build(gym.Env, env)
+        for wrapper in config.wrappers:
+            env = build_class("env.wrappers", wrapper, gym.Env, env)
     except UserError:
         env.close()
         raise

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.core.errors import MissingFile, UserError, did_you_mean
+from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_read import links_outside, read_json
 from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, env_name, read_config
 from rlher.run.trust import require_no_code
@@ -16,20 +16,20 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """Open a run folder, the newest one under ``logs`` if none is named.
 
     :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
-    :raises MissingFile: there is no such run folder.
+    :raises UserError: there is no such run folder.
     :raises DamagedFile: its config cannot be read.
     :raises UntrustedCode: its config names code that is not trusted.
     """
     folder = Path(run) if run else _newest(Path(logs))
     if folder is None:
-        raise MissingFile(Path(logs), f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
+        raise UserError(f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
     try:
         config = read_config(folder)
     except FileNotFoundError:
         runs = sorted(folder.glob(f"*/{CONFIG}"), key=_modified)
         near = runs[-1].parent if runs else _newest(Path(logs))
         hint = f"; {near} is one" if near else ""
-        raise MissingFile(folder, f"there is no run folder {folder}, because it has no {CONFIG}{hint}.") from None
+        raise UserError(f"there is no run folder {folder}, because it has no {CONFIG}{hint}.") from None
     if not trust_code:
         require_no_code(folder / CONFIG, asdict(config))
     return RunFolder(folder, config)
@@ -45,7 +45,7 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     """Open the most recently started run that is not finished; the newest run if all are finished.
 
     :param trust_code: as for :func:`find`.
-    :raises MissingFile: there is no run at all.
+    :raises UserError: there is no run at all.
     """
     for folder in sorted(_run_folders(Path(logs)), key=lambda each: _modified(each / CONFIG), reverse=True):
         if not is_finished(folder):

@@ -16,7 +16,7 @@ import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.errors import DamagedFile, MissingFile, UserError, first_line
+from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import write_bytes
 from rlher.core.safe_read import open_zip, read_tensors
 
@@ -58,7 +58,7 @@ def _as_user_error(path: Path) -> Iterator[None]:
     except UserError:
         raise
     except FileNotFoundError:
-        raise MissingFile(path, f"there is no model file {path}.") from None
+        raise UserError(f"there is no model file {path}.") from None
     except KeyError as error:
         raise DamagedFile(path, f"it lacks {error}, or was not written by rlher") from error
     except (zipfile.BadZipFile, EOFError, OSError) as error:
@@ -120,7 +120,7 @@ def read_timesteps(path: Path) -> int:
 
 
 def _tensors(archive: zipfile.ZipFile, name: str, device: th.device) -> dict[str, th.Tensor]:
-    return read_tensors(io.BytesIO(archive.read(name)), device)
+    return read_tensors(archive.read(name), device)
 
 
 def _require_same_normalization(

@@ -14,8 +14,8 @@ from rlher.algos.factory import build_model, validate_actions, validate_device
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.core.errors import MissingFile
-from rlher.core.user_code import user_classes
+from rlher.core.errors import UserError
+from rlher.core.user_code import build_class
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
@@ -59,7 +59,7 @@ def prepare(
     started, working_folder = time.monotonic(), Path.cwd()
     _validate(config)
     initial = _initial_model(config) if config.init_from else None
-    callbacks = [each.build(BaseCallback) for each in user_classes("callbacks", config.callbacks)]
+    callbacks = [build_class("callbacks", each, BaseCallback) for each in config.callbacks]
     env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     with _torch_settings(config.threads or 1), closing(_make_envs(config)) as envs:
@@ -114,7 +114,7 @@ def _initial_model(config: TrainConfig) -> Path:
     path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
     is_file = path.suffix == ".zip" and not path.is_dir()
     if is_file and not path.is_file():
-        raise MissingFile(path, f"init_from={config.init_from} does not exist; name a run folder or a model file.")
+        raise UserError(f"init_from={config.init_from} does not exist; name a run folder or a model file.")
     if is_file:
         return path
     return lookup.find(config.init_from, config.logs, trust_code=True).model("last")  # only its weights are read

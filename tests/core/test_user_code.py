@@ -8,7 +8,7 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
-from rlher.core.user_code import user_classes
+from rlher.core.user_code import parse_class
 from rlher.envs.make import make_env
 from tests.conftest import TINY
 
@@ -53,14 +53,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
 
 def test_both_forms_and_the_one_of_rl_zoo() -> None:
     entries = ["a.b:C", {"a.b:C": {"x": 1}}, "a.b.C", {"a:C": None}]
-    found = [(each.module, each.name, each.kwargs) for each in user_classes("key", entries)]
-    assert found == [("a.b", "C", {}), ("a.b", "C", {"x": 1}), ("a.b", "C", {}), ("a", "C", {})]
+    found = [parse_class("key", entry) for entry in entries]
+    assert found == [("a.b:C", {}), ("a.b:C", {"x": 1}), ("a.b:C", {}), ("a:C", {})]
 
 
 @pytest.mark.parametrize("entry", ["C", "a:", "a b:C", 3, {"a:C": 1}, {"a:C": {}, "b:C": {}}])
 def test_another_form_is_refused(entry: object) -> None:
     with pytest.raises(UserError, match="key="):
-        user_classes("key", [entry])
+        parse_class("key", entry)
 
 
 def test_wrappers_are_applied_from_the_inside(module: str) -> None:

@@ -29,7 +29,7 @@ from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
-from rlher.core.user_code import load_object, user_classes
+from rlher.core.user_code import load_object, parse_class
 from rlher.envs import bit_flipping, relay, training_wrappers
 from rlher.envs.registration import entry_point
 from rlher.evaluation import metrics
@@ -219,7 +219,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     """
     if json.loads(json.dumps(env.kwargs)) != env.kwargs:
         raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
-    wrappers = [[f"{each.module}:{each.name}", each.kwargs] for each in user_classes("env.wrappers", env.wrappers)]
+    wrappers = [list(parse_class("env.wrappers", each)) for each in env.wrappers]
     if env.action_repeat > 1:
         wrappers.append(["training_wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
     is_bit_flipping = _entry_module(env) == bit_flipping.__name__
@@ -250,7 +250,8 @@ def _registering_modules(env: EnvConfig) -> list[str]:
 
 def _env_needs(config: EnvConfig, env: gym.Env) -> tuple[set[str], list[str]]:
     """Return the packages that an environment needs, and a note on each requirement that no package provides."""
-    modules = {*_registering_modules(config), *(each.module for each in user_classes("env.wrappers", config.wrappers))}
+    wrappers = [parse_class("env.wrappers", each)[0] for each in config.wrappers]
+    modules = {*_registering_modules(config), *(path.partition(":")[0] for path in wrappers)}
     packages = {module: module.partition(".")[0] for module in modules - {*config.modules}}
     installed = metadata.packages_distributions()
     missing = {module for module in modules if packages.get(module) not in installed}
