@@ -332,34 +332,29 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self._reward = RewardFunction.of(self.env)
         return self._reward
 
-    def save(self, folder: str | os.PathLike) -> int:
-        """Save to a folder of plain arrays, writing only what is new since the last save there.
+    def save(self, path: str | os.PathLike) -> None:
+        """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save.
 
-        Priorities are written whole each time. After a load the same samples follow as after the save.
-
-        :return: bytes written.
         :raises ValueError: with ``copy_info_dict``, because infos may be any objects.
         """
         if self.copy_info_dict:
-            raise ValueError(
-                "copy_info_dict=True cannot be saved to a folder, since infos may be any objects; pickle it."
-            )
+            raise ValueError("copy_info_dict=True cannot be saved, since infos may be any objects; pickle the buffer.")
         extra = {
             "rng": self.rng.bit_generator.state,
             "observed_rewards": asdict(self.relabeller.rewards.observed),
             "priority": self.priority.options,
         }
-        return saving.save(self.storage, folder, extra, self.priority.state())
+        saving.save(self.storage, path, extra, self.priority.state())
 
-    def load(self, folder: str | os.PathLike) -> None:
-        """Replace everything stored, demonstrations included, with the content of a folder. Running episodes continue.
+    def load(self, path: str | os.PathLike) -> None:
+        """Replace everything stored, demonstrations included, with the content of a file. Running episodes continue.
 
-        :raises ValueError: the folder holds no buffer, one of other spaces or another capacity, or a damaged one; the
+        :raises ValueError: the file holds no buffer, one of other spaces or another capacity, or a damaged one; the
             buffer is then empty but for its demonstrations.
         """
         self.reset()
         try:
-            storage, extra, priorities = saving.load(folder, self._empty_storage)
+            storage, extra, priorities = saving.load(path, self._empty_storage)
             added = int(max(storage.added[: self.n_envs]))
             self.pos, self.full = added % self.buffer_size, added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
@@ -367,11 +362,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.priority.reset(storage)
             if extra["priority"] == self.priority.options:
                 self.priority.restore(priorities)
-        except saving.UnsuitableFolder:
+        except saving.UnsuitableFile:
             raise
         except Exception as error:
             self.reset()
-            raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
+            raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from error
         self.storage = storage
 
     def __getstate__(self) -> dict[str, Any]:

@@ -96,7 +96,6 @@ class RewardRelabeller:
         for start in range(0, len(ids), CHUNK):
             self._observe(storage, ids[start : start + CHUNK])
         self.observed.transitions = storage.added.tolist()
-        storage.saved = np.minimum(storage.saved, since)  # the next save writes the new values
 
     def _observe(self, storage: Storage, ids: Ids) -> None:
         positions = storage.positions(ids)

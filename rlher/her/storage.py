@@ -106,8 +106,6 @@ class Storage:
     :ivar first_id: for each episode, id of its oldest transition that is stored.
     :ivar last_id: for each episode, id of its newest transition.
     :ivar last_obs: for each episode, the packed observation after its newest transition.
-    :ivar last_save: name of the last save, or of the save that was loaded.
-    :ivar saved: for each ring, how many of its oldest transitions have not changed since that save.
     """
 
     rows: NDArray
@@ -120,9 +118,7 @@ class Storage:
     def __init__(self, capacity: int, n_envs: int, layout: Layout, demonstration_steps: int = 0) -> None:
         self.capacity, self.n_envs, self.layout = capacity, n_envs, layout
         self.sizes = np.array([capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0))
-        self.added, self.saved = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
-        self.running = np.zeros(len(self.sizes), dtype=bool)
-        self.last_save = ""
+        self.added, self.running = np.zeros_like(self.sizes), np.zeros(len(self.sizes), dtype=bool)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -242,21 +238,6 @@ class Storage:
         """Remove all transitions but the demonstrations."""
         self.added[: self.n_envs] = 0
         self.running[:] = False
-        self.last_save = ""
-
-    def mark_saved(self, name: str) -> None:
-        """Record that a save of that name holds everything stored."""
-        self.last_save = name
-        self.saved = self.added - self.running  # the last step of a running episode may still become terminal
-
-    def rebuild_index(self) -> None:
-        """Restore what follows from the transitions after they were loaded; running episodes continue."""
-        for ring in np.flatnonzero(self.added).tolist():
-            ids = self.ids(ring)
-            episodes = self.rows["episode"][self.positions(ids)]
-            # Some were evicted since they were saved.
-            self.first_id[episodes] = np.maximum(self.first_id[episodes], ids[0])
-            self.episode[ring] = episodes[-1]
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -363,42 +344,44 @@ class Storage:
 
     # ------------------------------------------------------------------------------------ files and pickling
 
-    def export(self, ids: Ids) -> dict[str, NDArray]:
-        """Return transitions and their episodes as arrays."""
-        positions = self.positions(ids)
+    def export(self) -> dict[str, NDArray]:
+        """Return all transitions and their episodes as arrays."""
+        positions = self.positions(self.all_ids())
         arrays = {"rows": self.rows.take(positions), "next_achieved": self.next_achieved[positions]}
         if self.infos is not None:
             arrays["infos"] = self.infos[positions]
         episodes = np.unique(arrays["rows"]["episode"])
         return arrays | {"episodes": episodes} | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
-    def restore(self, ids: Ids, arrays: Mapping[str, NDArray]) -> None:
-        """Store a value of :meth:`export`; after the last one, call :meth:`rebuild_index`.
+    def restore(self, arrays: Mapping[str, NDArray]) -> None:
+        """Store a value of :meth:`export` after ``added`` and ``running`` were restored; running episodes continue.
 
-        :raises ValueError: the arrays do not fit the ids, each other or the spaces.
+        :raises ValueError: the arrays do not fit the numbers of transitions, each other or the spaces.
         """
         if "infos" in arrays and self.infos is None:
             self.infos = np.empty(len(self.rows), dtype=object)
-        by_position = ["rows", "next_achieved", *(["infos"] if "infos" in arrays else [])]
-        places = dict.fromkeys(by_position, self.positions(ids)) | dict.fromkeys(EPISODE_ARRAYS, arrays["episodes"])
+        by_position, positions = ["rows", "next_achieved"], self.positions(self.all_ids())
+        by_position += ["infos"] if "infos" in arrays else []
+        places = dict.fromkeys(by_position, positions) | dict.fromkeys(EPISODE_ARRAYS, arrays["episodes"])
         for name, at in places.items():
             values, into = arrays[name], getattr(self, name)
             if values.dtype != into.dtype or values.shape != (len(at), *into.shape[1:]):
                 raise ValueError(f"its {name} have another type or shape")
             into[at] = values
+        for ring in np.flatnonzero(self.added).tolist():
+            self.episode[ring] = self.rows["episode"][self.positions(self.ids(ring)[-1:])[0]]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the transitions stored, without the unused rest of the arrays."""
-        kept = ("capacity", "n_envs", "layout", "sizes", "added", "running", "last_save", "saved")
-        return {name: getattr(self, name) for name in kept} | {"arrays": self.export(self.all_ids())}
+        kept = ("capacity", "n_envs", "layout", "sizes", "added", "running")
+        return {name: getattr(self, name) for name in kept} | {"arrays": self.export()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`__getstate__`."""
         arrays = state.pop("arrays")
         self.__dict__.update(state)
         self._allocate()
-        self.restore(self.all_ids(), arrays)
-        self.rebuild_index()
+        self.restore(arrays)
 
 
 def copy_into(values: Any, array: NDArray) -> None:

@@ -1,13 +1,10 @@
 """The files of checkpoints: written atomically, with a checksum of every file.
 
-``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed. Files that did
-not change since the last checkpoint (most of the replay buffer) are hard links, so each folder is
-complete by itself but costs only what is new.
+``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed.
 """
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,15 +20,14 @@ class DamagedCheckpoint(Exception):
     """A checkpoint does not match its checksums."""
 
 
-def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None], keep: int) -> Path:
+def write(parent: Path, timesteps: int, fill: Callable[[Path], None], keep: int) -> Path:
     """Write a checkpoint, and delete all but the newest ``keep``.
 
     :param timesteps: environment steps done; the checkpoint is named after them.
-    :param fill: writes the files into the first folder; the second is the previous checkpoint, if any.
+    :param fill: writes the files into a folder.
     :return: folder of the checkpoint.
     :raises OSError: it cannot be written; earlier checkpoints are unchanged.
     """
-    previous = next(iter(newest_first(parent)), None)
     for unfinished in parent.glob(".*.new"):  # left by a run that was killed while it wrote
         shutil.rmtree(unfinished, ignore_errors=True)
     path = parent / f"{timesteps:09d}"
@@ -39,12 +35,11 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path, Path | None], None
     try:
         parent.mkdir(exist_ok=True)  # not its parents: a run folder that was moved away is not made again
         temporary.mkdir()
-        fill(temporary, previous)
-        sums = _checksums(temporary, previous)
+        fill(temporary)
+        sums = {file.name: _digest(file) for file in sorted(temporary.iterdir())}
         write_json(temporary / MANIFEST, {"timesteps": timesteps, "sha256": sums})
-        for each in (*temporary.rglob("*"), temporary):
-            if each.is_dir() or each.stat().st_nlink == 1:  # hard links were synced when they were written
-                sync(each)
+        for each in (*temporary.iterdir(), temporary):
+            sync(each)
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)
@@ -92,31 +87,9 @@ def verify(folder: Path) -> None:
         raise DamagedCheckpoint(f"{folder} is empty.")
 
 
-def link_folder(source: Path, target: Path) -> None:
-    """Create a folder of hard links to the files of another folder, or of copies if there are no hard links."""
-    target.mkdir()
-    for file in source.iterdir():
-        try:
-            os.link(file, target / file.name)
-        except OSError:
-            shutil.copyfile(file, target / file.name)
-
-
 def _read_checksums(folder: Path) -> dict[str, str]:
     manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
     return dict(manifest["sha256"])
-
-
-def _checksums(folder: Path, previous: Path | None) -> dict[str, str]:
-    """Return the checksum of each file by its relative path; hard links keep that of the previous checkpoint."""
-    known = _read_checksums(previous) if previous else {}
-    sums = {}
-    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
-        name = str(file.relative_to(folder))
-        before = previous / name if previous and name in known else None
-        is_link = before is not None and before.exists() and before.samefile(file)
-        sums[name] = known[name] if is_link else _digest(file)
-    return sums
 
 
 def _digest(file: Path) -> str:

@@ -3,7 +3,7 @@
 * ``model.zip``: a model file: networks with the statistics of the observations, optimisers, entropy coefficient.
 * ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
   may not change.
-* ``buffer/``: arrays.
+* ``replay_buffer.npz``: arrays.
 * ``episodes.npz``: the actions since the environments were built, and the observations after them.
 """
 

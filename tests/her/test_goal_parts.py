@@ -88,9 +88,9 @@ def test_energy_is_that_of_the_first_part(tmp_path):
     achieved = np.concatenate((first, storage.next_achieved[: 60 * LENGTH].reshape(60, LENGTH, -1)), axis=1)
     expected = (np.diff(achieved[:, :, :SIZE].astype(np.float64), axis=1) ** 2).sum(axis=(1, 2))
     np.testing.assert_allclose(buffer.priority.energy[:60], expected)
-    buffer.save(tmp_path)
+    buffer.save(tmp_path / "buffer.npz")
     loaded = make_buffer(priority="energy")
-    loaded.load(tmp_path)
+    loaded.load(tmp_path / "buffer.npz")
     np.testing.assert_allclose(loaded.priority.energy[:60], expected)
 
 

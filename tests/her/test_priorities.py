@@ -218,8 +218,8 @@ def test_energies_are_restored_if_their_unit_is_the_same(tmp_path, same: bool):
     saved.sample(8)
     play_episodes(saved, 1, 1e-3, player)
     saved.sample(8)
-    saved.save(tmp_path)
-    loaded.load(tmp_path)
+    saved.save(tmp_path / "buffer.npz")
+    loaded.load(tmp_path / "buffer.npz")
     loaded.sample(8)
     assert np.array_equal(loaded.priority.energy, saved.priority.energy) == same
 

@@ -141,14 +141,14 @@ def test_a_loaded_buffer_continues_exactly(tmp_path, demonstrations, sample_firs
     """Also one that was built without demonstrations, as for a run whose dataset was deleted."""
     one = make_buffer(60, 2, demonstrations=demonstrations)
     play(one, 10)
-    one.save(tmp_path)  # before the goal-independent rewards are computed
+    one.save(tmp_path / "buffer.npz")  # before the goal-independent rewards are computed
     if sample_first:
         draw(one)
     player = play(one, 100)
-    one.save(tmp_path)
+    one.save(tmp_path / "buffer.npz")
     for options in ({}, {"demonstrations": demonstrations}):
         two = make_buffer(60, 2, seed=5, **options)
-        two.load(tmp_path)
+        two.load(tmp_path / "buffer.npz")
         assert_same_draws(pickle.loads(pickle.dumps(one)), two)
     player.play([False, False])
     assert draw(one)

@@ -36,7 +36,7 @@ NOT_REPEATABLE = (
     "they are truncated, and the run does not continue exactly as it would have without the interruption."
 )
 
-BEST_MODEL = MODELS["best"]
+BEST_MODEL, BUFFER = MODELS["best"], "replay_buffer.npz"
 
 KEPT_CHECKPOINTS = 2
 """Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
@@ -150,13 +150,11 @@ class CheckpointCallback(BaseCallback):
         except OSError as error:
             warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
 
-    def _fill(self, folder: Path, previous: Path | None) -> None:
-        """Write the files of a checkpoint; those of the buffer that did not change are links to the previous ones."""
+    def _fill(self, folder: Path) -> None:
+        """Write the files of a checkpoint."""
         if self._evaluations.best_model is not None:
             (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
-        if previous is not None:
-            checkpoint_files.link_folder(previous / "buffer", folder / "buffer")
-        self._buffer.save(folder / "buffer")
+        self._buffer.save(folder / BUFFER)
         progress = {
             "envs": self._envs.build_number,
             "barrier": self._barrier_step,
@@ -181,7 +179,7 @@ class CheckpointCallback(BaseCallback):
             actions, observations = training_state.load_episodes(checkpoint)
             generators, build_number = state["generators"], int(state["envs"])
             training_state.restore_generators(generators, model)  # raises if invalid; done again at the end
-            model.replay_buffer.load(checkpoint / "buffer")
+            model.replay_buffer.load(checkpoint / BUFFER)
             self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError

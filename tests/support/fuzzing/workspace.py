@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import io
 import json
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -63,7 +62,7 @@ class Workspace:
             "space.yaml": [_read_space],
             "my_conf/env/mine.yaml": [command("train", "env=mine", "--config-dir", "my_conf", "--cfg", "job")],
             "journal/journal.log": [_read_journal],
-            **{f"buffer/{name}": [_read_buffer] for name in os.listdir(folder / "buffer")},
+            "buffer.npz": [_read_buffer],
         }
         resume = command("train", "--resume", RUN, "total_timesteps=+10")
         for file in sorted((folder / RUN / "checkpoints").rglob("*.*")):
@@ -78,7 +77,7 @@ class Workspace:
         """
         files = sorted(self.readers)
         path = rng.choice(files)
-        if rng.random() < 0.1 and not path.startswith("buffer/"):
+        if rng.random() < 0.1 and path != "buffer.npz":
             return self.read_changed(path, rng.choice(ODD_FILES), rng.choice(self.readers[path]))
         if rng.random() < 0.1:
             full = FullStream(rng.choice((OSError(28, "No space left on device"), BrokenPipeError(32, "Broken pipe"))))
@@ -194,20 +193,19 @@ def _new_buffer() -> Any:
 
 
 def _write_buffer() -> None:
-    """Save a buffer in the middle of its third episode, and again at the end of its sixth."""
+    """Save a buffer in the middle of an episode."""
     buffer = _new_buffer()
     rng = np.random.default_rng(0)
-    for step in range(30):
+    for step in range(28):
         one, two = ({key: rng.random((1, 4), np.float32) for key in buffer.observation_space.spaces} for _ in range(2))
         buffer.add(one, two, np.zeros((1, 1)), np.zeros(1), np.array([step % 5 == 4]), [{}])
-        if step in (12, 29):
-            buffer.save("buffer")
+    buffer.save("buffer.npz")
 
 
 def _read_buffer() -> int:
     buffer = _new_buffer()
     with _print_errors(ValueError):
-        buffer.load("buffer")
+        buffer.load("buffer.npz")
         buffer.sample(16)
     return 0
 
