@@ -10,8 +10,7 @@ from rlher.her.reward_relabelling import RELABEL_DONE
 from rlher.her.strategies import STRATEGIES, GoalRequest
 
 if TYPE_CHECKING:
-    from rlher.her.replay_buffer import HerReplayBuffer
-    from rlher.her.samples import HerReplayBufferSamples
+    from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
     from rlher.her.trajectories import Trajectory
 
 __all__ = [

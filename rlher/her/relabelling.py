@@ -1,17 +1,17 @@
 """Relabel transitions: sample new goals, recompute reward and done, sum rewards over steps."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecNormalize
 
 from rlher.her.reward_relabelling import RewardRelabeller
-from rlher.her.samples import HerReplayBufferSamples, to_samples
 from rlher.her.storage import GOAL, Ids, Storage
 from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
 
+@dataclass
 class Relabeller:
     """Gives transitions new goals, and the rewards and dones that follow from them.
 
@@ -24,26 +24,22 @@ class Relabeller:
     :param part_shares: probability of each part of a goal (:func:`keep_one_part`); None: goals have no parts.
     """
 
-    def __init__(
-        self,
-        strategy: Strategy,
-        rewards: RewardRelabeller,
-        mix: Sequence[tuple[Strategy | None, float]],
-        goal_gamma: float,
-        n_steps: int,
-        gamma: float,
-        part_shares: Sequence[float] | None = None,
-    ) -> None:
-        self.strategy, self.rewards, self.mix, self.goal_gamma = strategy, rewards, mix, goal_gamma
-        self.n_steps, self.gamma, self.part_shares = n_steps, gamma, part_shares
+    strategy: Strategy
+    rewards: RewardRelabeller
+    mix: Sequence[tuple[Strategy | None, float]]
+    goal_gamma: float
+    n_steps: int
+    gamma: float
+    part_shares: Sequence[float] | None = None
 
     def relabel(
-        self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator, env: VecNormalize | None = None
-    ) -> HerReplayBufferSamples:
-        """Return transitions, of which all but the first ``n_real`` get new goals.
+        self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator
+    ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray | None]:
+        """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids.
 
-        :param ids: (batch,) of the transitions.
-        :param env: normalises observations and rewards.
+        :return: (batch,) packed rows, with the goals under which rewards count; packed observations after the step, or
+            after ``n_steps`` steps; rewards, or returns; dones, 1 where nothing is bootstrapped; and discounts of the
+            bootstrapped value, None with one-step returns.
         """
         recompute = n_real < len(ids) or self.part_shares is not None
         if recompute:
@@ -52,11 +48,11 @@ class Relabeller:
         rows, next_obs = storage.transitions(ids, positions)
         goals, changed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)
         if self.n_steps > 1:
-            return to_samples(rows, *self._sum_steps(storage, ids, rows, goals, changed), env)
+            return rows, *self._sum_steps(storage, ids, rows, goals, changed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if recompute:
             rewards[changed], dones[changed] = self.rewards.relabel(storage, positions[changed], rows[changed], goals)
-        return to_samples(rows, next_obs, rewards, dones, None, env)
+        return rows, next_obs, rewards, dones, None
 
     def _replace_goals(
         self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_real: int, rng: np.random.Generator
@@ -126,7 +122,7 @@ class Relabeller:
         ends = ids + taken - 1
         _, next_obs = storage.transitions(ends, storage.positions(ends))
         next_obs[GOAL][changed] = goals
-        return next_obs, returns, ended, self.gamma**taken
+        return next_obs, returns, ended, (self.gamma**taken).astype(np.float32)
 
 
 def keep_one_part(goals: NDArray, shares: Sequence[float], rng: np.random.Generator) -> NDArray:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -21,7 +21,6 @@ from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
 from rlher.her.reward_relabelling import ObservedRewards, RewardRelabeller
 from rlher.her.rewards import RewardFunction
-from rlher.her.samples import HerReplayBufferSamples
 from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Ids, Layout, Storage
 from rlher.her.strategies import Strategy, mix, mix_of, strategy_of
 from rlher.her.trajectories import Trajectory, store
@@ -29,6 +28,31 @@ from rlher.her.trajectories import Trajectory, store
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
 
 CPU = th.device("cpu")
+
+
+class HerReplayBufferSamples(NamedTuple):
+    """SB3's ``DictReplayBufferSamples``, field for field, with the additional fields of prioritised replay.
+
+    :param observations: (batch, …) tensors by key.
+    :param actions: (batch, action_dim).
+    :param next_observations: (batch, …) tensors by key.
+    :param dones: (batch, 1), 1 where nothing is bootstrapped.
+    :param rewards: (batch, 1).
+    :param discounts: (batch, 1) discount of the bootstrapped value, None with one-step returns.
+    :param weights: (batch, 1) importance weights, None without priorities by TD error.
+    :param indices: (batch,) ids of the transitions for ``update_priorities``, None without such priorities.
+    :param demonstrations: which of the transitions are demonstrations, None without any.
+    """
+
+    observations: dict[str, th.Tensor]
+    actions: th.Tensor
+    next_observations: dict[str, th.Tensor]
+    dones: th.Tensor
+    rewards: th.Tensor
+    discounts: th.Tensor | None = None
+    weights: th.Tensor | None = None
+    indices: NDArray | None = None
+    demonstrations: slice | None = None
 
 
 class HerReplayBuffer(SB3HerReplayBuffer):
@@ -263,7 +287,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
         # Which goals, and the rewards and dones that follow from them.
-        samples = self._relabel(ids, n_real, env)._replace(demonstrations=demonstrations)
+        samples = self._samples(ids, n_real, env)._replace(demonstrations=demonstrations)
         if weights is not None:
             if demonstrations is not None:
                 weights[demonstrations] = 1
@@ -271,10 +295,27 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             samples = samples._replace(weights=self.to_torch(weight_column), indices=ids)
         return samples
 
-    def _relabel(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return transitions on the buffer's device, of which all but the first ``n_real`` get new goals."""
-        samples = self.relabeller.relabel(self.storage, ids, n_real, self.rng, env)
-        return samples if self.device == CPU else samples.to(self.device)
+    def _samples(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return transitions as tensors, of which all but the first ``n_real`` get new goals."""
+        rows, next_obs, rewards, dones, discounts = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
+
+        def tensors(packed: NDArray) -> dict[str, th.Tensor]:
+            obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
+            return {key: self.to_torch(value) for key, value in obs.items()}
+
+        return HerReplayBufferSamples(
+            tensors(rows["obs"]),
+            self.to_torch(rows["action"]),
+            tensors(next_obs),
+            self.to_torch(dones.reshape(-1, 1)),
+            self.to_torch(self._normalize_reward(rewards.reshape(-1, 1), env)),
+            None if discounts is None else self.to_torch(discounts.reshape(-1, 1)),
+        )
+
+    def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:
+        """Return an array as a tensor on the buffer's device. On the processor they share their memory."""
+        tensor = th.from_numpy(array)  # as_tensor takes three times as long
+        return tensor if self.device == CPU else tensor.to(self.device)
 
     def _n_real(self, count: int) -> int:
         """Return how many of ``count`` transitions keep their goals."""
@@ -288,7 +329,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if not self.storage.has_demonstrations:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        return self._relabel(ids, batch_size, env)
+        return self._samples(ids, batch_size, env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; evicted transitions are ignored.

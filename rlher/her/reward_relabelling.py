@@ -49,6 +49,7 @@ class ObservedRewards:
     continued: int = 0
 
 
+@dataclass
 class RewardRelabeller:
     """Computes reward and ``done`` of transitions under new goals, from what it observes under their own goals.
 
@@ -64,21 +65,17 @@ class RewardRelabeller:
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
-    def __init__(
-        self,
-        reward_function: Callable[[], RewardFunction],
-        relabel_done: str = "auto",
-        keep_goal_independent: bool = True,
-        ends_on_success: bool | None = None,
-        success_reward: float | None = None,
-    ) -> None:
-        if relabel_done not in RELABEL_DONE:
-            raise ValueError(f"relabel_done={relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
-        if success_reward is not None and not np.isfinite(success_reward):
-            raise ValueError(f"success_reward={success_reward} is not finite; use a number or None.")
-        self.reward_function, self.relabel_done = reward_function, relabel_done
-        self.keep_goal_independent, self.ends_on_success = keep_goal_independent, ends_on_success
-        self.success_reward = success_reward
+    reward_function: Callable[[], RewardFunction]
+    relabel_done: str = "auto"
+    keep_goal_independent: bool = True
+    ends_on_success: bool | None = None
+    success_reward: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.relabel_done not in RELABEL_DONE:
+            raise ValueError(f"relabel_done={self.relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
+        if self.success_reward is not None and not np.isfinite(self.success_reward):
+            raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
         self.observed = ObservedRewards()
 
     # ------------------------------------------------------------------------- rewards under the own goals

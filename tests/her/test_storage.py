@@ -4,11 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
-from tests.support.her_play import ACTION, SPACE, Player, make_buffer
+from rlher.her import HerReplayBuffer
+from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
 def transitions(buffer):
@@ -88,6 +90,31 @@ def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priori
         if buffer.n_transitions:
             newest = {after for _, after, *_ in transitions(buffer)}
             assert set(buffer.sample(20).next_observations["achieved_goal"][:, 0].tolist()) <= newest
+
+
+def test_a_lost_step_ends_its_episode_even_if_the_environment_does_not_say_so():
+    buffer = make_buffer(10)
+    obs = [{key: np.full((1, *each.shape), float(step)) for key, each in SPACE.spaces.items()} for step in range(5)]
+    for step in range(4):
+        buffer.add(
+            obs[step], obs[step + 1], np.zeros((1, 1)), np.zeros(1), np.array([False]), [{"lost_step": step == 1}]
+        )
+    assert transitions(buffer) == [(0, 1, 0, 1), (2, 3, 2, 3), (3, 4, 3, 4)]
+    storage = buffer.storage
+    assert storage.rows["episode"][storage.positions(storage.ids(0))].tolist() == [0, 1, 1]
+
+
+def test_keys_of_observations_may_have_any_name():
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    space = spaces.Dict(dict.fromkeys(("achieved_goal", "desired_goal", "_action", "reward", "episode"), box))
+    buffer = HerReplayBuffer(10, space, ACTION, device="cpu", compute_reward=sparse, n_sampled_goal=0)
+    obs = {key: np.full((1, 2), number / 10) for number, key in enumerate(space.spaces)}
+    buffer.add(obs, obs, np.ones((1, 1)), np.array([5.0]), np.array([True]), [{}])
+    batch = buffer.sample(3)
+    assert {key: float(value[0, 0]) for key, value in batch.observations.items()} == pytest.approx(
+        {key: number / 10 for number, key in enumerate(space.spaces)}
+    )
+    assert (float(batch.actions[0]), float(batch.rewards[0])) == (1.0, 5.0)
 
 
 @pytest.mark.parametrize("capacity", [13, 31, 80])
