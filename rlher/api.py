@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rlher.cli import flags, resume
+from rlher.cli import resume
 from rlher.cli.commands import load_command
 from rlher.cli.composition import compose
+from rlher.cli.flags import CommandLine
 from rlher.config.commands import PlayConfig
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
@@ -89,8 +90,8 @@ class Run:
         from rlher.evaluation.agent import choose_model
 
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
-        line = flags.CommandLine(_words(vars(self._source) | keys))
-        return choose_model(_compose("evaluate", line)).evaluate(episodes, seed)
+        config = _compose("evaluate", _words(vars(self._source) | keys))
+        return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
@@ -101,8 +102,7 @@ class Run:
         """
         from rlher.cli.commands import enjoy
 
-        line = flags.CommandLine(_words(vars(self._source) | {"video": video} | keys))
-        enjoy.run(_compose("enjoy", line))
+        enjoy.run(_compose("enjoy", _words(vars(self._source) | {"video": video} | keys)))
 
     def curves(self) -> "pd.DataFrame":
         """Return the evaluations during training, a row each, with ``run``, ``algo``, ``env``, ``her`` and ``seed``.
@@ -130,8 +130,8 @@ class Run:
         if self._source.agent and folder is None:
             raise UserError(f"the agent {self._source.agent} has no folder of yours; give export the folder to write.")
         keys = {"run": self.folder, "model": self._source.model, "trust_code": self._source.trust_code}
-        line = flags.CommandLine(_words({**keys, "output": folder, "format": format}))
-        return Path(export(_compose("export", line))["folder"]).absolute()
+        config = _compose("export", _words({**keys, "output": folder, "format": format}))
+        return Path(export(config)["folder"]).absolute()
 
     def env(self, render_mode: str | None = None) -> "gym.Env":
         """Return a new environment of the run; ``info["is_success"]`` is always there."""
@@ -145,8 +145,7 @@ class Run:
         :param keys: config keys that may change, as in :func:`train`.
         :raises UserError: it is finished, is being trained, or a key may not change.
         """
-        words = flags.parse("train", _words(keys)).overrides
-        return _ended(*resume.resume_run(self._run, words, str(self._run)))
+        return _ended(*resume.resume_run(self._run, _words(keys), str(self._run)))
 
     def __repr__(self) -> str:
         result, config = self.result, self.config
@@ -181,7 +180,7 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
 
     chosen = {"algo": algo, "env": env, "her": her}
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
-    config = _compose("train", flags.parse("train", words))
+    config = _compose("train", words)
     return _ended(*train_run(config, command_line(["rlher", "train", *words])))
 
 
@@ -249,7 +248,7 @@ def compare(
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
     keys = {"runs": _paths(runs), "by": _list(by), "format": format or "text"}
-    config = _compose("compare", flags.CommandLine(_words(keys)))
+    config = _compose("compare", _words(keys))
     found = comparison.table(table, comparison.load(config), config.format)
     return found.format(format) if format else found.numbers
 
@@ -267,7 +266,7 @@ def plot(runs: Runs = "logs", by: str | Sequence[str] = (), *, ax: "Axes | None"
         raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
     from rlher.analysis.plotting import NotebookFigure, draw_on, draw_runs
 
-    config = _compose("plot", flags.CommandLine(_words({"runs": _paths(runs), "by": _list(by), **keys})))
+    config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), **keys}))
     if ax is not None:
         draw_on(ax, config)
         return ax.figure.figure
@@ -287,18 +286,18 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     from rlher.envs.make import make_env as make
 
     words = _words({"env": env}) + _words({"env": keys})
-    return make(validate_goal_env(_compose("check", flags.parse("check", words)).env).config, render_mode)
+    return make(validate_goal_env(_compose("check", words).env).config, render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers
 
 
-def _compose(command: str, line: flags.CommandLine) -> Any:
+def _compose(command: str, words: list[str]) -> Any:
     """Return the config of a command.
 
     :raises UserError: unknown key or invalid value.
     """
-    (job,) = compose(load_command(command), line)
+    (job,) = compose(load_command(command), CommandLine(words))
     return job.config
 
 
