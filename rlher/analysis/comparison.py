@@ -6,15 +6,13 @@ and performance profiles.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
 
 from rlher.analysis.grouping import Group, load_groups
-from rlher.analysis.tables import MISSING, Columns, Table
+from rlher.analysis.tables import MISSING, Cells, Row, Table
 from rlher.config.commands import CurvesConfig
 from rlher.core import stats
 from rlher.core.console import warn
@@ -37,6 +35,27 @@ def few_seeds(groups: Iterable[Group]) -> str:
     """Return a message that names the groups with too few seeds for an interval, empty if there are none."""
     few = [group.name for group in groups if len(group.runs) < MIN_SEEDS]
     return f"fewer than {MIN_SEEDS} seeds, so no interval for {'; '.join(few)}." if few else ""
+
+
+def final_success_rates(group: Group) -> np.ndarray:
+    """Return the final success rate of each run, (runs,)."""
+    return np.array([run.final("success_rate") for run in group.runs])
+
+
+def _wilson(groups: Sequence[Group]) -> tuple[float, float]:
+    """Return the Wilson interval over all final episodes of some groups."""
+    runs = [run for group in groups for run in group.runs]
+    successes = sum(run.final("success_rate") * run.final_episodes for run in runs)
+    return stats.wilson(round(successes), sum(run.final_episodes for run in runs))
+
+
+def _percent(rate: float, low: float = np.nan, high: float = np.nan) -> str:
+    """Return a rate in [0, 1] in per cent, with its interval if it has one; a dash if it is NaN."""
+    interval = "" if np.isnan(low) else f" [{SUCCESS_RATE.format(low)}, {SUCCESS_RATE.format(high)}]"
+    return MISSING if np.isnan(rate) else SUCCESS_RATE.format(rate) + interval
+
+
+# ------------------------------------------------------------------------------------- final success of each agent
 
 
 def summary(groups: Iterable[Group]) -> pd.DataFrame:
@@ -72,11 +91,38 @@ def _summary_row(group: Group) -> dict[str, object]:
     }
 
 
-def _wilson(groups: Sequence[Group]) -> tuple[float, float]:
-    """Return the Wilson interval over all final episodes of some groups."""
-    runs = [run for group in groups for run in group.runs]
-    successes = sum(run.final("success_rate") * run.final_episodes for run in runs)
-    return stats.wilson(round(successes), sum(run.final_episodes for run in runs))
+def _summary_cells(row: Row) -> Cells:
+    return {
+        "env": row["env"],
+        "agent": row["agent"],
+        "seeds": str(row["seeds"]),
+        "final success": _percent(row["success_rate"], row["low"], row["high"]),
+        "per seed": " / ".join(f"{100 * final:.0f}" for final in row["each"]),
+        BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
+        **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
+        "steps": f"{row['timesteps']:,}",
+    }
+
+
+def _steps_to(row: Row, level: int) -> str:
+    median, never, seeds = row[f"steps_to_{level}"], row[f"never_{level}"], row["seeds"]
+    if never == seeds:
+        return "never"
+    if np.isinf(median):
+        return f"never in {never} of {seeds}"
+    return f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
+
+
+def _by_environment(numbers: pd.DataFrame) -> Table:
+    """Return the final success rates of :func:`summary` as one table for a paper, environments by agents."""
+    cells = [_summary_cells(row)["final success"].replace("%", "") for row in numbers.to_dict("records")]
+    table = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
+    table = table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
+    title = "Final success rate in per cent: interquartile mean over seeds, with its interval of 95 per cent"
+    return Table(title, table, dict)
+
+
+# ------------------------------------------------------------------------------------------- several environments
 
 
 def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
@@ -110,6 +156,19 @@ def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, obje
         "gap_low": float(gap_low),
         "gap_high": float(gap_high),
     }
+
+
+def _over_environments_cells(row: Row) -> Cells:
+    return {
+        "agent": row["agent"],
+        "environments": row["environments"],
+        "runs": str(row["runs"]),
+        "interquartile mean": _percent(row["iqm"], row["low"], row["high"]),
+        "optimality gap": _percent(row["gap"], row["gap_low"], row["gap_high"]),
+    }
+
+
+# -------------------------------------------------------------------------------------- probability of improvement
 
 
 def improvements(groups: Sequence[Group]) -> pd.DataFrame:
@@ -156,99 +215,50 @@ def improvement_interval(probability: float, m: int, n: int) -> tuple[float, flo
     return lower(probability), 1 - lower(1 - probability)  # the variance is symmetric around 0.5
 
 
-def performance_profiles(groups: Iterable[Group], levels: Sequence[float] = PROFILE_LEVELS) -> pd.DataFrame:
+def _improvement_cells(row: Row) -> Cells:
+    interval = f"{row['probability']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+    return {"env": row["env"], "A": row["A"], "B": row["B"], "probability": interval}
+
+
+# --------------------------------------------------------------------------------------------- performance profiles
+
+
+def performance_profiles(groups: Iterable[Group]) -> pd.DataFrame:
     """Return one row per group with enough seeds: the fraction of runs with a final success rate above each level."""
     rows = [
-        (group.env, group.label, *stats.performance_profile(final_success_rates(group), levels))
+        (group.env, group.label, *stats.performance_profile(final_success_rates(group), PROFILE_LEVELS))
         for group in groups
         if len(group.runs) >= MIN_SEEDS
     ]
-    return pd.DataFrame(rows, columns=["env", "agent", *levels])
+    return pd.DataFrame(rows, columns=["env", "agent", *PROFILE_LEVELS])
 
 
-def final_success_rates(group: Group) -> np.ndarray:
-    """Return the final success rate of each run, (runs,)."""
-    return np.array([run.final("success_rate") for run in group.runs])
+def _profile_cells(row: Row) -> Cells:
+    return {
+        "env": row["env"],
+        "agent": row["agent"],
+        **{f"{level:.0%}": f"{row[level]:.0%}" for level in PROFILE_LEVELS},
+    }
 
 
-# ----------------------------------------------------------------------------------------------------- columns
+# ------------------------------------------------------------------------------------------------------ all tables
 
 
-def percent(rate: float) -> str:
-    """Return a rate in [0, 1] in per cent, NaN as a dash."""
-    return MISSING if np.isnan(rate) else SUCCESS_RATE.format(rate)
-
-
-def _with_interval(name: str, low: str = "low", high: str = "high") -> Callable[[Any], str]:
-    """Return a function that formats a rate with its interval, if it has one."""
-
-    def cell(row: Any) -> str:
-        interval = "" if np.isnan(row[low]) else f" [{percent(row[low])}, {percent(row[high])}]"
-        return percent(row[name]) + interval
-
-    return cell
-
-
-def _steps(level: int) -> Callable[[Any], str]:
-    def cell(row: Any) -> str:
-        median, never = row[f"steps_to_{level}"], row[f"never_{level}"]
-        if never == row["seeds"]:
-            return "never"
-        if np.isinf(median):
-            return f"never in {never} of {row['seeds']}"
-        return f"{median:,.0f}" + (f" ({never} of {row['seeds']} never)" if never else "")
-
-    return cell
-
-
-def _fraction(level: float) -> Callable[[Any], str]:
-    return lambda row: f"{row[level]:.0%}"
-
-
-SUMMARY: Columns = {
-    "env": itemgetter("env"),
-    "agent": itemgetter("agent"),
-    "seeds": lambda row: str(row["seeds"]),
-    "final success": _with_interval("success_rate"),
-    "per seed": lambda row: " / ".join(f"{100 * final:.0f}" for final in row["each"]),
-    BY_NAME["crash_rate"].axis: lambda row: percent(row["crash_rate"]),
-    **{f"steps to {level}%": _steps(level) for level in STEPS_TO},
-    "steps": lambda row: f"{row['timesteps']:,}",
-}
-OVER_ENVIRONMENTS: Columns = {
-    "agent": itemgetter("agent"),
-    "environments": itemgetter("environments"),
-    "runs": lambda row: str(row["runs"]),
-    "interquartile mean": _with_interval("iqm"),
-    "optimality gap": _with_interval("gap", "gap_low", "gap_high"),
-}
-IMPROVEMENTS: Columns = {
-    "env": itemgetter("env"),
-    "A": itemgetter("A"),
-    "B": itemgetter("B"),
-    "probability": lambda row: f"{row['probability']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
-}
-PROFILES: Columns = {
-    "env": itemgetter("env"),
-    "agent": itemgetter("agent"),
-    **{f"{level:.0%}": _fraction(level) for level in PROFILE_LEVELS},
-}
-
-TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Columns]] = {
-    "summary": ("", summary, SUMMARY),
-    "environments": ("Final success rate over several environments", over_environments, OVER_ENVIRONMENTS),
+TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Callable[[Row], Cells]]] = {
+    "summary": ("", summary, _summary_cells),
+    "environments": ("Final success rate over several environments", over_environments, _over_environments_cells),
     "improvement": (
         "Probability that a run of A has a higher final success rate than a run of B",
         improvements,
-        IMPROVEMENTS,
+        _improvement_cells,
     ),
     "profiles": (
         "Performance profile: fraction of runs with a final success rate above",
         performance_profiles,
-        PROFILES,
+        _profile_cells,
     ),
 }
-"""Title, numbers and columns of each table of a comparison."""
+"""Title, numbers and cells of each table of a comparison."""
 
 
 def table(name: str, groups: Sequence[Group], form: str = "text") -> Table:
@@ -256,24 +266,11 @@ def table(name: str, groups: Sequence[Group], form: str = "text") -> Table:
 
     :param form: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
     """
-    title, numbers, columns = TABLES[name]
-    found = Table(title, numbers(groups), columns)
+    title, numbers, cells = TABLES[name]
+    found = Table(title, numbers(groups), cells)
     return _by_environment(found.numbers) if (name, form) == ("summary", "latex") else found
 
 
 def tables(groups: Sequence[Group], form: str = "text") -> list[Table]:
     """Return all tables that have rows; parameters as in :func:`table`."""
     return [found for name in TABLES if len((found := table(name, groups, form)).numbers)]
-
-
-def _by_environment(summary: pd.DataFrame) -> Table:
-    """Return the final success rates as one table for a paper, environments by agents.
-
-    :param summary: as :func:`summary` returns it.
-    """
-    cell = _with_interval("success_rate")
-    numbers = summary.assign(cell=[cell(row).replace("%", "") for row in summary.to_dict("records")])
-    table = numbers.pivot(index="env", columns="agent", values="cell")
-    table = table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
-    title = "Final success rate in per cent: interquartile mean over seeds, with its interval of 95 per cent"
-    return Table(title, table, {str(name): itemgetter(name) for name in table})

@@ -1,7 +1,7 @@
 """A table of numbers, and its text as aligned columns, Markdown, LaTeX or CSV."""
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,28 +14,29 @@ MISSING = "–"
 FORMULA = ("=", "+", "-", "@")
 """First characters of a cell that a spreadsheet would compute."""
 
-Columns = Mapping[str, Callable[[Any], str]]
-"""Column headers, each with the function that formats its cell from a row of numbers."""
+Row = dict[Any, Any]
+"""Numbers of a row, by column."""
+Cells = dict[str, str]
+"""Texts of a row, by the header of their column."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with numbers, and how its cells are written.
+    """A table of numbers that can be printed.
 
     :param title: heading, may be empty.
+    :param to_cells: returns the texts of a row of numbers.
     """
 
     title: str
     numbers: pd.DataFrame
-    columns: Columns
+    to_cells: Callable[[Row], Cells]
 
     @property
     def cells(self) -> pd.DataFrame:
         """The table as text, without columns that have no value in any row."""
-        rows = self.numbers.to_dict("records")
-        cells = [[cell(row) for cell in self.columns.values()] for row in rows]
-        table = pd.DataFrame(cells, columns=[*self.columns])
-        return table.loc[:, (table != MISSING).any()]
+        cells = pd.DataFrame([self.to_cells(row) for row in self.numbers.to_dict("records")])
+        return cells.loc[:, (cells != MISSING).any()]
 
     def format(self, name: str, width: int = MAX_WIDTH) -> str:
         """Return the table as ``text``, ``markdown``, ``latex``, or its numbers as ``csv``.
