@@ -205,7 +205,7 @@ class Energy(Priority):
         """Return the weights of episodes, after computing the energies of those that have ended."""
         storage = self.storage
         first, last = storage.first_id[episodes], storage.last_id[episodes]
-        is_finished = ~np.isin(episodes, storage.episode[storage.running])
+        is_finished = ~np.isin(episodes, storage.newest_episode[storage.running])
         for episode in episodes[is_finished & (self.computed_at[episodes] != last)]:
             self.energy[episode], self.computed_at[episode] = self._energy_of(episode), storage.last_id[episode]
         energy, steps = self.energy[episodes], last - first + 1

@@ -99,7 +99,7 @@ class Storage:
     :ivar sizes: for each ring, transitions that it can hold.
     :ivar added: for each ring, transitions ever added.
     :ivar running: for each ring, whether its newest episode runs.
-    :ivar episode: for each ring, its newest episode.
+    :ivar newest_episode: for each ring, its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
     :ivar infos: by position, infos; None: none were given.
@@ -132,7 +132,7 @@ class Storage:
         self.infos = None
         self.first_id, self.last_id = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.last_obs = np.zeros(count, self.layout.observation)
-        self.episode = self.starts - 1  # at first, none
+        self.newest_episode = self.starts - 1  # at first, none
         # Views of each row together with the next observation; without fields, NumPy copies them ten times faster.
         row, observation = self.layout.row, self.layout.observation
         self._pair = np.dtype([("row", row), ("next_obs", observation)], align=True)
@@ -169,13 +169,13 @@ class Storage:
         for key in self.layout.observation.names or ():
             copy_into(obs[key], packed[key])
             copy_into(next_obs[key], last_obs[key])
-        before = self.last_obs.take(self.episode[: self.n_envs])
+        before = self.last_obs.take(self.newest_episode[: self.n_envs])
         if packed.tobytes() != before.tobytes():  # some environment was reset
             self.running[: self.n_envs] &= [x.tobytes() == y.tobytes() for x, y in zip(packed, before, strict=True)]
         for env in stored:
             if not self.running[env]:
                 self._begin_episode(env)
-        episodes = self.episode[: self.n_envs]
+        episodes = self.newest_episode[: self.n_envs]
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"], rows["terminated"], rows["episode"] = reward, terminated, episodes
         positions = np.array([self._take_position(env) for env in stored], np.int64)
@@ -196,15 +196,15 @@ class Storage:
         :param next_achieved: (T, …) goals achieved after each step.
         """
         self._begin_episode(ring)
-        rows["episode"] = self.episode[ring]
+        rows["episode"] = self.newest_episode[ring]
         positions = [self._take_position(ring) for _ in range(len(rows))]
         self.rows[positions], self.next_achieved[positions] = rows, next_achieved
-        self.last_obs[self.episode[ring]] = last_obs
+        self.last_obs[self.newest_episode[ring]] = last_obs
         self.running[ring] = False
 
     def _begin_episode(self, ring: int) -> None:
         start = self.starts[ring]
-        self.episode[ring] = episode = start + (self.episode[ring] + 1 - start) % (self.sizes[ring] + 1)
+        self.newest_episode[ring] = episode = start + (self.newest_episode[ring] + 1 - start) % (self.sizes[ring] + 1)
         self.running[ring] = True
         self.first_id[episode] = ring * SPAN + self.added[ring]
 
@@ -213,7 +213,7 @@ class Storage:
         number, size = int(self.added[ring]), int(self.sizes[ring])
         position = int(self.starts[ring]) + number % size
         self.added[ring] = number + 1
-        self.last_id[self.episode[ring]] = ring * SPAN + number
+        self.last_id[self.newest_episode[ring]] = ring * SPAN + number
         if number >= size:
             self.first_id[self.rows["episode"][position]] = ring * SPAN + number - size + 1
         return position
@@ -287,7 +287,7 @@ class Storage:
             return np.zeros(0, np.int64)
         start, size = self.starts[ring], self.sizes[ring]
         oldest = self.rows["episode"][start + max(self.added[ring] - size, 0) % size] - start
-        count = (self.episode[ring] - start - oldest) % (size + 1) + 1
+        count = (self.newest_episode[ring] - start - oldest) % (size + 1) + 1
         return start + (oldest + np.arange(count)) % (size + 1)
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
@@ -369,7 +369,7 @@ class Storage:
                 raise ValueError(f"its {name} have another type or shape")
             into[at] = values
         for ring in np.flatnonzero(self.added).tolist():
-            self.episode[ring] = self.rows["episode"][self.positions(self.ids(ring)[-1:])[0]]
+            self.newest_episode[ring] = self.rows["episode"][self.positions(self.ids(ring)[-1:])[0]]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the transitions stored, without the unused rest of the arrays."""
