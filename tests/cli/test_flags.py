@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.cli import flags, overrides
-from rlher.cli.commands import load_command
-from rlher.cli.composition import compose
+from rlher.cli import flags
 from rlher.core.errors import UserError
 
 
@@ -30,37 +28,6 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lr=0.1").mkdir()
     assert flags.parse("plot", ["lr=0.1", "x=wall"]).overrides == ["runs=['lr=0.1']", "x=wall"]
-
-
-def test_steps_may_be_written_as_powers_of_ten() -> None:
-    line = flags.parse("train", ["total_timesteps=1e5", "--n-envs", "2.0", "algo.learning_rate=1e-5"])
-    (job,) = compose(load_command("train"), line)
-    assert (job.config.total_timesteps, job.config.n_envs, job.config.algo.learning_rate) == (100_000, 2, 1e-5)
-
-
-@pytest.mark.parametrize(
-    ("word", "key", "value"),
-    [
-        ("env=Some-v9", "env.id", "Some-v9"),
-        ("her=off", "her.n_sampled_goal", 0),
-        ("her=false", "her.n_sampled_goal", 0),
-        ("her=sb3", "her.relabel_done", "keep"),
-        ("her=final", "her.goal_selection_strategy", "final"),
-        ("demos=pick/my demos=1", "demos.path", "pick/my demos=1"),
-        ("space=her", "search_space", "her"),
-        ("+algo.kwargs.x=1", "algo.kwargs.x", 1),
-        ("env.wrappers=[{mine:Slow: {factor: 2}}]", "env.wrappers", [{"mine:Slow": {"factor": 2}}]),
-        ("title=Größe: 5 %", "title", "Größe: 5 %"),
-        ("storage=${oc.env:X}", "storage", "${oc.env:X}"),
-    ],
-)
-def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    assert overrides.parse([overrides.quoted(word)])[key] == value
-
-
-def test_names_of_groups_come_before_other_values() -> None:
-    words = ["her.relabel_done=auto", "her=sb3"]
-    assert overrides.parse(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
 
 
 @pytest.mark.parametrize(

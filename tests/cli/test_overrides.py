@@ -1,0 +1,48 @@
+"""Overrides as values by config key: short forms, their order, and numbers."""
+
+import pytest
+
+from rlher.cli import flags, overrides
+from rlher.cli.commands import load_command
+from rlher.cli.composition import compose
+
+
+def test_steps_may_be_written_as_powers_of_ten() -> None:
+    line = flags.parse("train", ["total_timesteps=1e5", "--n-envs", "2.0", "algo.learning_rate=1e-5"])
+    (job,) = compose(load_command("train"), line)
+    assert (job.config.total_timesteps, job.config.n_envs, job.config.algo.learning_rate) == (100_000, 2, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("word", "key", "value"),
+    [
+        ("env=Some-v9", "env.id", "Some-v9"),
+        ("her=off", "her.n_sampled_goal", 0),
+        ("her=false", "her.n_sampled_goal", 0),
+        ("her=sb3", "her.relabel_done", "keep"),
+        ("her=final", "her.goal_selection_strategy", "final"),
+        ("demos=pick/my demos=1", "demos.path", "pick/my demos=1"),
+        ("space=her", "search_space", "her"),
+        ("+algo.kwargs.x=1", "algo.kwargs.x", 1),
+        ("env.wrappers=[{mine:Slow: {factor: 2}}]", "env.wrappers", [{"mine:Slow": {"factor": 2}}]),
+        ("title=Größe: 5 %", "title", "Größe: 5 %"),
+        ("storage=${oc.env:X}", "storage", "${oc.env:X}"),
+    ],
+)
+def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
+    assert overrides.parse([overrides.quoted(word)])[key] == value
+
+
+def test_names_of_groups_come_before_other_values() -> None:
+    words = ["her.relabel_done=auto", "her=sb3"]
+    assert overrides.parse(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
+
+
+def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
+    (job,) = compose(load_command("check"), flags.parse("check", ["env=Some-v9", "env.kwargs.mass=1.0", "env.kwargs.n_bits=4"]))
+    assert {name: type(value) for name, value in job.config.env.kwargs.items()} == {"mass": float, "n_bits": int}
+
+
+def test_a_section_takes_a_mapping_of_its_keys() -> None:
+    (job,) = compose(load_command("train"), flags.parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]))
+    assert (job.config.eval.freq, job.config.her.n_steps, job.config.her.n_sampled_goal) == (3, 2, 4)
