@@ -39,7 +39,8 @@ def test_names_of_groups_come_before_other_values() -> None:
 
 
 def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
-    (job,) = compose(load_command("check"), flags.parse("check", ["env=Some-v9", "env.kwargs.mass=1.0", "env.kwargs.n_bits=4"]))
+    words = ["env=Some-v9", "env.kwargs.mass=1.0", "env.kwargs.n_bits=4"]
+    (job,) = compose(load_command("check"), flags.parse("check", words))
     assert {name: type(value) for name, value in job.config.env.kwargs.items()} == {"mass": float, "n_bits": int}
 
 
