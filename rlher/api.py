@@ -123,12 +123,12 @@ class Run:
 
         :param folder: None: ``<run>/export``, which is replaced.
         :param format: ``"sb3"``, or ``"onnx"``: the policy as an ONNX file as well.
-        :raises UserError: there is no model, or the folder cannot be written.
+        :raises UserError: there is no model, the folder cannot be written, or it is an agent that comes with rlher.
         """
         from rlher.evaluation.export.exporter import export
 
-        if self._source.agent and folder is None:
-            raise UserError(f"the agent {self._source.agent} has no folder of yours; give export the folder to write.")
+        if self._source.agent:
+            raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; export a run.")
         keys = {"run": self.folder, "model": self._source.model, "trust_code": self._source.trust_code}
         config = _compose("export", _words({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()

@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pkgutil import resolve_name
 from typing import Any
 
 import gymnasium
@@ -35,7 +36,6 @@ from torch.nn import functional as F
 
 from rlher.algos.options import UpdateOptions
 from rlher.config.algorithms import ALGORITHMS
-from rlher.core.user_code import load_object
 from rlher.her import HerReplayBuffer
 
 MILLION = 1_000_000
@@ -99,7 +99,7 @@ def build(
     :param options: of rlher, instead of those that ``contender`` and ``precision`` stand for.
     """
     is_rlher, algorithm = contender.startswith("rlher"), ALGORITHMS[work.algo]
-    kind = _sbx(work.algo) if contender == "sbx" else algorithm.load() if is_rlher else load_object(algorithm.sb3)
+    kind = _sbx(work.algo) if contender == "sbx" else algorithm.load() if is_rlher else resolve_name(algorithm.sb3)
     env = make_env(work)
     extra: dict[str, Any] = {}
     if is_rlher:

@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import fields
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_class
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
-from rlher.core.user_code import import_named, load_object
+from rlher.core.user_code import import_named
 from rlher.her import HerReplayBuffer
 
 CONFIG_ERRORS = (
@@ -170,7 +171,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     """
     algo = config.algo
     values = {item.name: getattr(algo, item.name) for item in fields(algo)}
-    parameters = inspect.signature(load_object(ALGORITHMS[algo.name].sb3)).parameters
+    parameters = inspect.signature(resolve_name(ALGORITHMS[algo.name].sb3)).parameters
     own = {name: value for name, value in values.items() if name in parameters}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
     policy["activation_fn"] = import_named("algo.activation", algo.activation, ACTIVATIONS, nn.Module)

@@ -261,16 +261,16 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Callable
 """Title, numbers and cells of each table of a comparison."""
 
 
-def table(name: str, groups: Sequence[Group], form: str = "text") -> Table:
+def table(name: str, groups: Sequence[Group], format: str = "text") -> Table:
     """Return a table of :data:`TABLES`; without rows if it needs more seeds or environments.
 
-    :param form: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
+    :param format: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
     """
     title, numbers, cells = TABLES[name]
     found = Table(title, numbers(groups), cells)
-    return _by_environment(found.numbers) if (name, form) == ("summary", "latex") else found
+    return _by_environment(found.numbers) if (name, format) == ("summary", "latex") else found
 
 
-def tables(groups: Sequence[Group], form: str = "text") -> list[Table]:
+def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:
     """Return all tables that have rows; parameters as in :func:`table`."""
-    return [found for name in TABLES if len((found := table(name, groups, form)).numbers)]
+    return [found for name in TABLES if len((found := table(name, groups, format)).numbers)]

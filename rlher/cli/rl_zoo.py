@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from rlher.cli.overrides import typed_choices
@@ -20,7 +21,6 @@ from rlher.config.override_syntax import literal
 from rlher.core.console import command_line, escape_control
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
-from rlher.core.user_code import load_object
 from rlher.run.trust import require_no_code
 
 FLAGS = {
@@ -147,7 +147,7 @@ def file_overrides(path: Path, algo: str, env: str, trust_code: bool = False) ->
     defaults: dict[str, Any] = {}
     if algo in ALGORITHMS:
         keys = {item.name for item in fields(ALGORITHMS[algo].config)}
-        parameters = inspect.signature(load_object(ALGORITHMS[algo].sb3)).parameters
+        parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3)).parameters
         defaults = {
             name: each.default for name, each in parameters.items() if name in keys and each.default is not None
         }

@@ -5,11 +5,12 @@ the names of the Stable-Baselines3 constructor's arguments. Nothing here imports
 """
 
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.user_code import import_named, load_object
+from rlher.core.user_code import import_named
 
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -49,7 +50,7 @@ class Algorithm:
 
     def load(self) -> "type[OffPolicyAlgorithm]":
         """Import the class of the model."""
-        return load_object(self.model)
+        return resolve_name(self.model)
 
 
 @dataclass

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -50,12 +51,6 @@ def _is_found(name: str) -> bool:
     return False
 
 
-def load_object(path: str) -> Any:
-    """Return what a path ``module:name`` of rlher or its dependencies names."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def import_named(key: str, name: str, known: Mapping[str, str], kind: type | None = None) -> Any:
     """Return what the path of a known name names, or what ``module:name`` names in a module of the user's.
 
@@ -65,7 +60,7 @@ def import_named(key: str, name: str, known: Mapping[str, str], kind: type | Non
     :raises UserError: there is no such name, its module cannot be imported, or it is of another kind.
     """
     if name in known:
-        return load_object(known[name])
+        return resolve_name(known[name])
     module, _, attribute = name.rpartition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         choices = f"one of {', '.join(known)}, or " if known else ""

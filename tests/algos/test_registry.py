@@ -1,5 +1,7 @@
 """Every algorithm of the registry: its defaults, its classes and its actions."""
 
+from pkgutil import resolve_name
+
 import pytest
 from gymnasium import spaces
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -9,7 +11,6 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.user_code import load_object
 from rlher.envs.vec import make_goal_envs
 
 SPACES = {"discrete": spaces.Discrete(3), "continuous": spaces.Box(-1.0, 1.0, (3,))}
@@ -24,7 +25,7 @@ def test_every_algorithm_trains_with_its_defaults(name: str) -> None:
     algo = algorithm.config(name, **small)
     model = build_model(TrainConfig(algo=algo, env=env, device="cpu"), envs)
     model.learn(12)
-    assert isinstance(model, load_object(algorithm.sb3))
+    assert isinstance(model, resolve_name(algorithm.sb3))
     assert isinstance(model, OffPolicyAlgorithm)
     assert model._n_updates > 0
 

@@ -227,8 +227,8 @@ def test_a_bundled_agent_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     name = rlher.agents()[0]
     agent = rlher.load(name)
     assert agent.evaluate(1)["agent"] == name
-    with pytest.raises(UserError):
-        agent.export()
+    with pytest.raises(UserError, match="weights"):
+        agent.export("exported")
     Path(name).mkdir()
     assert name in repr(rlher.load(name)), "a folder of that name does not replace it"
     for mistake in ({"episode": 2}, {"episodes": 0}):

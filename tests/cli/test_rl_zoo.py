@@ -2,13 +2,13 @@
 
 import inspect
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 import yaml
 
 from rlher.cli import rl_zoo
 from rlher.config.algorithms import ALGORITHMS
-from rlher.core.user_code import load_object
 from tests.conftest import TINY
 
 HER_YML = """
@@ -125,7 +125,7 @@ def test_values_that_a_file_leaves_out_are_those_of_sb3(rlher, algo: str) -> Non
     found = config["algo"]
     assert found["gamma"] == 0.5
     assert found.get("target_q_bounds") is None
-    parameters = inspect.signature(load_object(ALGORITHMS[algo].sb3)).parameters
+    parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3)).parameters
     own = {name: each.default for name, each in parameters.items() if name in found and each.default is not None}
     own.pop("gamma")
     assert {name: type(value)(found[name]) for name, value in own.items()} == own

@@ -1,12 +1,12 @@
 """A run's model plays right wherever it is loaded: with rlher's class, and with Stable-Baselines3's."""
 
 import json
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
 from rlher.algos import ALGORITHMS
-from rlher.core.user_code import load_object
 from rlher.envs.vec import make_goal_envs
 from rlher.evaluation.agent import load_agent
 from rlher.run import lookup
@@ -22,7 +22,7 @@ def test_loaded_models_act_as_in_an_evaluation(rlher, algo: str) -> None:
     assert done.code == 0, done.err
     run = lookup.find(json.loads(done.out)["run"], "logs")
     agent, file = load_agent(run, "best", "cpu", True, None), run.folder / "best_model.zip"
-    ours, theirs = ALGORITHMS[algo].load(), load_object(ALGORITHMS[algo].sb3)
+    ours, theirs = ALGORITHMS[algo].load(), resolve_name(ALGORITHMS[algo].sb3)
     models = [
         ours.load(file),  # without an environment, for predictions
         ours.load(file, env=make_goal_envs(run.config.env)),

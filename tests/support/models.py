@@ -1,5 +1,7 @@
 """Pairs of models, with the fast update and SB3's, with equal weights, buffers and random numbers."""
 
+from pkgutil import resolve_name
+
 import torch as th
 
 from rlher.algos import ALGORITHMS
@@ -7,12 +9,11 @@ from rlher.algos.factory import build_model
 from rlher.algos.fast_update import FastUpdate
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.core.user_code import load_object
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.vec import make_goal_envs
 from rlher.her import HerReplayBuffer
 
-THEIRS = {name: load_object(each.sb3) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
+THEIRS = {name: resolve_name(each.sb3) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
 """SB3's class of every algorithm with the fast update."""
 
 

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -29,7 +30,7 @@ from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import relative, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
-from rlher.core.user_code import load_object, parse_class
+from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, training_wrappers
 from rlher.envs.registration import entry_point
 from rlher.evaluation import metrics
@@ -137,7 +138,7 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(goal_normalizer).NormalizedExtractor
-    model_class = load_object(ALGORITHMS[algo.name].sb3)
+    model_class = resolve_name(ALGORITHMS[algo.name].sb3)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     described_kwargs = _json_classes(kwargs)  # constructors change them
     model = model_class(policy_class, venv, device="cpu", **arguments)
