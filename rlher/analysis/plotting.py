@@ -122,7 +122,7 @@ def plot(config: PlotConfig) -> int:
         print(name)
     if config.csv:
         with output_file(Path(config.csv)) as temporary:
-            temporary.write_text(to_csv(to_frame(curves)))
+            temporary.write_text(to_csv(to_frame(curves)), encoding="utf-8")
         print(config.csv)
     if config.show:
         pyplot.show()

@@ -116,7 +116,7 @@ def difference_interval(
         low, high = float(welch.low), float(welch.high)
     if episodes is not None:
         below, above = _newcombe(treated, control, episodes, confidence)
-        low, high = max(min(low, float(below)), -1.0), min(max(high, float(above)), 1.0)
+        low, high = max(min(low, below), -1.0), min(max(high, above), 1.0)
     if not (isfinite(low) and isfinite(high)):
         raise ValueError("a difference needs at least two finite values on each side.")
     return gain, low, high

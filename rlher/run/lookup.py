@@ -100,7 +100,8 @@ class UnknownAgent(UserError):
 
     def __init__(self, name: str) -> None:
         known = agent_names()
-        super().__init__(f"there is no agent {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}.")
+        hint = did_you_mean(name, known) or f"; the agents are {', '.join(known)}"
+        super().__init__(f"there is no agent {name!r}{hint}.")
         self.name = name
 
 

@@ -22,11 +22,14 @@ def test_a_curve_ends_with_the_shortest_run(make_run: Make, tmp_path: Path) -> N
     assert curve.mean["iqm"].to_numpy() == pytest.approx((of_a + of_b) / 2)
 
 
-def test_runs_without_a_common_range_have_no_mean(make_run: Make, tmp_path: Path) -> None:
+def test_runs_without_a_common_range_are_drawn_without_a_mean(rlher, make_run: Make) -> None:
     make_run("a", 0, freq=100, rows=2)
     make_run("b", 1, freq=500, rows=2)
-    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", "success_rate")
+    curve = curves.aggregate(load_group(Path("logs")), "timesteps", "success_rate")
     assert (len(curve.seeds), len(curve.mean)) == (2, 0)
+    for words in (["plot", "--x", "wall", "--csv", "a.csv"], ["report"]):
+        assert rlher(*words).code == 0
+    assert Path("a.csv").read_text() == "env,group,seeds,x,iqm,low,high\n"
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3])
