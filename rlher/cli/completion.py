@@ -55,14 +55,13 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return command_names()
-    from rlher.cli import flags
     from rlher.cli.overrides import options, typed_choices
 
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
-        return flags.flags(command)
-    keys, groups = command.keys(command.choices() | typed_choices(before)), flags.groups(command)
-    own = keys.pop(getattr(flags.positional(command), "name", ""), None)
+        return command.flags
+    keys, groups = command.keys(command.choices() | typed_choices(before)), command.groups
+    own = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:
         is_group = key in (*groups, "space")

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,30 +35,6 @@ class CommandLine(NamedTuple):
     config_dirs: Sequence[str] = ()
 
 
-def flags(command: Command) -> dict[str, Field]:
-    """Return the keys that have a flag, by its name: those outside of any section; a list is typed with commas."""
-    found = {}
-    for item in fields(command.schema):
-        default = default_of(item)
-        if not is_dataclass(default) and not (item.metadata["positional"] and isinstance(default, list)):
-            found["--" + item.name.replace("_", "-")] = item
-    return found
-
-
-def positional(command: Command) -> Field | None:
-    """Return the key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
-    return next((item for item in fields(command.schema) if item.metadata.get("positional")), None)
-
-
-def groups(command: Command) -> list[str]:
-    """Return the config groups that a command has."""
-    names = [item.name for item in fields(command.schema)]
-    return [group for group in GROUPS if group in names]
-
-
-# ---------------------------------------------------------------------------------------------- sorting the words
-
-
 def parse(name: str, argv: Sequence[str]) -> CommandLine:
     """Sort the words after the name of a command, which may come in any order.
 
@@ -70,7 +46,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     except argparse.ArgumentError as error:
         raise UserError(f"`rlher {name}`: {error}.") from error
     if unknown:
-        flag, near = unknown[0].partition("=")[0], did_you_mean(unknown[0].partition("=")[0], flags(command))
+        flag, near = unknown[0].partition("=")[0], did_you_mean(unknown[0].partition("=")[0], command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {ZOO_PAGE}.")
     resume = vars(typed).get("resume", "")
     if "=" in resume and not os.path.exists(resume):  # --resume total_timesteps=+30
@@ -79,15 +55,15 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     overrides: list[str] = []
     positionals: list[str] = []
     for word in typed.words:
-        if positional(command) and _is_positional(word, command):
+        if command.positional and _is_positional(word, command):
             positionals.append(word)
-        elif group := next((each for each in groups(command)[:2] if word in options(each)), None):
+        elif group := next((each for each in command.groups[:2] if word in options(each)), None):
             overrides.append(f"{group}={word}")  # rlher train sac FetchReach-v4
         elif resume == LATEST and os.path.exists(word):  # the run after other keys
             typed.resume = word
         elif "=" not in word or word.startswith("="):
             flag = "--" + word.replace("_", "-")
-            near = f" (did you mean {flag} or {word}=...?)" if flag in flags(command) else ""
+            near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else ""
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
             overrides.append(quoted(word))
@@ -106,17 +82,16 @@ def _parser(command: Command) -> argparse.ArgumentParser:
     parser.add_argument("-m", "--multirun", action="store_true")
     parser.add_argument("-c", "--cfg", choices=["job"])
     parser.add_argument("-cd", "--config-dir", action="append", default=[])
-    known = flags(command)
-    for group in groups(command):
+    for group in command.groups:
         parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
-    for name, item in known.items():
+    for name, item in command.flags.items():
         kind: dict[str, Any] = {"action": argparse.BooleanOptionalAction} if item.type is bool else {}
         if item.name == "resume":
             kind = {"nargs": "?", "const": LATEST}
-        if item.name not in groups(command):
+        if item.name not in command.groups:
             short = ["--space"] if item.name == "search_space" else []
             parser.add_argument(name, *short, dest=item.name, default=argparse.SUPPRESS, **kind)
-    if "--deterministic" in known:
+    if "--deterministic" in command.flags:
         parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
     return parser
 
@@ -125,7 +100,7 @@ def _override(command: Command, key: str, value: Any) -> str:
     """Return the override for a flag: ``n_envs=2`` for ``--n-envs 2``."""
     if key in GROUPS:
         return quoted(f"{key}={value}")
-    is_list = isinstance(default_of(flags(command)["--" + key.replace("_", "-")]), list)
+    is_list = isinstance(default_of(command.flags["--" + key.replace("_", "-")]), list)
     return f"{key}={literal([entry for entry in value.split(',') if entry] if is_list else value)}"
 
 
@@ -143,7 +118,7 @@ def _is_positional(word: str, command: Command) -> bool:
 
 
 def _positional_override(command: Command, words: list[str]) -> str:
-    item = positional(command)
+    item = command.positional
     assert item is not None
     if item.name == "runs":
         return f"runs=[{','.join(map(quote, words))}]"

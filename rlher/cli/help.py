@@ -8,7 +8,7 @@ from typing import Any
 from rlher import __version__
 from rlher.cli.commands import Command, command_names, load_command
 from rlher.cli.composition import compose
-from rlher.cli.flags import flags, groups, parse, positional
+from rlher.cli.flags import parse
 from rlher.cli.overrides import options, typed_choices
 from rlher.config.key import default_of, values_by_key
 from rlher.config.override_syntax import literal
@@ -59,20 +59,20 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     :param with_keys: list groups with their choices, and keys with text, default and choices, as well.
     """
     lines = [f"rlher {command.name}: {command.summary}", ""]
-    lines += [f"usage: rlher {command.name}{_usage(positional(command))} [flags] [key=value ...]", ""]
+    lines += [f"usage: rlher {command.name}{_usage(command.positional)} [flags] [key=value ...]", ""]
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
         lines += [*examples, ""]
     lines += ["flags (each is a key too):", *_flag_lines(command)]
     keys = [(name, item, value) for name, item, value in values_by_key(_config(command, argv)) if "." in name]
-    if with_keys and groups(command):
+    if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
-        for group in groups(command):
+        for group in command.groups:
             lines.append(_entry(f"{group}=", 7, " | ".join([*RECIPE_FORMS * (group == "recipe"), *options(group)])))
     if with_keys and keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
         lines += [_entry(name, 34, f"{item.metadata['text']}{_limits(item, value)}") for name, item, value in keys]
     elif keys:
-        names = " ".join(f"{group}=" for group in groups(command))
+        names = " ".join(f"{group}=" for group in command.groups)
         lines += ["", f"{len(keys)} more keys, such as {keys[1][0]}=, and the choices of {names}: --help-all"]
     return "\n".join([*lines, "", OTHER_FLAGS])
 
@@ -85,7 +85,7 @@ def _usage(item: Field | None) -> str:
 
 def _flag_lines(command: Command) -> list[str]:
     lines = []
-    for name, item in flags(command).items():
+    for name, item in command.flags.items():
         default = default_of(item)
         shown = "..." if default in (None, []) else default
         lines.append(_entry(name if isinstance(default, bool) else f"{name} {shown}", 28, item.metadata["text"]))
@@ -106,7 +106,7 @@ def _entry(name: str, size: int, text: str) -> str:
 def _config(command: Command, argv: Sequence[str]) -> Any:
     """Return the config of a command with the algorithm and environment of a command line."""
     chosen = [f"{group}={name}" for group, name in typed_choices(argv).items() if "," not in name]
-    no_recipe = ["recipe=null"] if "recipe" in groups(command) else []
+    no_recipe = ["recipe=null"] if "recipe" in command.groups else []
     (job,) = compose(command, parse(command.name, chosen + no_recipe))
     return job.config
 

@@ -12,14 +12,13 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rlher.cli.commands import GROUPS
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
 from rlher.config.algorithms import ALGORITHMS, base_of
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, first_line
 from rlher.her import STRATEGIES
 
-GROUPS = ("algo", "env", "her", "recipe")
-"""Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
 HER: dict[str, dict[str, Any]] = {
     "off": {"her.n_sampled_goal": 0},
     # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).

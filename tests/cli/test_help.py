@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from rlher.cli.commands import command_names, load_command
-from rlher.cli.flags import flags
 
 
 @pytest.mark.parametrize("name", command_names())
@@ -14,7 +13,7 @@ def test_every_command_has_help(rlher, name: str) -> None:
     assert done.code == 0
     assert f"usage: rlher {name}" in done.out
     command = load_command(name)
-    assert [flag for flag in flags(command) if flag not in done.out] == []
+    assert [flag for flag in command.flags if flag not in done.out] == []
     assert command.summary in rlher("--help").out
 
 

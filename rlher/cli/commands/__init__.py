@@ -8,14 +8,17 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, is_dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_keys
+from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import run_keys
+
+GROUPS = ("algo", "env", "her", "recipe")
+"""Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,27 @@ class Command:
     summary: str
     schema: type
     module: ModuleType
+
+    @property
+    def flags(self) -> dict[str, Field]:
+        """Its keys that have a flag, by its name: those outside of any section; a list is typed with commas."""
+        found = {}
+        for item in fields(self.schema):
+            default = default_of(item)
+            if not is_dataclass(default) and not (item.metadata["positional"] and isinstance(default, list)):
+                found["--" + item.name.replace("_", "-")] = item
+        return found
+
+    @property
+    def positional(self) -> Field | None:
+        """The key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
+        return next((item for item in fields(self.schema) if item.metadata.get("positional")), None)
+
+    @property
+    def groups(self) -> list[str]:
+        """Its config groups."""
+        names = [item.name for item in fields(self.schema)]
+        return [group for group in GROUPS if group in names]
 
     def keys(self, choices: Mapping[str, Any]) -> dict[str, Field]:
         """Return its config keys, with those of the chosen algorithm and environment.
