@@ -36,13 +36,9 @@ class Command:
 
     @property
     def flags(self) -> dict[str, Field]:
-        """Its keys that have a flag, by its name: those outside of any section; a list is typed with commas."""
-        found = {}
-        for item in fields(self.schema):
-            default = default_of(item)
-            if not is_dataclass(default) and not (item.metadata["positional"] and isinstance(default, list)):
-                found["--" + item.name.replace("_", "-")] = item
-        return found
+        """Its keys that have a flag, by its name: those outside of any section but ``runs``, which are words."""
+        keys = [item for item in fields(self.schema) if not is_dataclass(default_of(item)) and item.name != "runs"]
+        return {"--" + item.name.replace("_", "-"): item for item in keys}
 
     @property
     def positional(self) -> Field | None:
