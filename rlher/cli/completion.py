@@ -55,7 +55,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return command_names()
-    from rlher.cli.overrides import options, typed_choices
+    from rlher.cli.groups import options, typed_choices
 
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):

@@ -18,8 +18,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from rlher.cli import recipes
 from rlher.cli.commands import Command
 from rlher.cli.flags import CommandLine
+from rlher.cli.groups import option_file
 from rlher.cli.messages import hydra_errors_as_user_errors
-from rlher.cli.overrides import assign, option_file, parse
+from rlher.cli.overrides import assign, parse
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal

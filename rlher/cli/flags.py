@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlher.cli.commands import Command, load_command
-from rlher.cli.overrides import GROUPS, options, quoted
+from rlher.cli.groups import GROUPS, options
+from rlher.cli.overrides import quoted
 from rlher.config.key import default_of
 from rlher.config.override_syntax import literal, quote, split_name
 from rlher.core.errors import UserError, did_you_mean

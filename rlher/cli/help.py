@@ -9,7 +9,7 @@ from rlher import __version__
 from rlher.cli.commands import Command, command_names, load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import parse
-from rlher.cli.overrides import options, typed_choices
+from rlher.cli.groups import options, typed_choices
 from rlher.config.key import default_of, values_by_key
 from rlher.config.override_syntax import literal
 from rlher.core.console import output_width

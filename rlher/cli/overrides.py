@@ -4,36 +4,22 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.commands import GROUPS
+from rlher.cli.groups import GROUPS, HER, option_file, options
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
-from rlher.config.algorithms import ALGORITHMS, base_of
+from rlher.config.algorithms import base_of
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, first_line
-from rlher.her import STRATEGIES
 
-HER: dict[str, dict[str, Any]] = {
-    "off": {"her.n_sampled_goal": 0},
-    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
-    "sb3": {"her.relabel_done": "keep", "her.keep_goal_independent_reward": False},
-}
-"""What ``her=<name>`` stands for, beside the names of strategies."""
 SPECIAL = re.compile(r"[,(\[{$'\"]")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
 NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
-
-
-def typed_choices(words: Sequence[str]) -> dict[str, str]:
-    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; also for ``env``."""
-    return dict(re.findall(r"^(?:--)?(algo|env)[=\n](.*)", "\n".join(words), re.MULTILINE))
 
 
 def quoted(word: str) -> str:
@@ -117,17 +103,3 @@ def _by_key(values: Mapping[str, Any], keys: Mapping[str, Field], prefix: str = 
 def _is_known(key: str, keys: Mapping[str, Field]) -> bool:
     """Return whether a key is among config keys, or in one of them that is a mapping."""
     return key in keys or any(key.startswith(f"{each}.") and "dict" in str(item.type) for each, item in keys.items())
-
-
-def options(group: str) -> list[str]:
-    """Return the names that ``<group>=`` takes."""
-    if group in ("algo", "her"):
-        return sorted(ALGORITHMS if group == "algo" else [*HER, *STRATEGIES])
-    folder = resources.files("rlher.conf") / group
-    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-
-
-def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
-    """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``; None: there is none."""
-    folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
-    return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)

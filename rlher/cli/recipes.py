@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlher.cli.overrides import option_file, options
+from rlher.cli.groups import option_file, options
 from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason

@@ -14,7 +14,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlher.cli.overrides import typed_choices
+from rlher.cli.groups import typed_choices
 from rlher.cli.recipes import read_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import literal

@@ -12,13 +12,11 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from rlher.cli.groups import GROUPS
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import run_keys
-
-GROUPS = ("algo", "env", "her", "recipe")
-"""Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,38 @@
+"""Groups: keys whose values are names, such as ``algo=sac`` and ``env=FetchReach-v4``, and the names they take."""
+
+import re
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rlher.config.algorithms import ALGORITHMS
+from rlher.her import STRATEGIES
+
+GROUPS = ("algo", "env", "her", "recipe")
+"""Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
+HER: dict[str, dict[str, Any]] = {
+    "off": {"her.n_sampled_goal": 0},
+    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
+    "sb3": {"her.relabel_done": "keep", "her.keep_goal_independent_reward": False},
+}
+"""What ``her=<name>`` stands for, beside the names of strategies."""
+
+
+def typed_choices(words: Sequence[str]) -> dict[str, str]:
+    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; also for ``env``."""
+    return dict(re.findall(r"^(?:--)?(algo|env)[=\n](.*)", "\n".join(words), re.MULTILINE))
+
+
+def options(group: str) -> list[str]:
+    """Return the names that ``<group>=`` takes."""
+    if group in ("algo", "her"):
+        return sorted(ALGORITHMS if group == "algo" else [*HER, *STRATEGIES])
+    folder = resources.files("rlher.conf") / group
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
+    """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``; None: there is none."""
+    folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
+    return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)
