@@ -176,12 +176,12 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
     :raises UserError: the config cannot be trained; nothing was written.
     :raises KeyboardInterrupt: it was interrupted; the message names the run folder.
     """
-    from rlher.cli.commands.train import train as train_run
+    from rlher.cli.commands.train import start_training
 
     chosen = {"algo": algo, "env": env, "her": her}
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
     config = _compose("train", words)
-    return _ended(*train_run(config, command_line(["rlher", "train", *words])))
+    return _ended(*start_training(config, command_line(["rlher", "train", *words])))
 
 
 def load(name: str | Path, *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -194,7 +194,7 @@ def load(name: str | Path, *, model: str = "auto", device: str = "cpu", trust_co
     name = str(name)
     agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
-    found.choose_model(model)
+    found.resolve_model(model)
     return _wrap(found, agent=agent, model=model, device=device, trust_code=trust_code)
 
 

@@ -62,7 +62,8 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         actions = self.forward(self.actor.mu, batch.obs)
         critics = slice(0, 1) if self.options.target_critics is None else None
         action_penalty = self.options.action_l2 * (actions**2).mean()
-        return action_penalty - self.q_values_of(batch, actions, critics).mean(), action_penalty
+        value = self.actor_value(self.q_values_of(batch, actions, critics))
+        return action_penalty - value.mean(), action_penalty
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:
         """Return the first critic's value; with ``target_critics`` the mean of all critics (REDQ)."""

@@ -20,7 +20,7 @@ from rlher.cli.commands import Command
 from rlher.cli.flags import CommandLine
 from rlher.cli.groups import option_file
 from rlher.cli.messages import hydra_errors_as_user_errors
-from rlher.cli.overrides import assign, parse
+from rlher.cli.overrides import assign, values_of
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal
@@ -83,7 +83,7 @@ def _combinations(overrides: Sequence[str]) -> list[list[str]]:
 
 def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str]) -> Any:
     """Compose the config of one job: algorithm and environment, then the values of the recipe, then those typed."""
-    values = parse(words, config_dirs)
+    values = values_of(words, config_dirs)
     choices = command.choices()
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
     defaults = [f"/schema/{command.name}@_here_", *({group: name} for group, name in choices.items()), "_self_"]

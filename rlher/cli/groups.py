@@ -4,19 +4,13 @@ import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.her import HER_NAMES
 from rlher.her import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
 """Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
-HER: dict[str, dict[str, Any]] = {
-    "off": {"her.n_sampled_goal": 0},
-    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
-    "sb3": {"her.relabel_done": "keep", "her.keep_goal_independent_reward": False},
-}
-"""What ``her=<name>`` stands for, beside the names of strategies."""
 
 
 def typed_choices(words: Sequence[str]) -> dict[str, str]:
@@ -27,7 +21,7 @@ def typed_choices(words: Sequence[str]) -> dict[str, str]:
 def options(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
     if group in ("algo", "her"):
-        return sorted(ALGORITHMS if group == "algo" else [*HER, *STRATEGIES])
+        return sorted(ALGORITHMS if group == "algo" else [*HER_NAMES, *STRATEGIES])
     folder = resources.files("rlher.conf") / group
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 

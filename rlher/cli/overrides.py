@@ -10,9 +10,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.groups import GROUPS, HER, option_file, options
+from rlher.cli.groups import GROUPS, option_file, options
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
 from rlher.config.algorithms import base_of
+from rlher.config.her import HER_NAMES
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, first_line
 
@@ -29,7 +30,7 @@ def quoted(word: str) -> str:
     return f"{key}={quote(value)}" if is_text else NAMED_CLASS.sub(r"\1\\:\2", word)
 
 
-def parse(words: Sequence[str], config_dirs: Sequence[str] = ()) -> dict[str, Any]:
+def values_of(words: Sequence[str], config_dirs: Sequence[str] = ()) -> dict[str, Any]:
     """Return the values of overrides by config key; the names of groups, and what ``her=`` stands for, come first.
 
     :raises UserError: one cannot be parsed, or has several values.
@@ -59,7 +60,7 @@ def _spelt_out(key: str, value: Any, config_dirs: Sequence[str]) -> dict[str, An
         raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "her":
         name = "off" if value is False else str(value)  # YAML's other word for it
-        return HER.get(name, {"her.goal_selection_strategy": name})
+        return HER_NAMES.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
         return {key: base_of(value), "algo.model": value}
     if key == "env" and not option_file(key, str(value), config_dirs):

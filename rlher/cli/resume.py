@@ -8,8 +8,8 @@ from omegaconf import OmegaConf
 
 from rlher.cli.commands import load_command
 from rlher.cli.flags import LATEST
-from rlher.cli.overrides import assign, parse
-from rlher.config.key import experiment, to_object
+from rlher.cli.overrides import assign, values_of
+from rlher.config.key import compared_values, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
@@ -27,7 +27,7 @@ def run(words: Sequence[str]) -> int:
     :param words: overrides: ``resume=<run>``, and keys that may change.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
-    values = parse(words)
+    values = values_of(words)
     name, words = str(values["resume"] or LATEST), [word for word in words if not word.startswith("resume=")]
     logs, trust_code = str(values.get("logs", TrainConfig.logs)), values.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
@@ -63,7 +63,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     longer = r"total_timesteps=\+([\d_]+)"
     steps = run.config.total_timesteps
     words = [re.sub(longer, lambda more: f"total_timesteps={steps + int(more[1])}", word) for word in words]
-    values, env = parse(words), run.config.env
+    values, env = values_of(words), run.config.env
     if values.get("env") in (env.id, env.name, "any"):
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
@@ -71,7 +71,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     keys = load_command("train").keys({"algo": run.config.algo.name, "env": env.id})
     assign(config, values, keys, "a resumed run has no key")
     changed = to_object(config, TrainConfig)
-    recorded, wanted = (experiment(each, "resume") for each in (run.config, changed))
+    recorded, wanted = (compared_values(each, "resume") for each in (run.config, changed))
     others = [key for key, value in wanted.items() if not is_same(value, recorded[key])]
     if others:
         changes = [f"{key.removesuffix('.name')}={wanted[key]} (it was trained with {recorded[key]})" for key in others]

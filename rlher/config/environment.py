@@ -40,7 +40,9 @@ class EnvConfig:
     id: str = experiment_key("", "registered id, as for gymnasium.make")
     name: str = experiment_key("", "name in the path of the run folder; empty: the id")
     description: str = runtime_key("", "one line for `rlher list envs`")
-    actions: str | None = experiment_key(None, "kind of the action space", choices=("continuous", "discrete"))
+    actions: str | None = runtime_key(
+        None, "kind of the action space for `rlher list envs`", choices=("continuous", "discrete")
+    )
     modules: list[str] = experiment_key(
         [], "modules to import first, because they register environments", may_name_code=True
     )

@@ -6,6 +6,13 @@ from typing import Any
 from rlher.config.key import experiment_key
 from rlher.her import PRIORITIES, RELABEL_DONE, STRATEGIES
 
+HER_NAMES: dict[str, dict[str, Any]] = {
+    "off": {"her.n_sampled_goal": 0},
+    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
+    "sb3": {"her.relabel_done": "keep", "her.keep_goal_independent_reward": False},
+}
+"""What ``her=<name>`` stands for, beside the names of strategies."""
+
 
 @dataclass
 class HerConfig:

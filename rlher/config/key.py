@@ -30,7 +30,7 @@ MAX_EPISODES = 100_000_000
 """Largest number of episodes of a command; their seeds count up from a seed of at most :data:`MAX_SEED`."""
 
 
-def key(
+def config_key(
     default: Any,
     text: str,
     *,
@@ -72,10 +72,10 @@ def key(
     return field(default=default, metadata=metadata)
 
 
-experiment_key = functools.partial(key, ignored_by=())
+experiment_key = functools.partial(config_key, ignored_by=())
 """A key that changes what is learnt or measured; other ``ignored_by`` are given where they are needed."""
 
-runtime_key = functools.partial(key, ignored_by=get_args(Purpose))
+runtime_key = functools.partial(config_key, ignored_by=get_args(Purpose))
 """A key that changes where and how fast a run is computed, or what is written and shown."""
 
 
@@ -115,7 +115,7 @@ def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, A
             yield name, item, value
 
 
-def experiment(config: Any, purpose: Purpose) -> dict[str, Any]:
+def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
     """Return the values of a config by dotted key, without those that a purpose ignores.
 
     :return: as JSON returns them, for example with lists in the place of tuples.
@@ -140,7 +140,7 @@ def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
 
 
 def validate(config: Any) -> None:
-    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`key`.
+    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`config_key`.
 
     A section with further rules has a method ``check``.
     """

@@ -13,8 +13,8 @@ from rlher.config.key import (
     MAX_SEED,
     MAX_STEPS,
     Purpose,
+    compared_values,
     dotted_keys,
-    experiment,
     experiment_key,
     runtime_key,
     section,
@@ -183,4 +183,4 @@ def experiment_id(config: TrainConfig) -> str:
 
     :param config: as composed, without values that are resolved when the run starts.
     """
-    return hashlib.sha256(repr(sorted(flatten(experiment(config, "experiment")))).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(sorted(flatten(compared_values(config, "experiment")))).encode()).hexdigest()[:16]

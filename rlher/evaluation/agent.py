@@ -40,7 +40,7 @@ class ModelChoice:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
-    :param which: model of the run, as :meth:`RunFolder.choose_model` returns it.
+    :param which: model of the run, as :meth:`RunFolder.resolve_model` returns it.
     :param config: keys of the command that loads it.
     """
 
@@ -92,7 +92,7 @@ def choose_model(config: PlayConfig) -> ModelChoice:
             )
         name, model = str(folder), Path(name).stem.removesuffix("_model")
     run = lookup.find(name, config.logs, config.trust_code)
-    return ModelChoice(run, run.choose_model(model), config)
+    return ModelChoice(run, run.resolve_model(model), config)
 
 
 def model_name(run: RunFolder, which: str) -> str:
@@ -107,7 +107,7 @@ def model_name(run: RunFolder, which: str) -> str:
 def load_agent(run: RunFolder, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
     """Load a model of a run, and make the environment it acts in.
 
-    :param which: model of the run, as :meth:`RunFolder.choose_model` returns it.
+    :param which: model of the run, as :meth:`RunFolder.resolve_model` returns it.
     :raises UserError: there is no such model, or it is damaged.
     """
     env = make_env(run.config.env, render_mode=render_mode)

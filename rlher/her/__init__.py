@@ -6,7 +6,7 @@ What needs torch or Gymnasium is imported on first use, because the command line
 from typing import TYPE_CHECKING, Any
 
 from rlher.her.priorities import PRIORITIES
-from rlher.her.reward_relabelling import RELABEL_DONE
+from rlher.her.reward_and_done import RELABEL_DONE
 from rlher.her.strategies import STRATEGIES, GoalRequest
 
 if TYPE_CHECKING:

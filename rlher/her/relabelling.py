@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.reward_relabelling import RewardRelabeller
+from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import GOAL, Ids, Storage
 from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
@@ -16,7 +16,7 @@ class Relabeller:
     """Gives transitions new goals, and the rewards and dones that follow from them.
 
     :param strategy: where goals come from.
-    :param rewards: computes rewards and dones.
+    :param reward_and_done: computes rewards and dones.
     :param mix: strategies of the ``mix`` strategy with their weights.
     :param goal_gamma: discount of the ``geometric`` strategy.
     :param n_steps: steps of a return; fewer where the episode ends, or the new goal is reached.
@@ -25,7 +25,7 @@ class Relabeller:
     """
 
     strategy: Strategy
-    rewards: RewardRelabeller
+    reward_and_done: RewardAndDone
     mix: Sequence[tuple[Strategy | None, float]]
     goal_gamma: float
     n_steps: int
@@ -43,7 +43,7 @@ class Relabeller:
         """
         recompute = n_real < len(ids) or self.part_shares is not None
         if recompute:
-            self.rewards.observe(storage)
+            self.reward_and_done.observe(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
         goals, changed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)
@@ -51,7 +51,9 @@ class Relabeller:
             return rows, *self._sum_steps(storage, ids, rows, goals, changed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if recompute:
-            rewards[changed], dones[changed] = self.rewards.relabel(storage, positions[changed], rows[changed], goals)
+            rewards[changed], dones[changed] = self.reward_and_done.relabel(
+                storage, positions[changed], rows[changed], goals
+            )
         return rows, next_obs, rewards, dones, None
 
     def _replace_goals(
@@ -90,6 +92,7 @@ class Relabeller:
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
         """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""
+        # The negative numbers KEEP and DESIRED - id have positions as well; what is read there is not used.
         goals = storage.next_achieved.take(storage.positions(chosen), axis=0)
         if self.part_shares is not None:
             goals = keep_one_part(goals, self.part_shares, rng)
@@ -116,7 +119,7 @@ class Relabeller:
         rewards, dones = steps["reward"].astype(np.float64), steps["terminated"].astype(np.float32)
         if len(flat := positions[changed].reshape(-1)):
             goal_of_step = np.repeat(goals, self.n_steps, axis=0)
-            recomputed = self.rewards.relabel(storage, flat, steps[changed].reshape(-1), goal_of_step)
+            recomputed = self.reward_and_done.relabel(storage, flat, steps[changed].reshape(-1), goal_of_step)
             rewards[changed], dones[changed] = (each.reshape(-1, self.n_steps) for each in recomputed)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1
@@ -145,7 +148,7 @@ def sum_rewards(
 ) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
     """Return (n,) discounted returns, dones and numbers of steps.
 
-    :param rewards: (n, steps).
+    :param reward_and_done: (n, steps).
     :param dones: (n, steps); a return ends with the first done.
     :param inside: (n, steps) whether the step belongs to the episode; the first does.
     :param gamma: discount.

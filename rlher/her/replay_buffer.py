@@ -19,7 +19,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 from rlher.her import saving
 from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
-from rlher.her.reward_relabelling import ObservedRewards, RewardRelabeller
+from rlher.her.reward_and_done import ObservedRewards, RewardAndDone
 from rlher.her.rewards import RewardFunction
 from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Ids, Layout, Storage
 from rlher.her.strategies import Strategy, mix, mix_of, strategy_of
@@ -76,7 +76,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_selection_strategy: a name of ``STRATEGIES``, SB3's enumeration, or a function, see
         :mod:`rlher.her.strategies`.
     :param copy_info_dict: store each step's info for ``compute_reward``.
-    :param relabel_done: see :class:`~rlher.her.reward_relabelling.RewardRelabeller`.
+    :param relabel_done: see :class:`~rlher.her.reward_and_done.RewardAndDone`.
     :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus the stored
         reward minus ``compute_reward`` under the old one, such as a crash penalty.
     :param ends_on_success: whether the environment terminates on success; None: inferred from the stored transitions.
@@ -144,7 +144,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
         self.relabeller = Relabeller(
             strategy,
-            RewardRelabeller(
+            RewardAndDone(
                 self._reward_function, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward
             ),
             mix=mix_of(goal_mix, goal_selection_kwargs),
@@ -234,7 +234,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
         super().reset()
         self.storage.clear()
-        self.relabeller.rewards.observed = ObservedRewards()
+        self.relabeller.reward_and_done.observed = ObservedRewards()
         self.priority.reset(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -382,7 +382,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("copy_info_dict=True cannot be saved, since infos may be any objects; pickle the buffer.")
         extra = {
             "rng": self.rng.bit_generator.state,
-            "observed_rewards": asdict(self.relabeller.rewards.observed),
+            "observed_rewards": asdict(self.relabeller.reward_and_done.observed),
             "priority": self.priority.options,
         }
         saving.save(self.storage, path, extra, self.priority.state())
@@ -399,7 +399,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             added = int(max(storage.added[: self.n_envs]))
             self.pos, self.full = added % self.buffer_size, added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
-            self.relabeller.rewards.observed = ObservedRewards(**extra["observed_rewards"])
+            self.relabeller.reward_and_done.observed = ObservedRewards(**extra["observed_rewards"])
             self.priority.reset(storage)
             if extra["priority"] == self.priority.options:
                 self.priority.restore(priorities)

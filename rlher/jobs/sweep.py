@@ -107,7 +107,7 @@ class Sweep(Jobs):
         """Yield waiting runs."""
         for run in [run for run in self.runs if run.state == WAITING][:free]:
             run.state = RUNNING
-            yield Job(run, partial(train_run, run.config, run.command), run.log)
+            yield Job(run, partial(train_or_resume, run.config, run.command), run.log)
 
     def end(self, run: SweepRun, future: Future) -> None:
         """Record how a run ended; the exit code is that of a failed run if its process was killed."""
@@ -178,7 +178,7 @@ def _different_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
     return list(runs.values())
 
 
-def train_run(config: TrainConfig, command: str) -> None:
+def train_or_resume(config: TrainConfig, command: str) -> None:
     """Train a run in a worker, or resume it if it has a folder.
 
     :param command: its command line, for the run folder.
@@ -186,12 +186,12 @@ def train_run(config: TrainConfig, command: str) -> None:
     :raises EnvironmentFault: it failed.
     """
     from rlher.training.result import Status, print_result
-    from rlher.training.trainer import train
+    from rlher.training.trainer import train_new_run
 
     folder = lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray repeats a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command) if folder else train(config, command)
+    run, result = _resume(folder, config, command) if folder else train_new_run(config, command)
     print_result(run, result)
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt

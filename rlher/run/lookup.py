@@ -84,8 +84,11 @@ def _newest(logs: Path) -> Path | None:
 
 
 def _run_folders(logs: Path) -> list[Path]:
-    """Return the run folders under ``logs``, but none behind a link: commands write into the folder that they find."""
-    return [path.parent for path in logs.glob(f"*/*/{CONFIG}") if not links_outside(path.parent, logs)]
+    """Return the numbered run folders under ``logs``, without bundled agents, which have no number.
+
+    None is behind a link: commands write into the folder that they find.
+    """
+    return [path.parent for path in logs.glob(f"*/*_[0-9]*/{CONFIG}") if not links_outside(path.parent, logs)]
 
 
 def _modified(path: Path) -> float:

@@ -66,7 +66,7 @@ class RunFolder:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
         return self.folder / MODELS.get(which, f"models/{which}.zip")
 
-    def choose_model(self, name: str) -> str:
+    def resolve_model(self, name: str) -> str:
         """Return the model that ``model=`` names, for :meth:`model`.
 
         :param name: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the best model, or the

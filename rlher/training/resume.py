@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlher.config.key import experiment
+from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
@@ -66,7 +66,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
             _record_resume(run, done, setup.working_folder, command)
             print_header(run, [*notes, *setup.notes])
-            return run, trainer.train(is_new=checkpoint is None)
+            return run, trainer.run_to_end(is_new=checkpoint is None)
 
 
 def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
@@ -96,7 +96,7 @@ def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
 
     Keys that the checkpoint does not record were added to rlher later, so they have their default.
     """
-    values = experiment(run.config, "resume")
+    values = compared_values(run.config, "resume")
     recorded = training_state.load_config(checkpoint)
     if changed := [key for key in recorded if key not in values or not is_same(values[key], recorded[key])]:
         raise ChangedConfig(run, changed)

@@ -30,7 +30,7 @@ LOG_INTERVAL = 4
 """Episodes between two rows of ``progress.csv``, as in Stable-Baselines3."""
 
 
-def train(
+def train_new_run(
     config: TrainConfig,
     command: str,
     on_evaluation: Callable[[EvaluationRows], None] | None = None,
@@ -49,7 +49,7 @@ def train(
         run = run_folder.create(setup.config, config, setup.working_folder, command)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
-            return run, Trainer(run, setup, on_evaluation, final).train()
+            return run, Trainer(run, setup, on_evaluation, final).run_to_end()
 
 
 class Trainer:
@@ -74,7 +74,7 @@ class Trainer:
         self.user_callbacks = setup.callbacks
         self._started, self._final = setup.started, final
 
-    def train(self, is_new: bool = True) -> RunResult:
+    def run_to_end(self, is_new: bool = True) -> RunResult:
         """Train to the end of the run and return the result.
 
         :param is_new: the run starts here; False: a checkpoint was restored.

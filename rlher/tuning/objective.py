@@ -15,7 +15,7 @@ from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
-from rlher.training.trainer import train
+from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import (
     Score,
     mean_score,
@@ -69,7 +69,7 @@ class SearchObjective:
         scores: list[Score] = []
         first = _count_repeats(trial) * n_seeds
         for seed in range(first, first + n_seeds):
-            run, _ = _train(self, params, seed, self.folder / str(trial.number), reporter, final=False)
+            run, _ = _train_trial(self, params, seed, self.folder / str(trial.number), reporter, final=False)
             for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
                 run.model(name).unlink(missing_ok=True)
             scores.append(score_run(reporter.rows, config.time_limit))
@@ -103,7 +103,7 @@ class RerunObjective:
         if candidate not in self.candidates:
             raise optuna.TrialPruned
         reporter, folder = TrialReporter(trial, None), self.folder / str(trial.number)
-        _, result = _train(self, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
+        _, result = _train_trial(self, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
         success = float(result.final["success_rate"])
         return success, replace(score_run(reporter.rows, self.config.time_limit), success=success)
 
@@ -149,7 +149,7 @@ def _count_repeats(trial: Trial) -> int:
     return sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
 
 
-def _train(
+def _train_trial(
     objective: SearchObjective | RerunObjective,
     params: Mapping[str, Any],
     seed: int,
@@ -167,7 +167,7 @@ def _train(
     unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
-    run, result = train(trained, objective.command, reporter, final, env_is_checked=True)
+    run, result = train_new_run(trained, objective.command, reporter, final, env_is_checked=True)
     if result.status is Status.STOPPED and not reporter.is_done:
         raise optuna.TrialPruned
     if result.status is Status.INTERRUPTED:

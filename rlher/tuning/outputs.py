@@ -17,7 +17,7 @@ from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import experiment
+from rlher.config.key import compared_values
 from rlher.config.override_syntax import quote
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
@@ -133,10 +133,10 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 
     :param comments: lines for its head.
     """
-    defaults, values = _defaults(config), flatten(experiment(config, "recipe"))
+    defaults, values = _defaults(config), flatten(compared_values(config, "recipe"))
     tuned = {key: value for key, value in values if key not in defaults or value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
-    head = "".join(f"# {escape_control(line)}\n" for line in ["@package _global_", *comments])
+    head = "".join(f"# {escape_control(line)}\n" for line in comments)
     return head + (
         yaml.safe_dump(unflatten(tuned), sort_keys=False) if tuned else "# no value differs from the defaults\n"
     )

@@ -15,7 +15,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from sqlalchemy.exc import SQLAlchemyError
 
-from rlher.config.key import experiment
+from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import warn
@@ -127,7 +127,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     """
     base = train_config(config)
     identity = {
-        **experiment(base, "recipe"),
+        **compared_values(base, "recipe"),
         "demos.path": base.demos.path,  # paths are in no recipe, but trials depend on them
         "init_from": base.init_from,
         "objective": config.objective,

@@ -29,7 +29,7 @@ def composed(rlher, *words: str) -> dict:
 def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "my recipe, v2.yaml"
     path.write_text(
-        "# @package _global_\ntotal_timesteps: 1000\n"
+        "total_timesteps: 1000\n"
         "algo: {net_arch: [8, 8], gamma: 0.9, kwargs: {verbose: 1}}\n"
         "her: {goal_selection_strategy: episode, n_sampled_goal: 2}\n"
     )
@@ -90,7 +90,7 @@ def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, tex
 def test_recipe_is_recorded(rlher, tmp_path: Path, monkeypatch, words: tuple[str, ...], recorded: str | None) -> None:
     (tmp_path / "conf/recipe").mkdir(parents=True)
     for path in ("mine.yaml", "conf/recipe/mine.yaml"):
-        (tmp_path / path).write_text("# @package _global_\ntotal_timesteps: 100\n")
+        (tmp_path / path).write_text("total_timesteps: 100\n")
     configs = []
     monkeypatch.setattr("rlher.cli.commands.train.run", lambda config: configs.append(config) or 0)
     assert rlher("train", "env=BitFlipping-v0", *words).code == 0

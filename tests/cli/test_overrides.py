@@ -30,12 +30,12 @@ def test_steps_may_be_written_as_powers_of_ten() -> None:
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    assert overrides.parse([overrides.quoted(word)])[key] == value
+    assert overrides.values_of([overrides.quoted(word)])[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:
     words = ["her.relabel_done=auto", "her=sb3"]
-    assert overrides.parse(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
+    assert overrides.values_of(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
 
 
 def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:

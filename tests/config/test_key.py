@@ -8,7 +8,7 @@ import pytest
 from rlher.cli.commands import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import Purpose, dotted_keys, experiment, experiment_key, runtime_key, section, validate
+from rlher.config.key import Purpose, compared_values, dotted_keys, experiment_key, runtime_key, section, validate
 from rlher.config.training import TrainConfig, keys_ignored_by
 from rlher.core.errors import UserError
 
@@ -44,11 +44,11 @@ def test_recipe_leaves_out_seeds_machine_and_output() -> None:
 
 
 def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
-    fixed = experiment(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})), "resume")
+    fixed = compared_values(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})), "resume")
     assert fixed["env.kwargs"] == {"1": [2, 3]}
     assert {"seed", "algo.gamma", "eval.freq", "checkpoint.every", "engine.precision", "algo.kwargs"} <= set(fixed)
     assert not {"threads", "device", "vec_env", "engine.compile", *keys_ignored_by("resume")} & set(fixed)
-    found = experiment(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "experiment")
+    found = compared_values(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "experiment")
     assert found["env.kwargs"] == {"a.b": {"c": 1}}
     assert {"seed", "algo.gamma", "checkpoint.every"} <= set(found)
     assert not {"device", "logs", "json", "recipe", "engine.compile"} & set(found)

@@ -45,7 +45,7 @@ def test_every_algorithm_trains(algo, n_envs):
     buffer = make_model(algo, env, copy_info_dict=n_envs == 2).replay_buffer
     assert isinstance(buffer, SB3Buffer)
     assert buffer.n_transitions >= 140
-    assert buffer.relabeller.rewards.done_mode == "success"
+    assert buffer.relabeller.reward_and_done.done_mode == "success"
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, SB3Strategy.EPISODE])

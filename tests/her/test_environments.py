@@ -69,5 +69,5 @@ def test_rewards_follow_a_goal_that_moves_within_an_episode():
     gap = (batch.next_observations["achieved_goal"] - batch.next_observations["desired_goal"]).norm(dim=1)
     clear = (gap - 0.45).abs() > 1e-5
     assert ((gap <= 0.45) == (batch.rewards[:, 0] == 1))[clear].all()
-    assert buffer.relabeller.rewards.done_mode == "keep"
+    assert buffer.relabeller.reward_and_done.done_mode == "keep"
     assert not batch.dones.any()

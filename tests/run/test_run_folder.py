@@ -68,9 +68,9 @@ def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple
     (run.folder / "models").mkdir()
     for count in steps:
         (run.folder / f"models/{count}.zip").touch()
-        assert run.choose_model(str(count)) == str(count)
+        assert run.resolve_model(str(count)) == str(count)
     with pytest.raises(UserError) as caught:
-        run.choose_model("70")
+        run.resolve_model("70")
     named = ("80", "40") if steps else ("eval.keep_models=true",)
     assert all(name in str(caught.value) for name in named)
 

@@ -164,7 +164,9 @@ def test_a_function_that_may_end_the_run_is_called_in_the_step_of_the_evaluation
         if len(evaluated) == 2:
             raise StopTraining
 
-    monkeypatch.setattr(train, "run", lambda config: found.append(trainer.train(config, "rlher train", stop)[1]) or 0)
+    monkeypatch.setattr(
+        train, "run", lambda config: found.append(trainer.train_new_run(config, "rlher train", stop)[1]) or 0
+    )
     assert rlher("train", *BITS, "total_timesteps=250", "eval.freq=60", "eval.workers=1").code == 0
     *steps, result = found
     assert steps == [60, 120]

@@ -22,7 +22,7 @@ def written(config: TrainConfig) -> dict:
 def test_defaults_are_left_out() -> None:
     config = dqn(n_bits=8)
     assert written(config) == {"env": {"kwargs": {"n_bits": 8}, "max_episode_steps": 8}, "her": {"n_sampled_goal": 7}}
-    assert recipe_text(config, ["a comment"]).startswith("# @package _global_\n# a comment\n")
+    assert recipe_text(config, ["a comment"]).startswith("# a comment\n")
 
 
 def test_a_comment_cannot_add_keys() -> None:

@@ -25,14 +25,14 @@ def run(config: TrainConfig, command: str) -> int:
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     """
-    finished, result = train(config, command)
+    finished, result = start_training(config, command)
     from rlher.training.result import print_result
 
     print_result(finished, result)
     return result.exit_code
 
 
-def train(config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
+def start_training(config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
     """Train a single run.
 
     :param command: the command line, for the run folder.
@@ -45,7 +45,7 @@ def train(config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
 
     if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
         raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
-    return trainer.train(config, command)
+    return trainer.train_new_run(config, command)
 
 
 def sweep(jobs: "Sequence[Composed]") -> int:

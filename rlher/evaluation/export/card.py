@@ -8,7 +8,7 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher.config.key import experiment
+from rlher.config.key import compared_values
 from rlher.core.errors import DamagedFile, first_line
 from rlher.core.nested import unflatten
 from rlher.core.safe_read import read_json, read_text
@@ -59,7 +59,7 @@ def model_card(
         notes=notes,
         command="\n".join(commands(read_text(run.folder / COMMANDS))),
         versions=_versions(run),
-        settings=yaml.safe_dump(unflatten(experiment(config, "experiment")), sort_keys=False),
+        settings=yaml.safe_dump(unflatten(compared_values(config, "experiment")), sort_keys=False),
     )
 
 

@@ -55,7 +55,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run = lookup.find(config.run, config.logs, config.trust_code)
-    which = run.choose_model(config.model)
+    which = run.resolve_model(config.model)
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.output is None:
         require_no_link(folder)
@@ -129,7 +129,7 @@ def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[st
 def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
-    :param which: model of the run, as :meth:`RunFolder.choose_model` returns it.
+    :param which: model of the run, as :meth:`RunFolder.resolve_model` returns it.
     :return: the model, and what ``play.py`` builds its policy from, as JSON values.
     :raises UserError: there is no such model, or it is damaged.
     """

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.config.key import experiment
+from rlher.config.key import compared_values
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.signals import StopRequest
@@ -160,7 +160,7 @@ class CheckpointCallback(BaseCallback):
             "barrier": self._barrier_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self._run.folder),
-            "config": experiment(self._run.config, "resume"),
+            "config": compared_values(self._run.config, "resume"),
         }
         training_state.save(folder, self.model, progress)
         # A callback that ended training within a step leaves an action whose result is not in the buffer.

@@ -149,9 +149,7 @@ def _write_configs() -> None:
     """Write an environment config, a recipe and a search space."""
     Path("my_conf/env").mkdir(parents=True)
     Path("my_conf/env/mine.yaml").write_text("id: Mine-v0\nmodules: [mine]\n")
-    Path("recipe.yaml").write_text(
-        "# @package _global_\nalgo: {gamma: 0.9, net_arch: [8, 8]}\nher: {n_sampled_goal: 2}\n"
-    )
+    Path("recipe.yaml").write_text("algo: {gamma: 0.9, net_arch: [8, 8]}\nher: {n_sampled_goal: 2}\n")
     Path("space.yaml").write_text(
         "defaults: [her]\nalgo: {gamma: {low: 0.9, high: 0.99}, learning_rate: {low: 1e-4, high: 1e-2, log: true}}\n"
     )

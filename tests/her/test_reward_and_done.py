@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlher.her.reward_relabelling import RewardRelabeller, goal_independent_rewards
+from rlher.her.reward_and_done import RewardAndDone, goal_independent_rewards
 from rlher.her.rewards import RewardFunction
 from tests.support.her_play import Player, make_buffer, sparse
 
@@ -75,7 +75,7 @@ def test_done_stays_where_success_does_not_end_episodes():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.relabeller.rewards.done_mode == "keep"
+    assert buffer.relabeller.reward_and_done.done_mode == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -128,7 +128,7 @@ def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
 
 
 def make_relabeller(relabel_done="auto"):
-    return RewardRelabeller(lambda: None, relabel_done)
+    return RewardAndDone(lambda: None, relabel_done)
 
 
 def observe(relabeller, goal_rewards, at_goal, terminated):

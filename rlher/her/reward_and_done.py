@@ -22,7 +22,7 @@ Floats = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
 
 RELABEL_DONE = ("auto", "keep", "success", "never")
-"""Values of ``relabel_done``, see :class:`RewardRelabeller`."""
+"""Values of ``relabel_done``, see :class:`RewardAndDone`."""
 
 ROUNDING = 1e-5
 """Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
@@ -50,7 +50,7 @@ class ObservedRewards:
 
 
 @dataclass
-class RewardRelabeller:
+class RewardAndDone:
     """Computes reward and ``done`` of transitions under new goals, from what it observes under their own goals.
 
     :param reward_function: returns ``compute_reward``; called only where it is needed.
