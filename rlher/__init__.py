@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, compare, load, make_env, plot, runs, train
-    from rlher.core.errors import UserError
+    from rlher.core.errors import EnvironmentFault, UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
     from rlher.her import GoalRequest, HerReplayBuffer
 
 __all__ = [
+    "EnvironmentFault",
     "GoalEnvWrapper",
     "GoalRequest",
     "HerReplayBuffer",
@@ -30,6 +31,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
+    "EnvironmentFault": "rlher.core.errors",
     "GoalEnvWrapper": "rlher.envs.goal_wrapper",
     "GoalRequest": "rlher.her",
     "HerReplayBuffer": "rlher.her",
@@ -45,4 +47,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, "__version__"]

@@ -19,7 +19,7 @@ from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
-from rlher.core.errors import UserError
+from rlher.core.errors import EnvironmentFault, UserError, first_line
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
@@ -79,17 +79,29 @@ class Run:
         """Return the action for an observation of :meth:`env`, or actions for a batch of them.
 
         :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
+        :raises UserError: it is not a dictionary with the keys of the environment's observations.
         """
+        keys = self.model.observation_space.spaces  # type: ignore[attr-defined]
+        if not isinstance(observation, Mapping) or not keys.keys() <= observation.keys():
+            raise UserError(f"predict needs a dictionary with {', '.join(keys)}, as reset and step return it.")
         return self.model.predict(observation, deterministic=deterministic)[0]
 
-    def evaluate(self, episodes: int = 100, seed: int = PlayConfig.seed, deterministic: bool = True) -> dict[str, Any]:
+    def evaluate(
+        self, episodes: int = 100, seed: int = PlayConfig.seed, deterministic: bool = True, model: str | None = None
+    ) -> dict[str, Any]:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
         :param seed: of the first episode; the next ones count up.
+        :param model: as in :func:`load`; None: the one that was loaded.
         """
         from rlher.evaluation.agent import choose_model
 
-        keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
+        keys = {
+            "episodes": episodes,
+            "seed": seed,
+            "deterministic": deterministic,
+            "model": model or self._source.model,
+        }
         config = _compose("evaluate", _words(vars(self._source) | keys))
         return choose_model(config).evaluate(episodes, seed)
 
@@ -113,8 +125,8 @@ class Run:
 
         try:
             run = read_run(self.folder)
-        except ValueError as error:
-            raise UserError(f"{self._run} has no curves: {error}.") from error
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self._run} has no curves: {first_line(error)}.") from error
         keys = {"run": str(self._run), **{key: run.config[key] for key in ("algo", "env", "her", "seed")}}
         return run.evaluations.assign(**keys)[[*keys, *run.evaluations]]
 
@@ -140,12 +152,26 @@ class Run:
         return make_env(self.config.env, render_mode)
 
     def resume(self, **keys: Any) -> "Run":
-        """Continue an interrupted run, or a finished one with ``total_timesteps="+5000"``, in its folder.
+        """Continue an interrupted run, or a finished one with ``total_timesteps="+5000"``, in its folder; return it.
 
         :param keys: config keys that may change, as in :func:`train`.
-        :raises UserError: it is finished, is being trained, or a key may not change.
+        :raises UserError: it is finished, is being trained, a key may not change, or it is an agent that comes with
+            rlher.
+        :raises EnvironmentFault: the run failed.
         """
-        return _ended(*resume.resume_run(self._run, _words(keys), str(self._run)))
+        if self._source.agent:
+            raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; train a run.")
+        try:
+            self._reload()  # somebody else may have resumed it
+            _ended(*resume.resume_run(self._run, _words(keys), str(self._run)))
+        finally:
+            self._reload()
+        return self
+
+    def _reload(self) -> None:
+        """Read the config again, and forget the model."""
+        self._run = lookup.find(str(self.folder), "", self._source.trust_code)
+        self.__dict__.pop("_agent", None)
 
     def __repr__(self) -> str:
         result, config = self.result, self.config
@@ -161,9 +187,19 @@ Runs = Folders | Mapping[str, Folders]
 """Runs, or runs by the name of their agent."""
 
 
-def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any = None, **keys: Any) -> Run:
-    """Train an agent into a new run folder, as ``rlher train`` does. Progress is printed on stderr, with
-    ``progress=False`` only warnings.
+def train(
+    algo: str | type,
+    env: str,
+    /,
+    *,
+    her: Any = None,
+    total_timesteps: int | None = None,
+    seed: int | None = None,
+    logs: str | Path | None = None,
+    progress: bool = True,
+    **keys: Any,
+) -> Run:
+    """Train an agent into a new run folder, as ``rlher train`` does.
 
     After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written first, so that
     ``rlher.load(folder).resume()`` continues the run.
@@ -171,15 +207,22 @@ def train(algo: str | type | None = None, env: str | None = None, /, *, her: Any
     :param algo: algorithm, such as ``"sac"``, or a class that extends the one of an algorithm.
     :param env: environment, such as ``"FetchReach-v4"``.
     :param her: strategy or ``"off"``, or a mapping of its keys.
-    :param keys: any config key: ``total_timesteps=5_000``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``. Where
-        a key takes ``"module:name"``, the function or class may be given.
+    :param total_timesteps: None: of the recipe.
+    :param logs: folder of all runs; None: ``logs``.
+    :param progress: print progress on stderr; False: only warnings.
+    :param keys: any other config key: ``n_envs=2``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``. Where a key
+        takes ``"module:name"``, the function or class may be given.
     :raises UserError: the config cannot be trained; nothing was written.
+    :raises EnvironmentFault: the run failed; the message names the run folder.
     :raises KeyboardInterrupt: it was interrupted; the message names the run folder.
     """
     from rlher.cli.commands.train import start_training
 
-    chosen = {"algo": algo, "env": env, "her": her}
-    words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
+    if twice := [name for name in ("algo", "env") if not isinstance(keys.get(name, {}), Mapping)]:
+        raise UserError(f"{twice[0]} is given twice; its keys are given as a mapping, {twice[0]}={{...}}.")
+    chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "seed": seed, "logs": logs}
+    words = _words({name: value for name, value in chosen.items() if value is not None})
+    words += _words({"progress": progress} if not progress else {}) + _words(keys)
     config = _compose("train", words)
     return _ended(*start_training(config, command_line(["rlher", "train", *words])))
 
@@ -268,6 +311,8 @@ def plot(runs: Runs = "logs", by: str | Sequence[str] = (), *, ax: "Axes | None"
 
     config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), **keys}))
     if ax is not None:
+        if not hasattr(ax, "plot"):
+            raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
         draw_on(ax, config)
         return ax.figure.figure
     figure = NotebookFigure()
@@ -336,16 +381,17 @@ def _wrap(run: run_folder.RunFolder, **source: Any) -> Run:
 
 
 def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
-    """Return a run that has just ended; print why, if it is not finished.
+    """Return a run that has just ended.
 
     :raises KeyboardInterrupt: it was interrupted.
+    :raises EnvironmentFault: it failed.
     """
-    from rlher.training.result import Status, print_reason
+    from rlher.training.result import Status
 
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
     if result.status is not Status.FINISHED:
-        print_reason(run, result)
+        raise EnvironmentFault(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.")
     return _wrap(run, trust_code=True)
 
 

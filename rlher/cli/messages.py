@@ -95,7 +95,9 @@ def closest_key(key: str) -> str:
     if any(each.startswith(f"{key}.") for each in known):
         return f" but a section; write {key}.<key>=<value>"
     group, _, name = key.rpartition(".")
+    name = "progress" if key == "verbose" else name  # Stable-Baselines3's word
     initials = [each for each in known if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
     same_name = [each for each in known if each.rpartition(".")[2] == name]
     near = same_name or [each for each in initials if each.rpartition(".")[0] == group]
-    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, known)
+    hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, known)
+    return f"{hint}; an argument of the environment itself is env.kwargs.{name}" if group == "env" else hint

@@ -91,7 +91,7 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         near = did_you_mean(name, yaml_names()) or did_you_mean(name, gym.registry)
         raise UserError(
             f"no environment is called {name!r}{near}. `rlher list envs` prints the "
-            "available ones; an environment of your own package needs env.modules=[<package>]."
+            "available ones; one of your own is registered in a module that env.modules=[<module>] names."
         )
 
 

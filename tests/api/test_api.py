@@ -68,7 +68,8 @@ def test_a_run_has_config_result_curves_and_model(run: rlher.Run) -> None:
     columns = ["algo", "env", "her", "seed"]
     assert curves[columns].drop_duplicates().to_numpy().tolist() == [["dqn", "BitFlipping-v0", "final", 0]]
     command = Path(run.folder, "command.txt").read_text()
-    assert command.startswith("rlher train algo=dqn env=BitFlipping-v0 her=final env.kwargs.n_bits=4 ")
+    assert command.startswith("rlher train algo=dqn env=BitFlipping-v0 her=final ")
+    assert "env.kwargs.n_bits=4" in command
 
 
 def test_evaluate_is_what_the_command_prints(run: rlher.Run, capsys: pytest.CaptureFixture) -> None:
@@ -88,15 +89,36 @@ def test_predict_takes_one_observation_or_a_batch(run: rlher.Run) -> None:
     batch = run.predict({key: np.stack([each[key] for each in observations]) for key in observations[0]})
     assert env.action_space.contains(single[0])
     np.testing.assert_array_equal(np.array(single), batch)
+    for wrong in (observations[0]["observation"], {"observation": observations[0]["observation"]}):
+        with pytest.raises(UserError):
+            run.predict(wrong)
 
 
 def test_a_finished_run_is_extended(run: rlher.Run) -> None:
+    other, before = rlher.load(run.folder), run.model
     longer = run.resume(total_timesteps="+30")
-    assert (longer.folder, longer.result["timesteps"]) == (run.folder, 90)
+    assert longer is run
+    assert (run.result["timesteps"], run.config.total_timesteps) == (90, 90)
+    assert run.model is not before, "the model of before"
+    assert other.resume(total_timesteps="+30").result["timesteps"] == 120, "resumed by another object"
     for keys in ({"seed": 3}, {"sed": 3}, {}):
         with pytest.raises(UserError) as raised:
             longer.resume(**keys)
         assert "--resume" not in str(raised.value), "a command of the shell"
+
+
+def test_a_failed_run_raises_and_keeps_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own_failing.py").write_text("def broken(request):\n    raise ValueError('no')\n")
+    with pytest.raises(rlher.EnvironmentFault, match="BitFlipping-v0_1"):
+        rlher.train("dqn", "BitFlipping-v0", her="own_failing:broken", progress=False, **TINY)
+    assert rlher.load("logs/dqn/BitFlipping-v0_1").result["status"] == "failed"
+
+
+@pytest.mark.parametrize("mistake", [{"algo": "td3"}, {"env": "FetchReach-v4"}])
+def test_what_is_given_twice_is_refused(mistake: dict) -> None:
+    with pytest.raises(UserError, match="twice"):
+        rlher.train("dqn", "BitFlipping-v0", **mistake)
 
 
 def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
