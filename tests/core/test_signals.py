@@ -1,6 +1,5 @@
 """Signals that end a run."""
 
-import os
 import signal
 
 import pytest
@@ -12,7 +11,7 @@ def test_only_the_first_stop_signal_interrupts() -> None:
     """A closed terminal sends SIGHUP, and its command SIGTERM; the second must not interrupt the end of the runs."""
     with interrupt_on_stop_signals():
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGHUP)
-        os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
