@@ -98,7 +98,7 @@ def cloning_keys(config: TrainConfig) -> dict[str, float]:
 
 
 def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
-    """Raise UserError for a key that changes what is learnt and needs the fast update, if the model has none for it."""
+    """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
     if model.slow_reason is not None and config.algo.model is not None:
         own = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
         if changed := [name for name in LOSSES if any(name in vars(each) for each in own)]:

@@ -32,7 +32,7 @@ class Priority:
         self.reset(storage)
 
     def reset(self, storage: Storage) -> None:
-        """Reset for a storage, all of whose transitions count as new."""
+        """Start again with a storage, none of whose transitions has a priority yet."""
         self.storage = storage
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
@@ -88,7 +88,7 @@ class TDError(Priority):
         super().__init__(storage, alpha=alpha, beta=beta, beta_steps=beta_steps, epsilon=epsilon)
 
     def reset(self, storage: Storage) -> None:
-        """Reset for a storage, all of whose transitions count as new."""
+        """Start again with a storage, none of whose transitions has a priority yet."""
         super().reset(storage)
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(len(storage.rows))
@@ -184,7 +184,7 @@ class Energy(Priority):
         super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds, goal_parts=goal_parts)
 
     def reset(self, storage: Storage) -> None:
-        """Reset for a storage, all of whose transitions count as new."""
+        """Start again with a storage, none of whose transitions has a priority yet."""
         super().reset(storage)
         # By index of an episode: its energy, and its last transition when that was computed.
         self.energy, self.computed_at = np.zeros(len(storage.first_id)), np.full(len(storage.first_id), -1)

@@ -37,9 +37,9 @@ class Relabeller:
     ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray | None]:
         """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids.
 
-        :return: (batch,) packed rows, with the goals under which rewards count; packed observations after the step, or
-            after ``n_steps`` steps; rewards, or returns; dones, 1 where nothing is bootstrapped; and discounts of the
-            bootstrapped value, None with one-step returns.
+        :return: five arrays of (batch,): packed rows with their goals; packed observations after the return; returns
+            of up to ``n_steps`` rewards; dones, 1 where nothing is bootstrapped; and discounts of the bootstrapped
+            value, which are None for one step.
         """
         recompute = n_real < len(ids) or self.part_shares is not None
         if recompute:
