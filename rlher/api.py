@@ -20,7 +20,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import EnvironmentFault, UserError, first_line
-from rlher.core.nested import flatten
+from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
@@ -175,7 +175,8 @@ class Run:
 
     def __repr__(self) -> str:
         result, config = self.result, self.config
-        success = f", success {result['success_rate']:.1%}" if "success_rate" in result else ""
+        rate = finite_float(result.get("success_rate"))
+        success = "" if rate is None else f", success {rate:.1%}"
         title = f"{config.title}, {result.get('status', 'no result')}"
         return escape_control(f"<rlher.Run {self._source.agent or self._run}: {title}{success}>")
 

@@ -14,6 +14,7 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
 
 from rlher.cli import recipes
 from rlher.cli.commands import Command
@@ -25,6 +26,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal
 from rlher.core.errors import UserError
+from rlher.run.trust import require_no_code
 
 COMPOSE_ERRORS = (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
 """What Hydra and OmegaConf raise for invalid input besides their own exceptions."""
@@ -91,8 +93,10 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     folders = [f"file://{Path(folder).absolute()}" for folder in config_dirs]
     config, keys = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}"]), command.keys(choices)
     if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
-        found = recipes.read(recipe, config_dirs, values.get("trust_code") is True)
+        found, before = recipes.read(recipe, config_dirs), OmegaConf.to_container(config)
         assign(config, found, keys, f"recipe {recipe} does not fit algo={choices['algo']}, which has no key")
+        if recipes.is_file(recipe) and values.get("trust_code") is not True:  # whatever way the file is written in
+            require_no_code(Path(recipe), OmegaConf.to_container(config), before)
         values["recipe"] = recipe
     assign(config, values, keys)
     return to_object(config, command.schema)

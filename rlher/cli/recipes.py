@@ -9,20 +9,18 @@ from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_read import read_yaml
-from rlher.run.trust import require_no_code
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
 
-def read(name: str, config_dirs: Sequence[str], trust_code: bool) -> dict[str, Any]:
-    """Return the values of a recipe, nested.
+def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
+    """Return the values of a recipe, nested; those of a file may name code that is not trusted.
 
     :param name: of a recipe in ``hyperparams/`` or in a ``--config-dir``, or a YAML file.
-    :param trust_code: the file may name code.
     :raises UserError: there is no such recipe, or it cannot be used.
     """
-    if name.endswith(YAML_SUFFIXES):
-        recipe = _read_file(Path(name), trust_code)
+    if is_file(name):
+        recipe = _read_file(Path(name))
     elif file := option_file("recipe", name, config_dirs):
         recipe = read_file(file)
     else:
@@ -31,10 +29,15 @@ def read(name: str, config_dirs: Sequence[str], trust_code: bool) -> dict[str, A
     return {key: value for key, value in (recipe or {}).items() if key not in ("defaults", "recipe")}
 
 
-def _read_file(path: Path, trust_code: bool) -> dict[str, Any]:
+def is_file(name: str) -> bool:
+    """Return whether a recipe is a file, and not the name of one that comes with rlher or a ``--config-dir``."""
+    return name.endswith(YAML_SUFFIXES)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
     """Return the content of a recipe file.
 
-    :raises UserError: it cannot be read, or names code and is neither trusted nor the user's own.
+    :raises UserError: it cannot be read, or is no recipe.
     """
     if "${" in str(path):
         raise UserError(f"{path} has ${{ in its name, which stands for another value in a config; rename it.")
@@ -43,8 +46,6 @@ def _read_file(path: Path, trust_code: bool) -> dict[str, Any]:
         raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
-    if not trust_code:
-        require_no_code(path, recipe)
     for name, item in dotted_keys(OptimizeConfig).items():
         if name in recipe and not item.metadata["from_file"]:  # the file would trust itself
             raise UserError(f"{path} sets {name}, which belongs on the command line; remove the key.")

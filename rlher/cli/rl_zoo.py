@@ -153,8 +153,12 @@ def file_overrides(path: Path, algo: str, env: str, trust_code: bool = False) ->
         }
         defaults |= {name: value for name, value in NOT_IN_SB3.items() if name in keys}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
+    try:
+        nested = unflatten(translated(values))
+    except ValueError as error:
+        raise UserError(f"cannot read {path}: {error}.") from error
     if not trust_code:  # words of the command line may name code, text of a file may not
-        require_no_code(path, unflatten(translated(values)))
+        require_no_code(path, nested)
     return ["recipe=null", "normalize.enabled=false", *overrides(defaults), *overrides(values)]
 
 

@@ -40,7 +40,8 @@ def remove_unfinished(folder: Path) -> None:
     No process may be writing in the folder.
     """
     for path in folder.glob(f".*{UNFINISHED}*"):
-        path.unlink(missing_ok=True)
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
 
 
 def relative(path: Path) -> Path:

@@ -17,13 +17,20 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the nested mapping of dotted keys; the inverse of :func:`flatten`."""
+    """Return the nested mapping of dotted keys; the inverse of :func:`flatten`.
+
+    :raises ValueError: a key is the section of another, whose value it would hide.
+    """
     tree: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")
         node = tree
         for section in sections:
             node = node.setdefault(section, {})
+            if not isinstance(node, dict):
+                break
+        if not isinstance(node, dict) or name in node or any(other.startswith(f"{key}.") for other in values):
+            raise ValueError(f"{key!r} is given twice, as a value and as a section")
         node[name] = value
     return tree
 

@@ -165,6 +165,9 @@ def open_zip(file: Path | io.BytesIO) -> zipfile.ZipFile:
     if isinstance(file, Path) and file.exists() and not file.is_file():
         raise zipfile.BadZipFile("it is not a regular file")
     archive = zipfile.ZipFile(file)
+    if archive.infolist() and min(member.header_offset for member in archive.infolist()) > 0:
+        archive.close()  # torch would read what is before the zip file
+        raise zipfile.BadZipFile("something is before its content")
     size = file.stat().st_size if isinstance(file, Path) else file.getbuffer().nbytes
     if sum(member.file_size for member in archive.infolist()) > MAX_COMPRESSION * size:
         archive.close()

@@ -21,7 +21,8 @@ from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError, describe_error
 from rlher.core.files import user_error_on_write
-from rlher.core.safe_read import read_json, read_text
+from rlher.core.nested import finite_float
+from rlher.core.safe_read import read_json, read_text, require_no_link
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.core.workers import WorkerLost
 from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
@@ -71,14 +72,16 @@ class SweepRun:
         if self.folder is None:
             return {}
         if self.state == FINISHED:
-            return read_json(self.folder / RESULT)
-        *_, last = [{}, *csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS)))]
-        return {name: float(value) for name, value in last.items() if value}
+            last = read_json(self.folder / RESULT)
+        else:
+            *_, row = [{}, *csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS)))]
+            last = {name: float(value) for name, value in row.items() if value}
+        return {name: value for name, value in last.items() if finite_float(value) is not None}
 
     def row(self) -> Row:
         """Return the row of the table of progress."""
         last, cells = self.last_evaluation(), ("0", "–", "–")
-        if last.keys() >= {"success_rate", "mean_reward"}:
+        if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
         is_started = self.state != WAITING
         return Row(self.name, self.state, cells, in_table=is_started, is_printed=is_started, reason=self.reason)
@@ -146,6 +149,7 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     logs = waiting[0].log.parent
     with user_error_on_write(logs):
         logs.mkdir(parents=True, exist_ok=True)
+        require_no_link(logs, logs.parent)
     print(f"{len(waiting)} runs, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
     try:
         # Ray resumes a run on another node if its node dies.

@@ -60,7 +60,8 @@ def find_experiment(config: TrainConfig) -> Path | None:
     """
     identity = experiment_id(config)
     folders = Path(config.logs, config.algo.label).glob(f"{glob.escape(env_name(config))}_*")
-    found = [each for each in folders if read_json(each / METADATA).get("experiment") == identity]
+    own = [each for each in folders if not links_outside(each, Path(config.logs))]
+    found = [each for each in own if read_json(each / METADATA).get("experiment") == identity]
     return max(found, key=lambda each: (is_finished(each), _modified(each / METADATA)), default=None)
 
 

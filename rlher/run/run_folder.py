@@ -26,7 +26,7 @@ from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import DamagedFile, UserError, did_you_mean, first_line
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
-from rlher.core.safe_read import read_yaml
+from rlher.core.safe_read import read_yaml, require_no_link
 from rlher.run.metadata import describe_run
 from rlher.run.trust import interpolations, sign
 
@@ -161,6 +161,7 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, com
     parent = working_folder / config.logs / config.algo.label
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
+        require_no_link(parent, parent.parent)
         folder = _make_numbered_folder(parent, env_name(config))
         run = RunFolder(folder, config)
         run.write_config(working_folder)

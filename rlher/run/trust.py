@@ -14,7 +14,6 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +41,20 @@ class UntrustedCode(UserError):
         self.key = key
 
 
-def require_no_code(path: Path, values: Mapping[str, Any]) -> None:
-    """Raise UntrustedCode if a config or recipe may name code, unless it is signed by this user.
+def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
+    """Raise UntrustedCode if a config may name code, unless it is signed by this user.
 
     :param path: the file that the values were read from.
-    :param values: nested mappings, as in ``config.yaml``; a recipe has only some of the keys.
+    :param values: nested mappings, as in ``config.yaml``; some keys may be missing.
+    :param trusted: the config without the file's values; the code that it names is trusted.
     """
-    named = _named_code(values)
+    known = _named_code(trusted)
+    named = [each for each in _named_code(values) if each not in known]
     if named and not is_signed(path):
         raise UntrustedCode(path, *named[0])
 
 
-def _named_code(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _named_code(values: Any) -> list[tuple[str, Any]]:
     """Return the keys whose values name modules or classes, or may do so, with these values."""
     found = []
     for key, item in keys_naming_code().items():

@@ -1,5 +1,6 @@
 """`rlher optimize`: search for better hyperparameters and test whether the best trials beat the baseline."""
 
+import json
 import re
 import secrets
 import sys
@@ -57,7 +58,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
             with interrupt_on_stop_signals():
                 # A Ray worker has another working directory.
                 return _search(checked, folder.resolve(), space, pool, command)
-    except (StorageInternalError, SQLAlchemyError) as error:
+    except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
         raise storage_error(config.storage, error) from error
 
 

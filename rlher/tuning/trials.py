@@ -34,7 +34,7 @@ HEADINGS = ("trial", "state", "success", f"{TARGET_SUCCESS}% at", "return", "par
 def counted_trials(study: Study) -> list[FrozenTrial]:
     """Return the trials that count towards the total. A trial that was repeated does not count, its repetition does."""
     trials = study.get_trials(deepcopy=False)
-    repeated = {number for trial in trials for number in RetryHeartbeatStaleTrialCallback.retry_history(trial)}
+    repeated = [number for trial in trials for number in RetryHeartbeatStaleTrialCallback.retry_history(trial)]
     return [trial for trial in trials if trial.number not in repeated]
 
 

@@ -221,3 +221,46 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     assert rlher(*train).code == 2, "a file must not trust itself"
     (tmp_path / "mine.yaml").write_text(recipe)
     assert rlher(*train, "--trust-code").code == 0
+
+
+RECIPES = (
+    "env.modules: [evil]",
+    "env.id: 'evil:Foo-v0'",
+    "env.wrappers: ['evil.X']",
+    "algo.activation: 'evil:X'",
+    "her: {goal_selection_strategy: mix, goal_mix.evil:X: 1}",
+    "algo: {policy_kwargs.optimizer_class: 'evil:X'}",
+    "algo: {policy_kwargs: {a: 1}, policy_kwargs.optimizer_class: 'evil:X'}",
+)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_no_way_to_write_a_recipe_hides_code(rlher, recipe: str) -> None:
+    write_evil("evil.py")
+    Path("mine.yaml").write_text(recipe)
+    done = rlher("train", "algo=dqn", "env=BitFlipping-v0", *TINY, "recipe=mine.yaml")
+    assert (done.code, "--trust-code" in done.err, Path("pwned").exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{policy: M, kwargs.policy_kwargs.optimizer_class: 'evil:X', kwargs: {}}",
+        "{policy: M, kwargs: {policy_kwargs: {optimizer_class: 'evil:X'}}, kwargs.policy_kwargs: {}}",
+        "{gamma: 0.9, gamma.x: 2}",
+    ],
+)
+def test_no_way_to_write_a_file_of_rl_zoo_hides_code(rlher, entry: str) -> None:
+    write_evil("evil.py")
+    Path("zoo.yml").write_text(f"BitFlipping-v0: {entry}")
+    done = rlher("train", "--algo", "dqn", "--env", "BitFlipping-v0", *TINY, "--conf-file", "zoo.yml")
+    assert (done.code, "Traceback" in done.err, Path("pwned").exists()) == (2, False, False)
+
+
+@pytest.mark.parametrize("link", ["logs/dqn", "logs/sweeps"])
+def test_no_run_is_written_through_a_link_below_logs(rlher, link: str) -> None:
+    (victim := Path("victim").absolute()).mkdir()
+    Path("logs").mkdir()
+    Path(link).symlink_to(victim)
+    done = rlher("train", "-m", "algo=dqn", "env=BitFlipping-v0", *TINY, "total_timesteps=60", "seed=0")
+    assert (done.code, list(victim.iterdir())) == (2, [])

@@ -39,6 +39,8 @@ def make_env(agent: dict[str, Any]) -> gym.Env:
         gym.register(agent["env"], agent["entry_point"])
     limit = agent["max_episode_steps"]
     env = gym.make(agent["env"], max_episode_steps=limit, disable_env_checker=True, **agent["kwargs"])
+    if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
+        sys.modules["mujoco"].set_mju_user_warning(print)
     for path, kwargs in agent["wrappers"]:
         env = _import(path)(env, **kwargs)
     if agent["relay"]:
