@@ -8,7 +8,7 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs, two_values
+from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs
 
 
 class DQNUpdate(FastUpdate):
@@ -42,7 +42,7 @@ class DQNUpdate(FastUpdate):
 
     def _gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         with self.autocast():
-            loss, errors = two_values(self.loss(batch), "loss")
+            loss, errors = self.two_values(self.loss(batch), "loss")
         gradients = th.autograd.grad(loss, self._params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 

@@ -1,8 +1,9 @@
 """The mechanics of the fast update: features, precision, compilation, optimiser steps, target networks, acting."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import EnvironmentFault, describe_value
 
 Losses = dict[str, th.Tensor]
 
@@ -100,7 +101,7 @@ class FastUpdate(TrainingLoop):
 
         :param batch: without random numbers.
         :param step: index of this update among the gradient steps of a ``train`` call.
-        :return: scalars to log, by name, and the TD errors (…, batch, any).
+        :return: what to log, by name, numbers or tensors with one element; and the TD errors (…, batch, any).
         """
         raise NotImplementedError
 
@@ -133,18 +134,44 @@ class FastUpdate(TrainingLoop):
             return
         buffer: Any = self.replay_buffer
         self._update_learning_rate(self.optimizers())
-        history: dict[str, list[th.Tensor]] = defaultdict(list)
+        history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             samples = buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            losses, errors = two_values(self.update(self._loss_inputs(samples), step), "update")
+            losses, errors = self.two_values(self.update(self._loss_inputs(samples), step), "update")
+            if not isinstance(losses, Mapping):
+                raise self._wrong_return("update", losses, "a mapping of names to numbers as the first value")
             for name, loss in losses.items():
                 history[name].append(loss)
             if getattr(samples, "indices", None) is not None:
                 buffer.update_priorities(samples.indices, _error_per_transition(errors))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
-            self.logger.record(f"train/{name}", sum(value.item() for value in values) / len(values))
+            self.logger.record(f"train/{name}", sum(self._number(name, value) for value in values) / len(values))
+
+    def two_values(self, returned: Any, method: str) -> tuple[Any, Any]:
+        """Return what a method returned, which may be that of a user's class.
+
+        :raises EnvironmentFault: it is not a tuple of two values.
+        """
+        if isinstance(returned, tuple) and len(returned) == 2:
+            return returned
+        raise self._wrong_return(method, returned, "a tuple of two values")
+
+    def _number(self, name: str, value: Any) -> float:
+        """Return an entry of what ``update`` returned.
+
+        :raises EnvironmentFault: it is neither a number nor a tensor with one element.
+        """
+        if isinstance(value, th.Tensor) and value.numel() == 1:
+            return value.item()
+        if isinstance(value, Real):
+            return float(value)
+        raise self._wrong_return("update", value, "a number or a tensor with one element", f" as {name!r}")
+
+    def _wrong_return(self, method: str, returned: Any, expected: str, where: str = "") -> EnvironmentFault:
+        got = describe_value(returned)
+        return EnvironmentFault(f"{method} of {type(self).__name__} returned {got}{where}, not {expected}.")
 
     def _loss_inputs(self, samples: Any) -> LossInputs:
         discounts = self.gamma if samples.discounts is None else samples.discounts
@@ -257,16 +284,6 @@ def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: 
     ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
     """
     th._foreach_lerp_(target_params, params, tau)
-
-
-def two_values(returned: Any, method: str) -> tuple[Any, Any]:
-    """Return what a method of the algorithm returned, which may be the user's own.
-
-    :raises EnvironmentFault: it is not a tuple of two values.
-    """
-    if isinstance(returned, tuple) and len(returned) == 2:
-        return returned
-    raise EnvironmentFault(f"{method} of the algorithm returned {type(returned).__name__}, not a tuple of two values.")
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

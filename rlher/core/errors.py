@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from rlher.core.console import redact
 
@@ -72,13 +73,25 @@ def as_fault(error: BaseException, what: str) -> BaseException:
 def describe_error(error: BaseException) -> str:
     """Return ``"ValueError: message (file.py, line 12)"``.
 
-    The message is the first line of the error's, the place the last one of the traceback outside of NumPy.
+    The message is the first line of the error's, the place the last one of the traceback outside of NumPy. A place in
+    rlher is left out: there, a user's function was called with wrong arguments.
     """
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if "/numpy/" not in frame.filename]
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    is_outside = frames and not Path(frames[-1].filename).is_relative_to(Path(__file__).parents[1])
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_outside else ""
     kind, text = type(error).__name__, first_line(error)
     return f"{kind}{where}" if text == kind else f"{kind}: {text}{where}"
+
+
+def describe_value(value: Any) -> str:
+    """Return what a user's function returned: ``"None"``, ``"float64 of shape (204,)"``, ``"list of length 3"``."""
+    if isinstance(value, tuple) and 0 < len(value) <= 3:
+        return f"({', '.join(map(describe_value, value))})"
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.dtype} of shape {tuple(value.shape)}"
+    kind = "None" if value is None else type(value).__name__
+    return f"{kind} of length {len(value)}" if isinstance(value, list | tuple) else kind
 
 
 def os_error_reason(error: OSError) -> str:

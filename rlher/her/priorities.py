@@ -3,13 +3,14 @@
 To add a priority, write a subclass of :class:`Priority` and enter it in :data:`PRIORITIES`.
 """
 
+import contextlib
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import EnvironmentFault, as_fault
+from rlher.core.errors import EnvironmentFault, as_fault, describe_value
 from rlher.core.user_code import import_named
 from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
 
@@ -249,22 +250,27 @@ PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "energy": Energy, 
 def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
     """Return what ``sample`` of a priority returns, checked if its class is the user's own.
 
-    :raises EnvironmentFault: it raised, or returned something else than ids of stored transitions and weights.
+    :raises EnvironmentFault: it raised, or returned something else than ids of stored transitions and weights; weights
+        need a method ``update``.
     """
     if type(priority).__module__ == __name__:
         return priority.sample(count, rng)
-    name = type(priority).__name__
+    what = f"sample of the priority {type(priority).__name__}"
     try:
-        ids, weights = priority.sample(count, rng)
-        ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)
+        returned = priority.sample(count, rng)
     except Exception as error:
-        raise as_fault(error, f"sample of the priority {name}") from error
-    is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_stored(ids).all()
-    if not is_valid or (weights is not None and np.shape(weights) != (count,)):
-        raise EnvironmentFault(
-            f"sample of the priority {name} must return {count} ids of stored transitions, and as many weights or None."
-        )
-    return ids, weights
+        raise as_fault(error, what) from error
+    with contextlib.suppress(TypeError, ValueError):  # not two values, or not numbers
+        ids, weights = returned
+        ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)
+        is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_stored(ids).all()
+        has_update = type(priority).update is not Priority.update
+        if is_valid and (weights is None or (weights.shape == (count,) and has_update)):
+            return ids, weights
+    raise EnvironmentFault(
+        f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
+        f"None, or of ids and {count} weights if the class defines update."
+    )
 
 
 def make_priority(name: str | type[Priority], storage: Storage, **options: Any) -> Priority:

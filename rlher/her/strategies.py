@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import EnvironmentFault, as_fault
+from rlher.core.errors import EnvironmentFault, as_fault, describe_value
 from rlher.core.user_code import import_named, with_arguments
 from rlher.her.storage import Ids
 
@@ -146,16 +146,18 @@ STRATEGIES: dict[str, Strategy] = {
 """Functions by the value of ``goal_selection_strategy`` (section 4.5 of the HER paper, arXiv:1707.01495)."""
 
 
-def strategy_of(name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = None) -> Strategy:
+def strategy_of(
+    name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = None, key: str = "her.goal_selection_strategy"
+) -> Strategy:
     """Return the strategy of that name, or of that member of SB3's own enumeration.
 
     :param name: or a function of the user's own, or a class whose objects are called, or its ``module:name``.
     :param kwargs: keyword arguments of the user's own.
+    :param key: config key that names it, for messages.
     :raises ValueError: no such strategy.
     :raises UserError: the user's own cannot be imported, or does not take the arguments.
     """
     if callable(name) or (isinstance(name, str) and ":" in name):
-        key = "her.goal_selection_strategy"
         own = name if callable(name) else import_named(key, name, {})
         return partial(_call_own, with_arguments(key, own, kwargs or {}), getattr(own, "__name__", type(own).__name__))
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
@@ -170,16 +172,20 @@ def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
     :raises EnvironmentFault: it raised, or returned something else than ids of stored transitions.
     """
     try:
-        chosen = np.asarray(strategy(request))
+        returned = strategy(request)
+        chosen = np.asarray(returned)
     except Exception as error:
         raise as_fault(error, f"the goal selection strategy {name}") from error
+    what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
         ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
-        if (request.is_stored(ids) | (chosen == KEEP)).all():
+        is_valid = request.is_stored(ids) | (chosen == KEEP)
+        if is_valid.all():
             return chosen
+        what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"
     raise EnvironmentFault(
-        f"the goal selection strategy {name} must return one id of a stored transition for each of the "
-        f"{len(request)} requested goals; those of an episode are from request.first to request.last."
+        f"the goal selection strategy {name} returned {what}; it must return one id of a stored transition for each of "
+        f"the {len(request)} requested goals. Those of an episode are from request.first to request.last."
     )
 
 
@@ -203,5 +209,7 @@ def mix_of(
     if not any(mix.values()):
         raise ValueError("goal_mix has no weight above 0; give one strategy a weight.")
     return [
-        (None if name == ORIGINAL else strategy_of(name, kwargs), weight) for name, weight in mix.items() if weight > 0
+        (None if name == ORIGINAL else strategy_of(name, kwargs, "her.goal_mix"), weight)
+        for name, weight in mix.items()
+        if weight > 0
     ]

@@ -37,6 +37,10 @@ class Fails(BaseCallback):
     def _on_step(self):
         return {}["missing"] if self.num_timesteps == 50 else True
 
+class Picky(gym.Wrapper):
+    def __init__(self, env):
+        raise ValueError("no")
+
 def raises(*_):
     raise AssertionError("called")
 """
@@ -108,6 +112,13 @@ def test_a_callback_that_raises_ends_the_run_with_its_traceback(rlher, module: s
     run = Path("logs/dqn/BitFlipping-v0_1")
     assert json.loads(Path(run, "result.json").read_text())["status"] == "failed"
     assert Path(run, "last_model.zip").exists()
+
+
+def test_no_file_of_rlher_is_named_as_the_place_of_an_error(rlher, module: str) -> None:
+    done = rlher("train", *BITS, f"callbacks=[{{{module}:Stop: {{aftr: 5}}}}]")
+    assert "unexpected keyword argument 'aftr')." in done.err
+    done = rlher("train", *BITS, f"env.wrappers=[{module}:Picky]")
+    assert f"ValueError: no ({module}.py, line " in done.err
 
 
 @pytest.mark.parametrize("entry", ["no_such_module:C", "MODULE:Doubled", "MODULE:Stop", "MODULE"])

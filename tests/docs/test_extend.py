@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch as th
 import yaml
 from same_run import differences
 
@@ -111,24 +113,95 @@ def test_losses_that_would_not_be_called_are_refused(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["request.last + 1000", "request.first - 1000", "request.last[:3]", "request.last / 2", "1 / 0"]
+    ("body", "named"),
+    [
+        ("request.last + 1000", "not stored, such as 1"),
+        ("request.first - 1000", "not stored, such as -"),
+        ("request.last[:3]", "int64 of shape (3,)"),
+        ("request.last / 2", "float64 of shape (12,)"),
+        ("None", "returned None"),
+        ("1 / 0", "raised ZeroDivisionError: division by zero (wrong.py, line 2)"),
+    ],
 )
-def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path, body: str) -> None:
+def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path, body: str, named: str) -> None:
     Path("wrong.py").write_text(f"def wrong(request):\n    return {body}\n")
     sys.modules.pop("wrong", None)
     done = rlher("train", "algo=sac", "env=FetchReach-v4", "her.goal_selection_strategy=wrong:wrong", *SHORT)
     assert (done.code, "Traceback" in done.err) == (1, False)
     assert "the goal selection strategy wrong" in done.err
+    assert named in done.err
 
 
-@pytest.mark.parametrize(("method", "body"), [("actor_loss", "return batch.rewards.mean()"), ("update", "pass")])
-def test_a_loss_must_return_two_values(rlher, workspace: Path, method: str, body: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "body", "named"),
+    [
+        ("actor_loss", "return batch.rewards.mean()", "actor_loss of Mine returned torch.float32 of shape ()"),
+        ("update", "pass", "update of Mine returned None"),
+        ("update", "return [1], None", "update of Mine returned list of length 1"),
+        (
+            "update",
+            "return {'my': batch.rewards}, None",
+            "update of Mine returned torch.float32 of shape (16, 1) as 'my'",
+        ),
+    ],
+)
+def test_what_a_loss_returns_is_checked(rlher, workspace: Path, method: str, body: str, named: str) -> None:
+    done = rlher("train", f"algo={_subclass(method, body)}", "env=FetchReach-v4", *SHORT)
+    assert (done.code, "Traceback" in done.err) == (1, False)
+    assert named in done.err
+
+
+def test_an_update_may_return_numbers_and_tensors_with_one_element(workspace: Path) -> None:
+    body = "return {'a': 1, 'b': batch.rewards[:1] * 0 + 2, 'c': batch.rewards.numpy().max() * 0 + 3}, None"
+    algo = {"learning_starts": 40, "batch_size": 16, "net_arch": [16]}
+    run = api.train(_subclass("update", body), "FetchReach-v4", **_tiny(algo=algo, total_timesteps=220))
+    logged = pd.read_csv(Path(run.folder, "progress.csv"))[["train/a", "train/b", "train/c"]].dropna()
+    assert set(map(tuple, logged.to_numpy())) == {(1.0, 2.0, 3.0)}
+
+
+def _subclass(method: str, body: str) -> str:
+    """Write a subclass of DDPG with one method, and return its ``module:Class``."""
     arguments = "batch, step" if method == "update" else "batch"
     source = f"class Mine(DDPG):\n    def {method}(self, {arguments}):\n        {body}\n"
-    Path(f"own_{method}.py").write_text(f"from rlher.algos.td3 import DDPG\n\n{source}")
-    done = rlher("train", f"algo=own_{method}:Mine", "env=FetchReach-v4", *SHORT)
-    assert (done.code, "Traceback" in done.err) == (1, False)
-    assert f"{method} of" in done.err
+    module = f"own_{abs(hash(source))}"  # a module is imported once
+    Path(f"{module}.py").write_text(f"from rlher.algos.td3 import DDPG\n\n{source}")
+    return f"{module}:Mine"
+
+
+@pytest.mark.parametrize(
+    ("algo", "env", "body", "named"),
+    [
+        ("sac", "FetchReach-v4", "th.ones(1, 65)", r"of shape \(1, 65\) for one observation, .* features_dim=64"),
+        ("dqn", "BitFlipping-v0", "None", r"returned None for one observation, .* features_dim=64"),
+        ("sac", "FetchReach-v4", "obs['goal']", r"raised KeyError: 'goal' \(wide_\d+\.py, line 6\)"),
+    ],
+)
+def test_a_wrong_features_extractor_is_refused_before_the_run(
+    workspace: Path, algo: str, env: str, body: str, named: str
+) -> None:
+    name = f"wide_{abs(hash(body))}"
+    Path(f"{name}.py").write_text(
+        "import torch as th\nfrom stable_baselines3.common.torch_layers import BaseFeaturesExtractor\n\n"
+        f"class Wide(BaseFeaturesExtractor):\n    def forward(self, obs):\n        return {body}\n"
+    )
+    network = {"features_extractor_class": f"{name}:Wide", "features_extractor_kwargs": {"features_dim": 64}}
+    with pytest.raises(UserError, match=named):
+        api.train(algo, env, **_tiny(algo={"policy_kwargs": network}))
+    assert not Path("logs").exists()
+
+
+def test_an_extractor_is_tried_without_drawing_random_numbers(workspace: Path) -> None:
+    source = "class Noisy(CombinedExtractor):\n    def forward(self, obs):\n        x = super().forward(obs)\n"
+    Path("noisy.py").write_text(
+        "import torch as th\nfrom stable_baselines3.common.torch_layers import CombinedExtractor\n\n"
+        f"{source}        return x + 0 * th.rand_like(x)\n"
+    )
+    states = []
+    for words in ([], ["++algo.policy_kwargs.features_extractor_class=noisy:Noisy"]):
+        (job,) = compose(load_command("train"), CommandLine(["algo=sac", "env=FetchReach-v4", *words]))
+        with prepare(job.config):
+            states.append(th.get_rng_state())
+    assert states[0].equal(states[1])
 
 
 def test_an_extractor_without_parameters_has_the_fast_update(workspace: Path) -> None:
@@ -151,8 +224,10 @@ def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -
     for strategy in (strategy_of("my_code:within", {"steps": 3}), mix_of({"my_code:within": 2}, {"steps": 3})[0][0]):
         assert strategy is not None
         assert set(strategy(request)) == {0, 1, 2}
-    with pytest.raises(UserError, match="stepz"):
+    with pytest.raises(UserError, match=r"her\.goal_mix: .*stepz"):
         mix_of({strategy_of: 1, "future": 1}, {"stepz": 3})
+    with pytest.raises(UserError, match=r"her\.goal_mix: my_code has no withn .*'within'"):
+        mix_of({"my_code:withn": 1}, {"steps": 3})
     her = {"goal_mix": {"future": 3, "my_code:within": 1}, "goal_selection_strategy": "mix"}
     with pytest.raises(UserError, match="steps"):
         api.train("sac", "FetchReach-v4", **_tiny(her=her))

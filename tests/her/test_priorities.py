@@ -18,16 +18,18 @@ from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
 @pytest.mark.parametrize(
-    "returned",
+    ("returned", "named"),
     [
-        lambda ids: ids,
-        lambda ids: (ids + 10**6, None),
-        lambda ids: (ids[1:], None),
-        lambda ids: (ids.astype(float), None),
-        lambda ids: (ids, np.ones(3)),
+        (lambda ids: ids, "returned int64 of shape (8,); it must return a tuple of 8 ids"),
+        (lambda ids: (ids + 10**6, None), "(int64 of shape (8,), None)"),
+        (lambda ids: (ids[1:], None), "(int64 of shape (7,), None)"),
+        (lambda ids: (ids.astype(float), None), "(float64 of shape (8,), None)"),
+        (lambda ids: (ids, np.ones(3)), "(int64 of shape (8,), float64 of shape (3,))"),
+        (lambda ids: (ids, "heavy"), "(int64 of shape (8,), str)"),
+        (lambda ids: (ids, np.ones(8)), "8 weights if the class defines update"),
     ],
 )
-def test_what_a_priority_of_ones_own_returns_is_checked(returned) -> None:
+def test_what_a_priority_of_ones_own_returns_is_checked(returned, named: str) -> None:
     class Own(Priority):
         def sample(self, count, rng):
             return returned(super().sample(count, rng)[0]) if self.is_wrong else super().sample(count, rng)
@@ -37,7 +39,7 @@ def test_what_a_priority_of_ones_own_returns_is_checked(returned) -> None:
     Player(buffer).play([True])
     assert len(buffer.sample(8).rewards) == 8
     Own.is_wrong = True
-    with pytest.raises(EnvironmentFault):
+    with pytest.raises(EnvironmentFault, match=re.escape(named)):
         buffer.sample(8)
 
 
