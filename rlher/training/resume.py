@@ -13,6 +13,7 @@ from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import checkpoint_files, lookup, run_folder
+from rlher.run.metadata import own_modules
 from rlher.run.run_folder import COMMANDS, METADATA, RESULT, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
@@ -64,6 +65,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
+            notes += _changed_modules(run)
             _record_resume(run, done, setup.working_folder, command)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.run_to_end(is_new=checkpoint is None)
@@ -122,6 +124,15 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
         none = "checkpoint.every is null" if run.config.checkpoint.every is None else "none fitted on the disk"
         reason = " ".join(damaged) or none
         raise UserError(f"{run} is finished and has no checkpoint ({reason}); start a new run with init_from={run}.")
+
+
+def _changed_modules(run: RunFolder) -> list[str]:
+    """Return a note for each module of the user's own that was changed since the run started."""
+    before, now = read_json(run.folder / METADATA).get("own_modules"), own_modules()
+    before = before if isinstance(before, dict) else {}
+    return [
+        f"{name} was changed since the run started" for name in before if now.get(name, before[name]) != before[name]
+    ]
 
 
 def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:
