@@ -372,7 +372,7 @@ def _path(code: Any) -> str:
     if code.__module__ == "__main__" or not name.isidentifier():
         raise UserError(
             f"{name} cannot be imported by name, as evaluating or resuming the run must; "
-            "define it at the top level of a module of your own."
+            "define it at the top level in a module of your own, not in the script or notebook that runs."
         )
     return f"{code.__module__}:{name}"
 

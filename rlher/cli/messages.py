@@ -100,4 +100,5 @@ def closest_key(key: str) -> str:
     same_name = [each for each in known if each.rpartition(".")[2] == name]
     near = same_name or [each for each in initials if each.rpartition(".")[0] == group]
     hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, known)
-    return f"{hint}; an argument of the environment itself is env.kwargs.{name}" if group == "env" else hint
+    owner = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(group)
+    return f"{hint}; an argument of {owner} is {group}.kwargs.{name}" if owner else hint

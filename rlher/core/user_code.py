@@ -100,11 +100,11 @@ def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any
     return functools.partial(found, **kwargs) if kwargs else found
 
 
-def build_class(key: str, entry: Any, kind: type, *arguments: Any) -> Any:
-    """Import the class that an entry of ``env.wrappers`` or ``callbacks`` names, and call it.
+def build_class(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any:
+    """Import the class that an entry of ``env.wrappers`` or ``callbacks``, or ``logger``, names, and call it.
 
     :param key: config key, for messages.
-    :param kind: its base class.
+    :param kind: its base class; None: anything that can be called.
     :param arguments: come before the entry's keyword arguments.
     :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
     """

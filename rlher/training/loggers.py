@@ -25,11 +25,11 @@ from stable_baselines3.common.logger import (
 
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
-from rlher.core.errors import describe_error, os_error_reason, require_package
+from rlher.core.errors import UserError, describe_error, describe_value, os_error_reason, require_package
 from rlher.core.files import user_error_on_write, write_text
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
-from rlher.core.user_code import import_named
+from rlher.core.user_code import build_class, import_named
 from rlher.run.run_folder import TRAINING_LOG, RunFolder
 from rlher.training.result import RunResult, Status
 
@@ -149,15 +149,24 @@ def log_to_service(name: str, run: RunFolder, model: BaseAlgorithm, result: RunR
 
 
 class ServiceWriter(KVWriter):
-    """An output format of SB3's logger that never affects the run.
+    """An output format of SB3's logger that never affects the run once it is built.
 
     The first exception of the service is printed, and nothing is logged to it any more. Random numbers that it draws
     are not taken from the run's generators.
+
+    :raises UserError: the user's own class cannot be built, or its objects lack a method.
     """
 
     def __init__(self, name: str, run: RunFolder) -> None:
         self._name, self._service = name, None
-        self._service = self._call(lambda: import_named("logger", name, LOGGERS)(run))
+        if name in LOGGERS:
+            self._service = self._call(lambda: import_named("logger", name, LOGGERS)(run))
+            return
+        with preserve_rng_state():
+            self._service = build_class("logger", name, None, run)
+        if missing := [each for each in ("log", "finish") if not callable(getattr(self._service, each, None))]:
+            got = describe_value(self._service)
+            raise UserError(f"logger: {name} returned {got}, which lacks {' and '.join(missing)}.")
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Log the numbers among the values."""

@@ -100,7 +100,8 @@ def print_reason(run: RunFolder, result: RunResult) -> None:
 
 def _print_evaluations(run: RunFolder, result: RunResult) -> None:
     if result.timesteps < run.config.total_timesteps:
-        print(f"a callback ended training after {result.timesteps:,} of {run.config.total_timesteps:,} steps")
+        steps = f"{result.timesteps:,} of {run.config.total_timesteps:,} steps"
+        print(f"a callback ended training after {steps}; its _on_step must return True to continue")
     print(f"{f'after {result.timesteps:,} steps':<22} {format_summary(result.final)}")
     if result.best and result.best["timesteps"] != result.timesteps:
         label = f"best, at {result.best['timesteps']:,}"

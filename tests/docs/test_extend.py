@@ -314,5 +314,34 @@ def test_a_wrong_name_is_a_user_error_and_writes_nothing(workspace: Path, word: 
 
 
 def test_a_function_of_a_notebook_cannot_be_recorded(workspace: Path) -> None:
-    with pytest.raises(UserError):
-        api.train("sac", "FetchReach-v4", her={"goal_selection_strategy": lambda request: request.last})
+    def last(request):
+        return request.last
+
+    last.__module__, last.__qualname__ = "__main__", "last"
+    for function in (last, lambda request: request.last):
+        with pytest.raises(UserError, match="not in the script or notebook that runs"):
+            api.train("sac", "FetchReach-v4", her=function)
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("class A:\n    def __init__(self, run):\n        1 / 0", r"division by zero \(own_logger\.py, line 3\)"),
+        ("def A(): pass", "takes 0 positional arguments but 1 was given"),
+        ("def A(run): pass", "returned None, which lacks log and finish"),
+    ],
+)
+def test_a_logger_that_cannot_be_built_is_a_user_error(workspace: Path, source: str, named: str) -> None:
+    Path("own_logger.py").write_text(source)
+    sys.modules.pop("own_logger", None)
+    with pytest.raises(UserError, match=f"logger: own_logger:A .*{named}"):
+        api.train("sac", "FetchReach-v4", **_tiny(logger="own_logger:A"))
+
+
+def test_a_callback_without_a_result_is_told_to_return_true(rlher, workspace: Path) -> None:
+    Path("forgets.py").write_text(
+        "from stable_baselines3.common.callbacks import BaseCallback\n\n"
+        "class Forgets(BaseCallback):\n    def _on_step(self):\n        pass\n"
+    )
+    done = rlher("train", "algo=sac", "env=FetchReach-v4", *SHORT, "callbacks=[forgets:Forgets]")
+    assert "after 1 of 150 steps; its _on_step must return True" in done.out
