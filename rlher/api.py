@@ -291,9 +291,11 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    keys = {"runs": _paths(runs), "by": _list(by), "format": format or "text"}
+    keys = {"runs": _paths(runs), "by": _list(by), "format": format}
     config = _compose("compare", _words(keys))
-    found = comparison.table(table, comparison.load(config), config.format)
+    found = comparison.table(table, comparison.load(config), format or "text")
+    if found.numbers.empty:
+        warn(f"the table {table!r} is empty, because it needs {comparison.NEEDS[table]}.")
     return found.format(format) if format else found.numbers
 
 

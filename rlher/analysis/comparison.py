@@ -113,13 +113,28 @@ def _steps_to(row: Row, level: int) -> str:
     return f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
 
 
-def _by_environment(numbers: pd.DataFrame) -> Table:
-    """Return the final success rates of :func:`summary` as one table for a paper, environments by agents."""
-    cells = [_summary_cells(row)["final success"].replace("%", "") for row in numbers.to_dict("records")]
+def _by_environment(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the final success rates of :func:`summary` for a paper, environments by agents; see :func:`_caption`."""
+    cells = [_paper_cell(row, numbers["seeds"].nunique() > 1) for row in numbers.to_dict("records")]
     table = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
-    table = table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
-    title = "Final success rate in per cent: interquartile mean over seeds, with its interval of 95 per cent"
-    return Table(title, table, dict)
+    return table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
+
+
+def _paper_cell(row: Row, with_count: bool) -> str:
+    """Return the final success rate with its interval, or the rates of two seeds, and with the number of seeds."""
+    each = f" ({_summary_cells(row)['per seed']})" * (row["seeds"] == 2)
+    rate = _percent(row["success_rate"], row["low"], row["high"]).replace("%", "")
+    return rate + each + f", n = {row['seeds']}" * with_count
+
+
+def _caption(seeds: pd.Series) -> str:
+    """Return a text that explains the cells of :func:`_by_environment`, by the number of seeds of each."""
+    fewest, most = seeds.min(), seeds.max()
+    mean = "mean" if most < 4 else "interquartile mean" if fewest >= 4 else "interquartile mean (mean if n < 4)"
+    text = f"Final success rate in per cent: {mean} over {most if fewest == most else 'n'} seed{'s' * bool(most > 1)}"
+    if most >= MIN_SEEDS:
+        text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
+    return text + "; in parentheses: the rates of both seeds" * bool((seeds == 2).any())
 
 
 # ------------------------------------------------------------------------------------------- several environments
@@ -247,28 +262,30 @@ def _profile_cells(row: Row) -> Cells:
 TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Callable[[Row], Cells]]] = {
     "summary": ("", summary, _summary_cells),
     "environments": ("Final success rate over several environments", over_environments, _over_environments_cells),
-    "improvement": (
-        "Probability that a run of A has a higher final success rate than a run of B",
-        improvements,
-        _improvement_cells,
-    ),
-    "profiles": (
-        "Performance profile: fraction of runs with a final success rate above",
-        performance_profiles,
-        _profile_cells,
-    ),
+    "improvement": ("Probability that a run of A succeeds more often than one of B", improvements, _improvement_cells),
+    "profiles": ("Performance profile: share of runs above a final success of", performance_profiles, _profile_cells),
 }
 """Title, numbers and cells of each table of a comparison."""
+NEEDS = {
+    "environments": "an agent with runs on several environments",
+    "improvement": f"two agents with at least {MIN_SEEDS} seeds each on one environment",
+    "profiles": f"an agent with at least {MIN_SEEDS} seeds",
+}
+"""What a table without rows lacks."""
 
 
 def table(name: str, groups: Sequence[Group], format: str = "text") -> Table:
-    """Return a table of :data:`TABLES`; without rows if it needs more seeds or environments.
+    """Return a table of :data:`TABLES`; without rows if it lacks its :data:`NEEDS`.
 
     :param format: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
     """
-    title, numbers, cells = TABLES[name]
-    found = Table(title, numbers(groups), cells)
-    return _by_environment(found.numbers) if (name, format) == ("summary", "latex") else found
+    title, to_numbers, to_cells = TABLES[name]
+    numbers = to_numbers(groups)
+    if (name, format) == ("summary", "latex"):
+        title, numbers, to_cells = _caption(numbers["seeds"]), _by_environment(numbers), dict
+    elif title and "low" in numbers and numbers["low"].notna().any():
+        title += ", with 95 % intervals in brackets"
+    return Table(title, numbers, to_cells, name, {group.label for group in groups if group.draws_formulas})
 
 
 def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:

@@ -1,5 +1,6 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -24,17 +25,32 @@ IGNORED_KEYS = {*keys_ignored_by("grouping"), *SHORT_NAMES}
 """Keys in which runs of one experiment may differ: seed, length, machine, evaluation and output."""
 
 
+GREEK = (
+    r"\\(?:alpha|beta|gamma|delta|(?:var)?(?:epsilon|theta|phi)|zeta|eta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|"
+    r"upsilon|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega)(?![A-Za-z])"
+)
+SYMBOL = rf"(?:[A-Za-z0-9 =<>+\-.,()/]|{GREEK})"
+SCRIPT = rf"(?:[A-Za-z0-9]|{GREEK}|{{{SYMBOL}+}})"
+MATHEMATICS = (
+    rf"(?:[A-Za-z0-9 _^{{}}=<>+\-.,()/]|"
+    rf"\$(?! *\$)(?:{SYMBOL}(?:_{SCRIPT}(?:\^{SCRIPT})?|\^{SCRIPT}(?:_{SCRIPT})?)?)+\$)+"
+)
+"""Names whose formulas, with powers, indices and Greek letters, both matplotlib and LaTeX draw."""
+
+
 @dataclass(frozen=True)
 class Group:
     """Runs that are averaged: seeds of one configuration, or all runs pooled by ``--by``.
 
     :param label: name of the group, unique within the environment.
     :param runs: at least one.
+    :param draws_formulas: whether formulas between dollar signs in its label are drawn as mathematics.
     """
 
     env: str
     label: str
     runs: list[LoadedRun]
+    draws_formulas: bool = False
 
     @property
     def name(self) -> str:
@@ -65,7 +81,8 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str], note: Note =
     if by or (not has_names and (len(sources) == 1 or are_runs)):
         return group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by, note)
     labels = [name or label for (_, name), label in zip(sources, folder_labels([*sources.values()]), strict=True)]
-    return _make_groups(((label, run) for label, runs in zip(labels, found, strict=True) for run in runs), note)
+    labelled = ((label, run) for label, runs in zip(labels, found, strict=True) for run in runs)
+    return _make_groups(labelled, note, typed=[name for _, name in sources])
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:
@@ -112,11 +129,15 @@ def _pool(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]
     return pools.items()
 
 
-def _make_groups(labelled: Labelled, note: Note) -> list[Group]:
-    """Return a group of each environment and label, without repeated runs."""
+def _make_groups(labelled: Labelled, note: Note, typed: Sequence[str] = ()) -> list[Group]:
+    """Return a group of each environment and label, without repeated runs.
+
+    :param typed: labels from the user. Others may be a stranger's, and their formulas are not drawn.
+    """
     groups = []
     for (env, label), pool in _pool(labelled):
-        groups.append(Group(env, label, _without_repeated(pool, note)))
+        draws_formulas = label in typed and re.fullmatch(MATHEMATICS, label) is not None
+        groups.append(Group(env, label, _without_repeated(pool, note), draws_formulas))
         if keys := [*map(str, _differences(groups[-1].runs))]:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
             note(f"{groups[-1].name}: pools runs that differ in {', '.join(keys[:3])}{more}")

@@ -289,9 +289,10 @@ def _draw_curve(panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str,
 
 
 def _draw_legend(
-    figure: Figure, curves: Iterable[GroupCurve], styles: Styles, title: str | None = None, with_seeds: bool = True
+    figure: Figure, curves: Sequence[GroupCurve], styles: Styles, title: str | None = None, with_seeds: bool = True
 ) -> float:
     """Draw one legend above all panels, in as many columns as fit; return its height in inches."""
+    formulas = {curve.group.label for curve in curves if curve.group.draws_formulas}
     seeds: dict[str, list[int]] = {}
     for curve in curves:
         if curve.seeds:
@@ -311,6 +312,8 @@ def _draw_legend(
             title=escape_control(title) if title else None,
             title_fontsize="large",
         )
+        for text, label in zip(legend.get_texts(), seeds, strict=True):
+            text.set_parse_math(label in formulas)
         size = legend.get_window_extent()
         if size.width <= figure.bbox.width or columns == 1:
             break

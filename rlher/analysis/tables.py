@@ -1,7 +1,7 @@
 """A table of numbers, and its text as aligned columns, Markdown, LaTeX or CSV."""
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,13 @@ MISSING = "–"
 
 FORMULA = ("=", "+", "-", "@")
 """First characters of a cell that a spreadsheet would compute."""
+
+LATEX = str.maketrans(
+    {char: f"\\{char}" for char in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", MISSING: "--"}
+)
+"""Characters that mean something else in LaTeX, as text."""
 
 Row = dict[Any, Any]
 """Numbers of a row, by column."""
@@ -26,11 +33,15 @@ class Table:
 
     :param title: heading, may be empty.
     :param to_cells: returns the texts of a row of numbers.
+    :param name: for the label in LaTeX.
+    :param formulas: cells and headers whose formulas between dollar signs are set by LaTeX.
     """
 
     title: str
     numbers: pd.DataFrame
     to_cells: Callable[[Row], Cells]
+    name: str = ""
+    formulas: Collection[str] = ()
 
     @property
     def cells(self) -> pd.DataFrame:
@@ -46,8 +57,10 @@ class Table:
         if name == "csv":
             return to_csv(self.numbers).rstrip()
         cells = self.cells
-        if name == "latex":  # a ``tabular``, in a ``table`` with a caption if there is a title
-            text = cells.to_latex(index=False, escape=True, caption=self.title or None).rstrip()
+        if name == "latex":
+            cells = cells.map(self._to_latex).rename(columns=self._to_latex)
+            caption, label = self._to_latex(self.title), f"tab:{self.name}"
+            text = cells.to_latex(index=False, escape=False, caption=caption, label=label).rstrip()
             return text.replace("\\caption", "\\centering\n\\caption", 1)
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
         lines = [f"{self.title}:", ""] if self.title else []
@@ -57,6 +70,12 @@ class Table:
         # Names come from run folders, which may be somebody else's, and Markdown passes HTML on to the browser.
         escaped = [[html.escape(cell, quote=False).replace("|", r"\|") for cell in row] for row in rows]
         return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in escaped)])
+
+    def _to_latex(self, text: str) -> str:
+        """Return a text with escaped characters, and with its formulas if it is one of those in ``formulas``."""
+        parts = text.split("$") if text in self.formulas else [text]
+        escaped = "$".join(part if index % 2 else part.translate(LATEX) for index, part in enumerate(parts))
+        return "{}" * text.startswith("[") + escaped  # after a line break, a bracket would begin a length
 
 
 def to_csv(numbers: pd.DataFrame) -> str:

@@ -122,8 +122,11 @@ class PlotConfig(CurvesConfig):
 class CompareConfig(CurvesConfig):
     """Config keys of `rlher compare`."""
 
-    format: str = runtime_key(
-        "text", "format of the tables; csv: plain numbers", choices=("text", "markdown", "csv", "latex")
+    output: list[str] = runtime_key([], "files to write, .tex, .csv, .md or .txt; empty: print the tables")
+    format: str | None = runtime_key(
+        None,
+        "format of the tables; csv: plain numbers; null: by the name of the file, text without one",
+        choices=("text", "markdown", "csv", "latex"),
     )
 
 

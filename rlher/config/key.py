@@ -156,7 +156,8 @@ def _validate_value(name: str, value: Any, item: Field) -> None:
     low, high, length, choices = (item.metadata.get(limit) for limit in ("low", "high", "length", "choices"))
     if choices and value not in choices and not (item.metadata["may_name_code"] and ":" in str(value)):
         own = ", nor module:name of your own" if item.metadata["may_name_code"] else ""
-        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{own}{did_you_mean(str(value), choices)}.")
+        near = [choice for choice in choices if choice.endswith(str(value))] or choices  # tex: latex, and not text
+        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{own}{did_you_mean(str(value), near)}.")
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{name}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:

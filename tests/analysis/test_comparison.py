@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,8 @@ import pytest
 import scipy
 
 from rlher.analysis import comparison
-from rlher.analysis.grouping import load_groups
+from rlher.analysis.grouping import MATHEMATICS, load_groups
+from rlher.api import compare
 from rlher.core import stats
 from tests.analysis.conftest import HTML_IN_NAME
 from tests.conftest import Make
@@ -89,10 +91,94 @@ def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
 def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[str], make_run: Make) -> None:
     make_run("both/c", env={"id": "Only_v0"})
     first = rlher("compare", *two_environments, "--format", "latex").out.split(r"\end{table}")[0]
-    header, _, *rows = [line.removesuffix(r" \\").split(" & ") for line in first.splitlines()[5:10]]
+    header, rows = latex_rows(first)
     assert header == ["env", "both", "one"]
-    assert {row[0]: row[2] == "–" for row in rows} == {"Some-v0": False, "Other-v0": True, r"Only\_v0": True}
-    assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\]", rows[0][1]), "with its interval"
+    assert {row[0]: row[2] == "--" for row in rows} == {"Some-v0": False, "Other-v0": True, r"Only\_v0": True}
+    assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\], n = 3", rows[0][1]), "with its interval and number of seeds"
+    assert rows[2][1] == "100.0, n = 1"
+    assert r"\label{tab:summary}" in first
+    assert r"mean over n seeds; in brackets: 95 \% interval" in first
+
+
+@pytest.mark.parametrize(
+    ("seeds", "cell", "caption"),
+    [
+        (1, "40.0", r"mean over 1 seed}"),
+        (2, "45.0 (40 / 50)", r"mean over 2 seeds; in parentheses: the rates of both seeds}"),
+        (3, "50.0 [40.0, 60.0]", "mean over 3 seeds; in brackets: 95 "),
+        (4, "55.0 [40.0, 70.0]", "interquartile mean over 4 seeds; in brackets: 95 "),
+    ],
+)
+def test_the_caption_says_what_a_latex_table_shows(make_run: Make, seeds: int, cell: str, caption: str) -> None:
+    runs = [make_run(f"{seed}", seed, 0.04 + 0.01 * seed) for seed in range(seeds)]
+    text = compare(runs, format="latex")
+    assert latex_rows(text)[1] == [["Some-v0", cell]]
+    assert caption in text
+
+
+def latex_rows(table: str) -> tuple[list[str], list[list[str]]]:
+    """Return the cells of the header and of the rows of the first tabular."""
+    header, *rows = [line.removesuffix(r" \\").split(" & ") for line in table.splitlines() if line.endswith(r"\\")]
+    return header, rows
+
+
+def test_the_suffix_of_a_file_chooses_the_format(rlher, two_agents: list[str]) -> None:
+    done = rlher("compare", *two_agents, "--output", "new/a.tex,a.CSV,a.md,a.txt")
+    assert done.out.split() == ["new/a.tex", "a.CSV", "a.md", "a.txt"]
+    for name, format in (("new/a.tex", "latex"), ("a.CSV", "csv"), ("a.md", "markdown"), ("a.txt", "text")):
+        assert Path(name).read_text() == rlher("compare", *two_agents, "--format", format).out
+    assert rlher("compare", *two_agents, "--output", "a.tex", "--format", "markdown").code == 0
+    assert Path("a.tex").read_text() == Path("a.md").read_text()
+    assert (
+        Path("new/a.tex")
+        .read_text()
+        .startswith(compare(dict(zip(("good", "bad"), two_agents, strict=True)), format="latex"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--output", "a.xls"), "a.xls"),
+        (("--output", "file/a.tex"), "cannot write"),
+        (("--format", "tex"), "did you mean 'latex'"),
+    ],
+)
+def test_a_table_that_cannot_be_written(rlher, two_agents: list[str], words: tuple[str, str], message: str) -> None:
+    Path("file").touch()
+    done = rlher("compare", *two_agents, *words)
+    assert done.code == 2
+    assert message in done.err
+    assert [path.name for path in Path().iterdir() if path.name not in ("logs", "file")] == []
+
+
+FORMULA = r"$k_{1}^2=\alpha$"
+
+
+def test_only_formulas_that_the_user_typed_are_drawn(rlher, make_run: Make) -> None:
+    names = {
+        FORMULA + " a_b": FORMULA + r" a\_b",
+        r"$\input{x}$": r"\$\textbackslash{}input\{x\}\$",
+        "$k": r"\$k",
+        "[a": "{}[a",
+    }
+    for number in range(5):
+        make_run(f"{number}/$k$", env={"id": "Some-v0", "name": "$k$"} if number == 4 else {})
+    words = [f"{name}=logs/{number}" for number, name in enumerate(names)] + ["logs/4/$k$"]
+    header, rows = latex_rows(rlher("compare", *words, "--format", "latex").out)
+    assert header == ["env", *names.values(), r"\$k\$"]
+    assert [row[0] for row in rows] == ["Some-v0", r"\$k\$"]
+    assert rlher("plot", *words, "--output", "a.svg").code == 0
+    drawn = Path("a.svg").read_text()
+    assert f"<!-- {FORMULA} a_b (1 seed) -->" in drawn
+    assert "$k (1 seed)" in drawn
+
+
+def test_greek_powers_and_indices_are_mathematics() -> None:
+    for name in (FORMULA, "a $k=4$, $n<2$", r"$\varepsilon_{\alpha 0}$", "plain"):
+        assert re.fullmatch(MATHEMATICS, name), name
+    for name in ("$k", "$$", "$ $", "$k_$", "$k_{$", "$a^b^c$", r"$\frac12$", r"$\alphax$", r"\$k$", "a$k$%"):
+        assert not re.fullmatch(MATHEMATICS, name), name
 
 
 def test_markdown_escapes_what_a_run_is_called(rlher, two_agents: list[str], make_run: Make) -> None:

@@ -139,7 +139,7 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     assert [text.get_text() for text in named.legends[0].get_texts()] == ["HER"]
 
 
-def test_the_tables_of_compare_as_numbers_and_text(make_run: Make) -> None:
+def test_the_tables_of_compare_as_numbers_and_text(make_run: Make, capsys: pytest.CaptureFixture) -> None:
     runs = {
         name: [make_run(f"{name}/{seed}", seed, 0.05 * (number + 1)) for seed in range(3)]
         for number, name in enumerate(("one", "two"))
@@ -148,8 +148,10 @@ def test_the_tables_of_compare_as_numbers_and_text(make_run: Make) -> None:
     assert (pair["A"], pair["B"], pair["probability"]) == ("one", "two", 0.0)
     profiles = rlher.compare(runs, table="profiles").set_index("agent")
     assert profiles[0.75].to_dict() == {"one": 0.0, "two": 1.0}
-    assert rlher.compare(runs, table="environments").empty
     assert "\\begin{tabular}" in rlher.compare(runs, format="latex")
+    for selected, lacks in ((runs, "environments"), (runs["one"][:2], "improvement"), (runs["one"][:2], "profiles")):
+        assert rlher.compare(selected, table=lacks).empty
+        assert f"the table '{lacks}' is empty, because it needs " in capsys.readouterr().err
     assert rlher.compare(runs, table="improvement", format="markdown").count("| Some-v0 |") == 1
     for mistake in ({"table": "improvements"}, {"format": "html"}):
         with pytest.raises(UserError):

@@ -1,16 +1,36 @@
 """Tabulate final success, probability of improvement and performance profiles of runs."""
 
+from pathlib import Path
+
 from rlher.config.commands import CompareConfig
-from rlher.core.console import output_width
+from rlher.core.console import MAX_WIDTH, output_width
+from rlher.core.errors import UserError
+from rlher.core.files import output_file
+
+FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
+"""Formats by the suffix of a file."""
 
 
 def run(config: CompareConfig) -> int:
-    """Print the tables in ``config.format``: aligned text, Markdown, LaTeX, or the plain numbers as CSV.
+    """Print the tables as aligned text, Markdown, LaTeX, or the plain numbers as CSV; or write them to files.
 
-    :raises UserError: there are no runs.
+    :raises UserError: there are no runs, or a file has no format or cannot be written.
     """
     from rlher.analysis.comparison import load, tables
 
-    found = tables(load(config), config.format)
-    print("\n\n".join(table.format(config.format, output_width()) for table in found))
+    suffixes = {name: Path(name).suffix.lower() for name in config.output}
+    for name, suffix in suffixes.items():
+        if not config.format and suffix not in FORMATS:
+            raise UserError(f"output={name!r} needs a name that ends in one of {', '.join(FORMATS)}, or a format=.")
+    groups = load(config)
+
+    def text(format: str, width: int) -> str:
+        return "\n\n".join(table.format(format, width) for table in tables(groups, format))
+
+    if not config.output:
+        print(text(config.format or "text", output_width()))
+    for name, suffix in suffixes.items():
+        with output_file(Path(name)) as temporary:
+            temporary.write_text(text(config.format or FORMATS[suffix], MAX_WIDTH) + "\n", encoding="utf-8")
+        print(name)
     return 0
