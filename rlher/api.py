@@ -128,7 +128,7 @@ class Run:
         except (OSError, ValueError) as error:
             raise UserError(f"{self._run} has no curves: {first_line(error)}.") from error
         keys = {"run": str(self._run), **{key: run.config[key] for key in ("algo", "env", "her", "seed")}}
-        return run.evaluations.assign(**keys)[[*keys, *run.evaluations]]
+        return run.evaluations.assign(**keys)[[*keys, *run.evaluations]].rename(columns=escape_control)
 
     def export(self, folder: str | Path | None = None, format: str = "sb3") -> Path:
         """Write the agent for Stable-Baselines3 alone, with a script and a model card, and return the folder.

@@ -20,9 +20,8 @@ from matplotlib.ticker import EngFormatter, PercentFormatter
 from rlher.analysis.curves import GroupCurve, aggregate_all
 from rlher.analysis.grouping import load_groups
 from rlher.analysis.loading import STEPS_PER_SECOND, short_name
-from rlher.analysis.tables import to_csv
 from rlher.config.commands import PlotConfig
-from rlher.core.console import escape_control
+from rlher.core.console import csv_text, escape_control
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.core.stats import MIN_SEEDS
@@ -122,7 +121,7 @@ def plot(config: PlotConfig) -> int:
         print(name)
     if config.csv:
         with output_file(Path(config.csv)) as temporary:
-            temporary.write_text(to_csv(to_frame(curves)), encoding="utf-8")
+            temporary.write_text(csv_text(to_frame(curves)), encoding="utf-8")
         print(config.csv)
     if config.show:
         pyplot.show()

@@ -7,12 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from rlher.core.console import MAX_WIDTH, text_table
+from rlher.core.console import MAX_WIDTH, csv_text, text_table
 
 MISSING = "–"
-
-FORMULA = ("=", "+", "-", "@")
-"""First characters of a cell that a spreadsheet would compute."""
 
 LATEX = str.maketrans(
     {char: f"\\{char}" for char in "&%$#_{}"}
@@ -55,7 +52,7 @@ class Table:
         :param width: characters per line of a text; a wider table wraps its cells.
         """
         if name == "csv":
-            return to_csv(self.numbers).rstrip()
+            return csv_text(self.numbers).rstrip()
         cells = self.cells
         if name == "latex":
             cells = cells.map(self._to_latex).rename(columns=self._to_latex)
@@ -76,10 +73,3 @@ class Table:
         parts = text.split("$") if text in self.formulas else [text]
         escaped = "$".join(part if index % 2 else part.translate(LATEX) for index, part in enumerate(parts))
         return "{}" * text.startswith("[") + escaped  # after a line break, a bracket would begin a length
-
-
-def to_csv(numbers: pd.DataFrame) -> str:
-    """Return a table as CSV. Texts that a spreadsheet would compute get an apostrophe before them."""
-    return numbers.map(lambda cell: f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell).to_csv(
-        index=False
-    )

@@ -28,5 +28,7 @@ def options(group: str) -> list[str]:
 
 def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
     """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``; None: there is none."""
+    if Path(name).name != name:  # an absolute name, or one with .., would be a file elsewhere
+        return None
     folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
     return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)

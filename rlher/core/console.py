@@ -7,7 +7,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ADDRESS = re.compile(r":/*(?=[^\s/])")
 """The ``://`` of an address, or the ``:`` of ``user:password`` where the scheme is missing."""
@@ -15,6 +18,9 @@ ADDRESS = re.compile(r":/*(?=[^\s/])")
 PARAMETERS = re.compile(r"\?[^\s=?]*=")
 """The first parameter of an address, for example ``?password=``."""
 
+
+FORMULA = ("=", "+", "-", "@")
+"""First characters of a text that a spreadsheet would compute."""
 
 MAX_WIDTH = 10_000
 """Characters per line of a table that is not printed to a terminal, so that no cell wraps."""
@@ -101,6 +107,17 @@ def prepare_streams() -> None:
 def output_width() -> int:
     """Return the characters per line of a table on stdout."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH
+
+
+def csv_text(table: "pd.DataFrame") -> str:
+    """Return a table as CSV. Texts that a spreadsheet would compute get an apostrophe before them."""
+
+    def cell(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return f"'{escape_control(value)}" if value.startswith(FORMULA) else escape_control(value)
+
+    return table.map(cell).rename(columns=cell).to_csv(index=False)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:

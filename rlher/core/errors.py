@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rlher.core.console import redact
+from rlher.core.console import escape_control, redact
 
 
 class UserError(Exception):
@@ -17,7 +17,7 @@ class UserError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and Jupyter print: no traceback through Hydra and rlher, which says nothing to a user."""
-        return [f"{type(self).__name__}: {self}"]
+        return [escape_control(f"{type(self).__name__}: {self}")]
 
 
 class DamagedFile(UserError):

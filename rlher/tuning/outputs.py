@@ -6,13 +6,11 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
-from omegaconf import OmegaConf
 from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
@@ -21,9 +19,10 @@ from rlher.config.key import compared_values
 from rlher.config.override_syntax import quote
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
-from rlher.core.console import escape_control, output_width, text_table
+from rlher.core.console import csv_text, escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
+from rlher.envs.registration import read_yaml, yaml_names
 from rlher.run.run_folder import COMMANDS
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
@@ -64,7 +63,7 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
         lines = [_count_states(study), *table, conclusion]
         print("\n".join(map(escape_control, [*lines, f"written to {folder}: {', '.join(files)}"])))
     if compared and compared[0].is_better:
-        print(f"use it: {_train_command(config, folder / 'best.yaml')}", file=sys.stderr)
+        print(escape_control(f"use it: {_train_command(config, folder / 'best.yaml')}"), file=sys.stderr)
 
 
 def _write_files(
@@ -87,7 +86,7 @@ def write_trials(study: Study, path: Path) -> None:
     table.columns = table.columns.str.replace(r"^(params|user_attrs)_", "", regex=True)
     table["duration"] = pd.to_timedelta(table["duration"]).dt.total_seconds()
     table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
-    write_text(path, table.drop(columns=HEARTBEAT, errors="ignore").to_csv(index=False))
+    write_text(path, csv_text(table.drop(columns=HEARTBEAT, errors="ignore")))
 
 
 def _count_states(study: Study) -> str:
@@ -111,7 +110,7 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
 
 
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
-    env = config.env.label
+    env = config.env.label if config.env.label in yaml_names() else config.env.id  # a recipe may set any label
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
     return shlex.join([*words, *(f"{key}={quote(path)}" for key, path in given.items() if path is not None)])
@@ -146,7 +145,6 @@ def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
     schema = TrainConfig(ALGORITHMS[config.algo.name].config(config.algo.name), EnvConfig(id=config.env.id))
     found = dict(flatten(asdict(schema)))
-    file = resources.files("rlher.conf") / "env" / f"{config.env.label}.yaml"
-    if file.is_file():
-        found |= flatten(OmegaConf.to_container(OmegaConf.create(file.read_text())), "env.")  # type: ignore[arg-type]
+    if config.env.label in yaml_names():
+        found |= flatten(read_yaml(config.env.label), "env.")
     return found

@@ -22,6 +22,7 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.core.files import write_text
+from rlher.core.safe_read import require_no_link
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMANDS
@@ -64,6 +65,8 @@ def optimize(config: OptimizeConfig, command: str) -> int:
 
 def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, pool: Pool, command: str) -> int:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
+    for name in ("trials", "reruns", "workers"):
+        require_no_link(folder / name, folder)
     storage = open_storage(config.storage, folder)
     study = _open_search(storage, folder.name, config, space)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet

@@ -264,3 +264,11 @@ def test_no_run_is_written_through_a_link_below_logs(rlher, link: str) -> None:
     Path(link).symlink_to(victim)
     done = rlher("train", "-m", "algo=dqn", "env=BitFlipping-v0", *TINY, "total_timesteps=60", "seed=0")
     assert (done.code, list(victim.iterdir())) == (2, [])
+
+
+@pytest.mark.parametrize("name", ["{folder}/evil", "../../../../../../../../{folder}/evil"])
+def test_the_name_of_a_recipe_is_no_path(rlher, tmp_path: Path, name: str) -> None:
+    write_evil("evil.py")
+    Path("evil.yaml").write_text("env: {modules: [evil]}\ntrust_code: true\n")
+    done = rlher("train", "algo=dqn", "env=BitFlipping-v0", *TINY, "--recipe", name.format(folder=tmp_path))
+    assert (done.code, Path("pwned").exists()) == (2, False)

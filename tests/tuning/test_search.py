@@ -40,6 +40,15 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
     assert not list(tmp_path.rglob("config.yaml")), "no trial was run"
 
 
+@pytest.mark.parametrize("name", ["trials", "reruns", "workers"])
+def test_nothing_is_written_through_a_link_in_the_folder_of_a_study(rlher, tmp_path: Path, name: str) -> None:
+    (outside := tmp_path / "outside").mkdir()
+    Path(STUDY).mkdir(parents=True)
+    Path(STUDY, name).symlink_to(outside)
+    done = rlher("optimize", *SMALL)
+    assert (done.code, list(outside.iterdir())) == (2, [])
+
+
 SPACE = {"n": optuna.distributions.IntDistribution(1, 8)}
 SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "reached": 1.0, "target_seconds": 9.0}
 WAITING = {"state": TrialState.WAITING, "value": None, "user_attrs": {}}

@@ -50,6 +50,6 @@ def run(config: EnjoyConfig) -> int:
     if config.json:
         print(json.dumps({**chosen.keys, "episodes": [asdict(each) for each in outcomes]}))
     if film and not film.failed:
-        print(f"video: {relative(path)}", file=sys.stderr)
+        print(escape_control(f"video: {relative(path)}"), file=sys.stderr)
         return 0
     return 1 if config.video else 0
