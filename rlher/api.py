@@ -15,6 +15,7 @@ from rlher.cli.commands import load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import CommandLine
 from rlher.config.commands import PlayConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
@@ -76,7 +77,7 @@ class Run:
         return choose_model(self._source).load()
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
-        """Return the action for an observation of :meth:`env`, or actions for a batch of them.
+        """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
 
         :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
         :raises UserError: it is not a dictionary with the keys of the environment's observations.
@@ -147,9 +148,7 @@ class Run:
 
     def env(self, render_mode: str | None = None) -> "gym.Env":
         """Return a new environment of the run; ``info["is_success"]`` is always there."""
-        from rlher.envs.make import make_env
-
-        return make_env(self.config.env, render_mode)
+        return _make_env(self.config.env, render_mode)
 
     def resume(self, **keys: Any) -> "Run":
         """Continue an interrupted run, or a finished one with ``total_timesteps="+5000"``, in its folder; return it.
@@ -189,11 +188,11 @@ Runs = Folders | Mapping[str, Folders]
 
 
 def train(
-    algo: str | type,
-    env: str,
+    algo: str | type | None = None,
+    env: str | None = None,
     /,
     *,
-    her: Any = None,
+    her: Any = True,
     total_timesteps: int | None = None,
     seed: int | None = None,
     logs: str | Path | None = None,
@@ -207,7 +206,7 @@ def train(
 
     :param algo: algorithm, such as ``"sac"``, or a class that extends the one of an algorithm.
     :param env: environment, such as ``"FetchReach-v4"``.
-    :param her: strategy or ``"off"``, or a mapping of its keys.
+    :param her: strategy, or a mapping of its keys; None, False or ``"off"``: no hindsight.
     :param total_timesteps: None: of the recipe.
     :param logs: folder of all runs; None: ``logs``.
     :param progress: print progress on stderr; False: only warnings.
@@ -219,8 +218,13 @@ def train(
     """
     from rlher.cli.commands.train import start_training
 
-    if twice := [name for name in ("algo", "env") if not isinstance(keys.get(name, {}), Mapping)]:
+    named = {name: keys.pop(name) for name in ("algo", "env") if not isinstance(keys.get(name, {}), Mapping)}
+    if twice := [name for name, value in (("algo", algo), ("env", env)) if value is not None and name in named]:
         raise UserError(f"{twice[0]} is given twice; its keys are given as a mapping, {twice[0]}={{...}}.")
+    algo, env = named.get("algo", algo), named.get("env", env)
+    if algo is None or env is None:
+        raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
+    her = None if her is True else her or "off"
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "seed": seed, "logs": logs}
     words = _words({name: value for name, value in chosen.items() if value is not None})
     words += _words({"progress": progress} if not progress else {}) + _words(keys)
@@ -331,13 +335,24 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     :raises UserError: there is no such environment, or it violates the contract of a goal environment.
     """
     from rlher.envs.contract import validate_goal_env
-    from rlher.envs.make import make_env as make
 
     words = _words({"env": env}) + _words({"env": keys})
-    return make(validate_goal_env(_compose("check", words).env).config, render_mode)
+    return _make_env(validate_goal_env(_compose("check", words).env).config, render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers
+
+
+def _make_env(config: EnvConfig, render_mode: str | None) -> "gym.Env":
+    from rlher.envs.make import make_env
+    from rlher.envs.rendering import choose_mujoco_renderer, configure_offscreen
+
+    if render_mode in (None, "human"):
+        return make_env(config, render_mode)
+    configure_offscreen()
+    env = make_env(config, render_mode)
+    choose_mujoco_renderer()  # otherwise MuJoCo may end the process
+    return env
 
 
 def _compose(command: str, words: list[str]) -> Any:
@@ -365,6 +380,8 @@ def _by_name(value: Any) -> Any:
         return {_by_name(name): _by_name(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_by_name(each) for each in value]
+    if isinstance(value, Run):
+        return str(value.folder)
     return _path(value) if callable(value) else value.tolist() if type(value).__module__ == "numpy" else value
 
 

@@ -53,6 +53,7 @@ def own_modules() -> dict[str, str]:
     installed = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[1]))
     files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if name != "__main__"}
     own = {name: Path(file) for name, file in files.items() if file and not file.startswith(installed)}
+    own = {name: file for name, file in own.items() if {"site-packages", "dist-packages"}.isdisjoint(file.parts)}
     return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in own.items() if file.is_file()}
 
 

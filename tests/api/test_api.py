@@ -119,6 +119,24 @@ def test_a_failed_run_raises_and_keeps_its_folder(tmp_path: Path, monkeypatch: p
 def test_what_is_given_twice_is_refused(mistake: dict) -> None:
     with pytest.raises(UserError, match="twice"):
         rlher.train("dqn", "BitFlipping-v0", **mistake)
+    for incomplete in ({"algo": "dqn"}, {"env": "BitFlipping-v0"}, {"algo": "nothing", "env": "BitFlipping-v0"}):
+        with pytest.raises(UserError):
+            rlher.train(**incomplete)
+
+
+@pytest.mark.parametrize("her", [None, False, "off"])
+def test_no_hindsight_by_any_word(run: rlher.Run, her: Any) -> None:
+    keys = {"env": {"kwargs": {"n_bits": 4}}, "init_from": run, "progress": False, **TINY}
+    plain = rlher.train("dqn", "BitFlipping-v0", her=her, **keys)
+    assert plain.config.her.n_sampled_goal == 0
+    assert plain.config.init_from == str(run.folder)
+
+
+def test_an_environment_is_rendered_without_a_window() -> None:
+    """In a process of its own, which MuJoCo would end."""
+    code = "import rlher; env = rlher.make_env('FetchReach-v4', 'rgb_array'); env.reset(); print(env.render().shape)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("(") or "renderer" in done.stderr, done.stderr
 
 
 def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
