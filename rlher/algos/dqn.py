@@ -42,7 +42,7 @@ class DQNUpdate(FastUpdate):
 
     def _gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         with self.autocast():
-            loss, errors = self.two_values(self.loss(batch), "loss")
+            loss, errors = self.loss_of(self.loss(batch), "loss")
         gradients = th.autograd.grad(loss, self._params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 

@@ -149,6 +149,16 @@ class FastUpdate(TrainingLoop):
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(self._number(name, value) for value in values) / len(values))
 
+    def loss_of(self, returned: Any, method: str) -> tuple[Any, Any]:
+        """Return what a method for a loss returned, which may be that of a user's class.
+
+        :raises EnvironmentFault: it is not a tuple of two values, the first of them a scalar with a gradient.
+        """
+        loss, second = self.two_values(returned, method)
+        if not isinstance(loss, th.Tensor) or loss.numel() != 1 or not loss.requires_grad:
+            raise self._wrong_return(method, loss, "a tensor with one element that has a gradient", " as the loss")
+        return loss, second
+
     def two_values(self, returned: Any, method: str) -> tuple[Any, Any]:
         """Return what a method returned, which may be that of a user's class.
 

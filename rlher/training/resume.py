@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
+from rlher.core.console import warn
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.nested import is_same
@@ -65,7 +66,8 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
-            notes += _changed_modules(run)
+            for name in _changed_modules(run):
+                warn(f"{name} was changed since {run} started.")
             _record_resume(run, done, setup.working_folder, command)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.run_to_end(is_new=checkpoint is None)
@@ -127,12 +129,10 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 
 def _changed_modules(run: RunFolder) -> list[str]:
-    """Return a note for each module of the user's own that was changed since the run started."""
+    """Return the modules of the user's own that were changed since the run started."""
     before, now = read_json(run.folder / METADATA).get("own_modules"), own_modules()
     before = before if isinstance(before, dict) else {}
-    return [
-        f"{name} was changed since the run started" for name in before if now.get(name, before[name]) != before[name]
-    ]
+    return [name for name in before if now.get(name, before[name]) != before[name]]
 
 
 def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:

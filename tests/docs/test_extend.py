@@ -137,6 +137,8 @@ def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path
     ("method", "body", "named"),
     [
         ("actor_loss", "return batch.rewards.mean()", "actor_loss of Mine returned torch.float32 of shape ()"),
+        ("actor_loss", "return batch.rewards, None", "actor_loss of Mine returned torch.float32 of shape (16, 1)"),
+        ("actor_loss", "return batch.rewards.mean(), None", "actor_loss of Mine returned torch.float32 of shape ()"),
         ("update", "pass", "update of Mine returned None"),
         ("update", "return [1], None", "update of Mine returned list of length 1"),
         (
