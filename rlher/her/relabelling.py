@@ -148,7 +148,7 @@ def sum_rewards(
 ) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
     """Return (n,) discounted returns, dones and numbers of steps.
 
-    :param reward_and_done: (n, steps).
+    :param rewards: (n, steps).
     :param dones: (n, steps); a return ends with the first done.
     :param inside: (n, steps) whether the step belongs to the episode; the first does.
     :param gamma: discount.

@@ -230,7 +230,7 @@ class Storage:
         :param terminated: store the last step as terminal; False: as a time-out.
         """
         rings = np.flatnonzero(self.running)
-        self.rows["terminated"][self.positions(rings * SPAN + self.added[rings] - 1)] |= terminated
+        self.rows["terminated"][self._newest_positions(rings)] |= terminated
         self.running[:] = False
         return len(rings) > 0
 
@@ -312,6 +312,10 @@ class Storage:
         ring, number = ids >> SPAN_BITS, ids & (SPAN - 1)
         return self.starts.take(ring) + number % self.sizes.take(ring)
 
+    def _newest_positions(self, rings: NDArray[np.int64]) -> Positions:
+        """Return the position of the newest transition of each of these rings, none of which is empty."""
+        return self.positions(rings * SPAN + self.added[rings] - 1)
+
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the environments' transitions at these positions."""
         env, offset = np.divmod(positions, self.capacity + 1)
@@ -368,8 +372,8 @@ class Storage:
             if values.dtype != into.dtype or values.shape != (len(at), *into.shape[1:]):
                 raise ValueError(f"its {name} have another type or shape")
             into[at] = values
-        for ring in np.flatnonzero(self.added).tolist():
-            self.newest_episode[ring] = self.rows["episode"][self.positions(self.ids(ring)[-1:])[0]]
+        rings = np.flatnonzero(self.added)
+        self.newest_episode[rings] = self.rows["episode"][self._newest_positions(rings)]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the transitions stored, without the unused rest of the arrays."""
