@@ -23,14 +23,12 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {}
     for key, value in values.items():
+        if any(other.startswith(f"{key}.") for other in values):
+            raise ValueError(f"{key!r} is given twice, as a value and as a section")
         *sections, name = key.split(".")
         node = tree
         for section in sections:
             node = node.setdefault(section, {})
-            if not isinstance(node, dict):
-                break
-        if not isinstance(node, dict) or name in node or any(other.startswith(f"{key}.") for other in values):
-            raise ValueError(f"{key!r} is given twice, as a value and as a section")
         node[name] = value
     return tree
 
