@@ -226,8 +226,8 @@ def train(
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
     her = None if her is True else her or "off"
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "seed": seed, "logs": logs}
-    words = _words({name: value for name, value in chosen.items() if value is not None})
-    words += _words({"progress": progress} if not progress else {}) + _words(keys)
+    chosen["progress"] = None if progress else False
+    words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
     config = _compose("train", words)
     return _ended(*start_training(config, command_line(["rlher", "train", *words])))
 

@@ -97,11 +97,15 @@ def _summary_cells(row: Row) -> Cells:
         "agent": row["agent"],
         "seeds": str(row["seeds"]),
         "final success": _percent(row["success_rate"], row["low"], row["high"]),
-        "per seed": " / ".join(f"{100 * final:.0f}" for final in row["each"]),
+        "per seed": _each_seed(row),
         BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
         **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
         "steps": f"{row['timesteps']:,}",
     }
+
+
+def _each_seed(row: Row) -> str:
+    return " / ".join(f"{100 * final:.0f}" for final in row["each"])
 
 
 def _steps_to(row: Row, level: int) -> str:
@@ -122,7 +126,7 @@ def _by_environment(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _paper_cell(row: Row, with_count: bool) -> str:
     """Return the final success rate with its interval, or the rates of two seeds, and with the number of seeds."""
-    each = f" ({_summary_cells(row)['per seed']})" * (row["seeds"] == 2)
+    each = f" ({_each_seed(row)})" * (row["seeds"] == 2)
     rate = _percent(row["success_rate"], row["low"], row["high"]).replace("%", "")
     return rate + each + f", n = {row['seeds']}" * with_count
 

@@ -27,7 +27,7 @@ def options(group: str) -> list[str]:
 
 
 def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
-    """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``; None: there is none."""
+    """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``, or None if there is no such file."""
     if Path(name).name != name:  # an absolute name, or one with .., would be a file elsewhere
         return None
     folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
