@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import CONF, conf_files
 from rlher.config.her import HER_NAMES
 from rlher.her import STRATEGIES
 
@@ -22,13 +22,12 @@ def options(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
     if group in ("algo", "her"):
         return sorted(ALGORITHMS if group == "algo" else [*HER_NAMES, *STRATEGIES])
-    folder = resources.files("rlher.conf") / group
-    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return list(conf_files(group))
 
 
 def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:
     """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``, or None if there is no such file."""
     if Path(name).name != name:  # an absolute name, or one with .., would be a file elsewhere
         return None
-    folders = [*map(Path, config_dirs), Path(str(resources.files("rlher.conf")))]
+    folders = [*map(Path, config_dirs), CONF]
     return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)

@@ -8,9 +8,7 @@ from rlher.cli.groups import option_file, options
 from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
-from rlher.core.safe_read import read_yaml
-
-YAML_SUFFIXES = (".yaml", ".yml")
+from rlher.core.safe_read import YAML_SUFFIXES, read_yaml
 
 
 def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:

@@ -27,6 +27,8 @@ MAX_TEXT_BYTES = 1_000_000
 
 MAX_TABLE_BYTES, MAX_COLUMNS = 100_000_000, 500
 
+YAML_SUFFIXES = (".yaml", ".yml")
+
 MAX_YAML_BYTES = 100_000
 """Size limit of a YAML file; PyYAML takes seconds for it, and minutes for ten times as much."""
 

@@ -9,7 +9,6 @@ import io
 import os
 import re
 from collections.abc import Iterable
-from importlib import resources
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,6 +16,7 @@ import gymnasium as gym
 import yaml
 from gymnasium.envs.registration import EnvCreator
 
+from rlher.config.conf_files import conf_files
 from rlher.core.errors import UserError, did_you_mean, pip_install
 from rlher.core.user_code import import_module
 
@@ -40,14 +40,12 @@ EXTRAS = {"panda_gym": "panda"}
 
 def yaml_names() -> list[str]:
     """Return the names that ``env=`` accepts, sorted: the YAML files without ``any``."""
-    folder = resources.files("rlher.conf") / "env"
-    names = (file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
-    return sorted(name for name in names if name != ANY)
+    return [name for name in conf_files("env") if name != ANY]
 
 
 def read_yaml(name: str) -> dict[str, Any]:
     """Return the content of ``conf/env/<name>.yaml``."""
-    return yaml.safe_load((resources.files("rlher.conf") / "env" / f"{name}.yaml").read_text("utf-8"))
+    return yaml.safe_load(conf_files("env")[name].read_text("utf-8"))
 
 
 def list_envs() -> list[dict[str, str]]:

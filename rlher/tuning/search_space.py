@@ -6,7 +6,6 @@ choice; ``only: [sac, td3]`` restricts a key to these algorithms; ``defaults: [h
 
 import json
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,15 @@ from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import conf_files
 from rlher.config.key import dotted_keys, to_object, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import unflatten
-from rlher.core.safe_read import read_yaml
+from rlher.core.safe_read import YAML_SUFFIXES, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 from rlher.run.trust import interpolations, require_no_code
 
-YAML_SUFFIXES = (".yaml", ".yml")
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
 LEAF_KEYS = ("low", "high", "log", "choices", "only")
@@ -117,14 +116,13 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
 
     :param included_by: the spaces that include this one, to detect a cycle.
     """
-    folder = resources.files("rlher.conf") / "space"
-    own = {entry.name.removesuffix(".yaml"): entry for entry in folder.iterdir()}
+    own = conf_files("space")
     file = Path(name) if name.endswith(YAML_SUFFIXES) else own.get(name)  # other paths would be read without a check
     if file is None or not file.is_file():
-        problem = f"there is no such space{did_you_mean(name, own)}; use {', '.join(sorted(own))} or a YAML file"
+        problem = f"there is no such space{did_you_mean(name, own)}; use {', '.join(own)} or a YAML file"
         raise SearchSpaceError(name, problem)
     try:
-        tree = read_yaml(Path(str(file)))
+        tree = read_yaml(file)
         if not isinstance(tree, dict):
             raise SearchSpaceError(name, "the file is not a mapping; write key: {low: ..., high: ...}")
         if found := interpolations(tree):  # they could read the environment
