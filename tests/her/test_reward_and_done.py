@@ -127,18 +127,18 @@ def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
     assert reward(goals[:goal_size], 0 * goals[:goal_size]).tolist() == [-1.0] * goal_size
 
 
-def make_relabeller(relabel_done="auto"):
+def make_reward_and_done(relabel_done="auto"):
     return RewardAndDone(lambda: None, relabel_done)
 
 
-def observe(relabeller, goal_rewards, at_goal, terminated):
+def observe(tested, goal_rewards, at_goal, terminated):
     if at_goal is not None:
-        relabeller.observe_at_goal(np.array(at_goal))
-    relabeller.observe_rewards(np.array(goal_rewards), np.array(terminated))
+        tested.observe_at_goal(np.array(at_goal))
+    tested.observe_rewards(np.array(goal_rewards), np.array(terminated))
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse, dense, unknown = make_relabeller(), make_relabeller(), make_relabeller()
+    sparse, dense, unknown = make_reward_and_done(), make_reward_and_done(), make_reward_and_done()
     observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
     assert sparse.done_mode == "keep", "no episode has ended on success yet"
     observe(sparse, [-1.0, 0.0], None, [False, True])
@@ -155,6 +155,6 @@ def test_sparse_and_dense_rewards_are_distinguished():
 
 
 def test_success_of_mazes_pays_one():
-    relabeller = make_relabeller("success")
-    observe(relabeller, [0.0, 0.0], [1.0, 1.0], [False, False])
-    assert relabeller.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2)).tolist() == [True, False]
+    tested = make_reward_and_done("success")
+    observe(tested, [0.0, 0.0], [1.0, 1.0], [False, False])
+    assert tested.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2)).tolist() == [True, False]

@@ -1,15 +1,13 @@
 """Recipes: only what differs from the defaults."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import yaml
 
 from rlher.config.algorithms import DQNConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import CheckpointConfig, EngineConfig, EvalConfig, TrainConfig
-from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.outputs import _train_command, recipe_text
+from rlher.tuning.outputs import recipe_text
 from tests.support.small_search import bit_flipping
 
 
@@ -43,9 +41,3 @@ def test_keys_of_the_machine_and_the_output_are_left_out() -> None:
         "n_envs": 2,
         "total_timesteps": 50,
     }
-
-
-def test_the_printed_command_names_no_module_of_a_label() -> None:
-    config = OptimizeConfig(**vars(dqn(n_bits=8)))
-    config.env.name = "evil:BitFlipping-v0"
-    assert "evil" not in _train_command(config, Path("best.yaml"))
