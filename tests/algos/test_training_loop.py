@@ -71,7 +71,8 @@ def in_process() -> BitFlippingEnv:
 
 def test_rewards_of_environments_in_processes() -> None:
     """A message to a process in the middle of a step would be answered with the result of the step."""
-    envs = SubprocVecEnv([in_process])
+    # By default SB3 starts the fork server of all later tests, which a signal of a test would then end.
+    envs = SubprocVecEnv([in_process], start_method="spawn")
     model = TD3(
         "MultiInputPolicy",
         envs,
