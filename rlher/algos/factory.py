@@ -20,7 +20,7 @@ from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_class
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, describe_error, describe_value, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
@@ -160,7 +160,7 @@ def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any)
         model = model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except CONFIG_ERRORS as error:
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
-    if own := (algo.policy_kwargs | algo.kwargs.get("policy_kwargs", {})).get("features_extractor_class"):
+    if own := _policy_kwargs(algo).get("features_extractor_class"):
         _validate_extractor(own, model)
     return model
 
@@ -202,10 +202,10 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         own["action_noise"] = noise if algo.action_noise else None
-    extra = dict(algo.kwargs)
+    extra = {name: value for name, value in algo.kwargs.items() if name != "policy_kwargs"}
     if "n_steps" in extra:
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
-    for name, value in (algo.policy_kwargs | extra.pop("policy_kwargs", {})).items():
+    for name, value in _policy_kwargs(algo).items():
         is_code = isinstance(value, str) and ":" in value
         policy[name] = import_named(f"algo.policy_kwargs.{name}", value, {}) if is_code else value
     if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
@@ -213,6 +213,11 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     if config.normalize.enabled and has_float_vectors(venv.observation_space):
         policy |= _normalized_extractor(config, policy)
     return own | {"policy_kwargs": policy} | arguments | extra
+
+
+def _policy_kwargs(algo: OffPolicyConfig) -> dict[str, Any]:
+    """Return the policy's keyword arguments that have no key of their own."""
+    return algo.policy_kwargs | algo.kwargs.get("policy_kwargs", {})
 
 
 def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[str, Any]:
