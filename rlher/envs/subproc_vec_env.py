@@ -1,8 +1,9 @@
-"""A vectorised environment with one worker process per environment, which replaces lost workers."""
+"""A vectorised environment that shares its environments among worker processes, and replaces lost workers."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from operator import methodcaller
 from typing import Any
 
@@ -14,7 +15,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices,
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
 from rlher.core.rng import seed_generators
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report
 from rlher.her.storage import LOST
 
 
@@ -47,42 +48,56 @@ class RestartLimit:
 
 
 class EnvService:
-    """The service of a worker: it holds one environment, and resets it after each episode.
+    """The service of a worker: it holds environments, and resets each after its episodes.
 
-    :param build: returns the environment.
-    :param seed: of the global generators while it is built. All workers are forks of one process; without a seed they
-        would draw the same numbers in every run.
+    The time limit of an answer begins again after each environment, see :meth:`rlher.core.workers.Worker.receive`.
+
+    :param build: returns an environment.
+    :param seeds: of the global generators while each environment is built. All workers are forks of one process;
+        without a seed they would draw the same numbers in every run.
     """
 
-    def __init__(self, build: Callable[[], gym.Env], seed: int) -> None:
-        seed_generators(seed)
-        self.env = build()
-        self._reset_info: dict[str, Any] = {}
+    def __init__(self, build: Callable[[], gym.Env], seeds: Sequence[int]) -> None:
+        self.envs: list[gym.Env] = []
+        for seed in seeds:
+            seed_generators(seed)
+            self.envs.append(build())
+            report()
+        self._reset_infos: list[dict[str, Any]] = [{} for _ in seeds]
 
-    def reset(self, seed: int | None, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment, and seed the global generators, from which it may draw."""
+    def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
+        """Reset the environments, and seed the global generators, from which they may draw."""
+        return [self._reset(index, *each) for index, each in enumerate(zip(seeds, options, strict=True))]
+
+    def step(self, actions: Sequence[Any]) -> list[tuple[Any, Any, bool, dict[str, Any], dict[str, Any]]]:
+        """Take a step in each; return it as a ``VecEnv`` does, and the ``info`` of the last reset."""
+        return [self._step(index, action) for index, action in enumerate(actions)]
+
+    def apply(self, index: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function with an environment and the arguments."""
+        return function(self.envs[index], *arguments)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self.envs:
+            env.close()
+
+    def _reset(self, index: int, seed: int | None, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
             seed_generators(seed)
-        observation, self._reset_info = self.env.reset(seed=seed, options=options or None)
-        return observation, self._reset_info
+        observation, self._reset_infos[index] = self.envs[index].reset(seed=seed, options=options or None)
+        report()
+        return observation, self._reset_infos[index]
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, dict[str, Any], dict[str, Any]]:
-        """Take a step; return it as a ``VecEnv`` does, and the ``info`` of the last reset."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
+    def _step(self, index: int, action: Any) -> tuple[Any, Any, bool, dict[str, Any], dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.envs[index].step(action)
         done = terminated or truncated
         info["TimeLimit.truncated"] = truncated and not terminated
         if done:
             info["terminal_observation"] = observation
-            observation, self._reset_info = self.env.reset()
-        return observation, reward, done, info, self._reset_info
-
-    def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function with the environment and the arguments."""
-        return function(self.env, *arguments)
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
+            observation, self._reset_infos[index] = self.envs[index].reset()
+        report()
+        return observation, reward, done, info, self._reset_infos[index]
 
 
 def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
@@ -92,17 +107,18 @@ def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: di
 class RestartingSubprocVecEnv(VecEnv):
     """Environments in worker processes; a process that died or hangs is replaced.
 
-    The environment of the new process is reset. The step in which the old process was lost has no result. It is
-    returned as the end of the episode, truncated at the last observation. Its ``info["lost_step"]`` is set, so that
-    :class:`~rlher.her.HerReplayBuffer` does not store it.
+    The environments of the new process are reset. The step in which the old process was lost has no result. It is
+    returned as the end of each of their episodes, truncated at the last observation. Its ``info["lost_step"]`` is set,
+    so that :class:`~rlher.her.HerReplayBuffer` does not store it.
 
-    :param build: returns the environment. It is called in each process.
+    :param build: returns the environment. It is called in the processes.
     :param spaces: of the observations and actions.
-    :param seeds: of the global generators in each process while it builds its environment.
+    :param seeds: of the global generators while each environment is built.
     :param name: of the environment, for messages.
-    :param step_timeout: seconds a step or a reset may take; None: no limit.
-    :param max_restarts: how often the process of one environment is replaced without a finished episode in between.
-        The next loss raises EnvironmentFault.
+    :param processes: number of worker processes, among which the environments are shared.
+    :param step_timeout: seconds a step or a reset of an environment may take; None: no limit.
+    :param max_restarts: how often a process is replaced without a finished episode in between. The next loss raises
+        EnvironmentFault.
     :param reward_env: environment in this process, whose ``compute_reward`` is called instead of the workers'.
     """
 
@@ -112,26 +128,29 @@ class RestartingSubprocVecEnv(VecEnv):
         spaces: tuple[gym.Space, gym.Space],
         seeds: Sequence[int],
         name: str,
+        processes: int,
         step_timeout: float | None,
         max_restarts: int,
         reward_env: gym.Env | None = None,
     ) -> None:
         self.reward_env = reward_env
         self.restarts = 0
-        """Number of workers that were replaced, of all environments."""
-        self._step_timeout = step_timeout
-        self._build_seeds, self._builders = seeds, [partial(EnvService, build, seed) for seed in seeds]
-        processes = [f"{name}: the process of environment {index}" for index in range(len(seeds))]
-        self._limits = [RestartLimit(process, max_restarts) for process in processes]
+        """Number of workers that were replaced."""
+        self._step_timeout, self._build_seeds = step_timeout, seeds
+        parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
+        self._indices: list[list[int]] = [part.tolist() for part in parts]
+        """Environments of each worker."""
+        self._builders = [partial(EnvService, build, [seeds[index] for index in part]) for part in self._indices]
+        self._limits = [RestartLimit(f"{name}: the process of {_names(part)}", max_restarts) for part in self._indices]
         self._first_of_new: dict[int, tuple[Any, dict]] = {}
-        """First observation and info of each worker that was replaced since the last step."""
+        """First observation and info of each environment whose worker was replaced since the last step."""
         self._last_obs: Sequence[Any] = []  # of each environment
         self.workers: list[Worker] = []
         try:
             self.workers += [Worker(builder, [__name__]) for builder in self._builders]
-            for index in range(len(seeds)):
-                with self._replacing_lost(index):
-                    self._wait_until_built(index)
+            for worker in range(len(self.workers)):
+                with self._replacing_lost(worker):
+                    self._wait_until_built(worker)
             super().__init__(len(seeds), *spaces)
         except BaseException:
             self.close()
@@ -140,10 +159,11 @@ class RestartingSubprocVecEnv(VecEnv):
     def reset(self) -> VecEnvObs:
         """Reset all environments."""
         self._first_of_new.clear()
-        for index, arguments in enumerate(zip(self._seeds, self._options, strict=True)):
-            with self._replacing_lost(index):
-                self.workers[index].send("reset", *arguments)
-        results = [self._result(index) or self._first_of_new.pop(index) for index in range(self.num_envs)]
+        for worker, part in enumerate(self._indices):
+            with self._replacing_lost(worker):
+                seeds, options = ([each[index] for index in part] for each in (self._seeds, self._options))
+                self.workers[worker].send("reset", seeds, options)
+        results = self._results(self._first_of_new.pop)
         self._last_obs, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
         self._reset_seeds()
         self._reset_options()
@@ -151,18 +171,18 @@ class RestartingSubprocVecEnv(VecEnv):
 
     def step_async(self, actions: np.ndarray) -> None:
         """Send the actions to the workers."""
-        for index, action in enumerate(actions):
-            if index not in self._first_of_new:  # the action belongs to the episode of the lost worker
-                with self._replacing_lost(index):
-                    self.workers[index].send("step", action)
+        for worker, part in enumerate(self._indices):
+            if part[0] not in self._first_of_new:  # the actions belong to the episodes of the lost worker
+                with self._replacing_lost(worker):
+                    self.workers[worker].send("step", actions[part])
 
     def step_wait(self) -> VecEnvStepReturn:
         """Wait for the results of all workers."""
-        results = [self._result(index) or self._lost_step(index) for index in range(self.num_envs)]
+        results = self._results(self._lost_step)
         self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
-        for index in np.flatnonzero(dones):
-            if LOST not in infos[index]:
-                self._limits[index].episode_finished()
+        for limit, part in zip(self._limits, self._indices, strict=True):
+            if any(dones[index] and LOST not in infos[index] for index in part):
+                limit.episode_finished()
         return self._stack(self._last_obs), np.stack(rewards), np.stack(dones), infos  # type: ignore[return-value]
 
     def env_method(
@@ -193,20 +213,28 @@ class RestartingSubprocVecEnv(VecEnv):
     def _stack(observations: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
         return {key: np.stack([each[key] for each in observations]) for key in observations[0]}
 
-    def _result(self, index: int) -> Any | None:
-        """Return a worker's result of a step or reset; None if it was lost since the command was sent."""
-        if index not in self._first_of_new:
-            with self._replacing_lost(index):
-                return self.workers[index].receive(self._step_timeout)
-        return None
+    def _results(self, of_lost: Callable[[int], Any]) -> Iterator[Any]:
+        """Return the result of a step or reset of each environment.
+
+        :param of_lost: called with the index of an environment whose worker was lost since the command was sent.
+        """
+        results: list[list[Any]] = []
+        for worker, part in enumerate(self._indices):
+            if part[0] not in self._first_of_new:
+                with self._replacing_lost(worker):
+                    results.append(self.workers[worker].receive(self._step_timeout))
+            if part[0] in self._first_of_new:
+                results.append([of_lost(index) for index in part])
+        return chain(*results)
 
     def _apply(self, indices: VecEnvIndices, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         results: dict[int, Any] = {}
         for index in self._get_indices(indices):
+            worker = next(worker for worker, part in enumerate(self._indices) if index in part)
             while index not in results:  # again if the worker is lost
-                with self._replacing_lost(index):
-                    self.workers[index].send("apply", function, *arguments)
-                    results[index] = self.workers[index].receive(self._step_timeout)
+                with self._replacing_lost(worker):
+                    self.workers[worker].send("apply", self._indices[worker].index(index), function, *arguments)
+                    results[index] = self.workers[worker].receive(self._step_timeout)
         return [*results.values()]
 
     def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
@@ -216,32 +244,40 @@ class RestartingSubprocVecEnv(VecEnv):
         return first_obs, 0.0, True, info, reset_info
 
     @contextlib.contextmanager
-    def _replacing_lost(self, index: int) -> Iterator[None]:
+    def _replacing_lost(self, worker: int) -> Iterator[None]:
         try:
             yield
         except WorkerLost as error:
-            self._replace(index, error)
+            self._replace(worker, error)
 
-    def _replace(self, index: int, lost: WorkerLost) -> None:
-        """Replace a lost worker by a new one and reset its environment."""
+    def _replace(self, worker: int, lost: WorkerLost) -> None:
+        """Replace a lost worker by a new one and reset its environments."""
         while True:
-            self._limits[index].count(lost, consequence="its episode ends, and ")
+            ends = "its episode ends" if len(self._indices[worker]) == 1 else "their episodes end"
+            self._limits[worker].count(lost, consequence=f"{ends}, and ")
             self.restarts += 1
             try:
-                self._first_of_new[index] = self._restart(index)
+                self._first_of_new |= zip(self._indices[worker], self._restart(worker), strict=True)
                 return
             except WorkerLost as error:
                 lost = error
 
-    def _restart(self, index: int) -> tuple[Any, dict]:
-        """Start a new worker in place of a lost one; return the first observation and info of its environment."""
-        self.workers[index].kill()
-        self.workers[index] = Worker(self._builders[index], [__name__])
-        self._wait_until_built(index)
-        # The seed follows from the run's seed, so that a run with the same losses repeats itself.
-        seed = np.random.SeedSequence([self._build_seeds[index], self.restarts]).generate_state(1)[0]
-        self.workers[index].send("reset", int(seed), {})
-        return self.workers[index].receive(self._step_timeout)
+    def _restart(self, worker: int) -> list[tuple[Any, dict]]:
+        """Start a new worker in place of a lost one; return the first observation and info of its environments."""
+        self.workers[worker].kill()
+        self.workers[worker] = Worker(self._builders[worker], [__name__])
+        self._wait_until_built(worker)
+        # The seeds follow from the run's seed, so that a run with the same losses repeats itself.
+        sequences = [np.random.SeedSequence([self._build_seeds[each], self.restarts]) for each in self._indices[worker]]
+        seeds = [int(each.generate_state(1)[0]) for each in sequences]
+        self.workers[worker].send("reset", seeds, [{}] * len(seeds))
+        return self.workers[worker].receive(self._step_timeout)
 
-    def _wait_until_built(self, index: int) -> None:
-        self.workers[index].receive(BUILD_SECONDS)
+    def _wait_until_built(self, worker: int) -> None:
+        self.workers[worker].receive(BUILD_SECONDS)
+
+
+def _names(indices: Sequence[int]) -> str:
+    """Return "environment 0", or "environments 0 to 3"."""
+    first, last = indices[0], indices[-1]
+    return f"environment {first}" if first == last else f"environments {first} to {last}"

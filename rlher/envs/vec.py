@@ -1,4 +1,4 @@
-"""Vectorised goal environments, in this process or in one process each."""
+"""Vectorised goal environments, in this process or in worker processes."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from rlher.config.environment import EnvConfig
+from rlher.core.machine import available_cores
 from rlher.envs.make import make_env
 from rlher.envs.subproc_vec_env import RestartingSubprocVecEnv
 from rlher.envs.success_info import EPISODE_DIAGNOSTICS
@@ -25,7 +26,7 @@ def make_goal_envs(
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
-    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: one process each.
+    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core.
     :param local_rewards: keep an environment in this process for ``compute_reward``, so that virtual transitions can be
         sampled while the worker processes step.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
@@ -43,6 +44,7 @@ def make_goal_envs(
             (first.observation_space, first.action_space),
             _seeds(seed, n_envs)[0],
             config.id,
+            available_cores(),
             config.step_seconds,
             config.max_restarts,
             first if local_rewards else None,

@@ -1,6 +1,6 @@
 """Which parts of a run use worker processes.
 
-By default, environments run in worker processes, one per environment, if there is more than one environment or core.
+By default, environments run in worker processes, at most one per core, if there is more than one environment or core.
 Then updates run while the environments step, and an environment that hangs or dies is replaced. Evaluations run in
 worker processes beside training, one per core.
 

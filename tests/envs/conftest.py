@@ -8,6 +8,12 @@ from rlher.envs.vec import make_goal_envs
 
 
 @pytest.fixture
+def many_cores(monkeypatch) -> None:
+    """Let each environment have a worker process of its own."""
+    monkeypatch.setattr("rlher.envs.vec.available_cores", lambda: 8)
+
+
+@pytest.fixture
 def group() -> Iterator[Callable[..., VecEnv]]:
     """Build vectorised environments, and reset them; they are closed after the test."""
     made = []

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,9 @@ from rlher.envs.vec import make_goal_envs
 from rlher.training import setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from tests.conftest import TINY
+
+
+pytestmark = pytest.mark.usefixtures("many_cores")
 
 
 def failing_worker(how: str, marks: Path, keys: dict | None = None, **kwargs) -> EnvConfig:
@@ -57,6 +61,34 @@ def test_a_lost_worker_is_replaced(group, tmp_path, capfd, how, reason):
     for _ in range(30):
         *_, infos = envs.step(NO_ACTIONS)
         assert not any("lost_step" in info for info in infos)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_environments_that_share_a_lost_worker_are_all_replaced(group, tmp_path, monkeypatch, capfd, cores):
+    monkeypatch.setattr("rlher.envs.vec.available_cores", lambda: cores)
+    envs = group(failing_worker("kill", tmp_path), 3)
+    assert len(envs.workers) == cores
+    actions = np.zeros((3, 1), dtype=np.float32)
+    before = [envs.step(actions)[0] for _ in range(2)][-1]
+    *_, dones, infos = envs.step(actions)
+    lost = [index for index, info in enumerate(infos) if "lost_step" in info]
+    assert lost in {1: [[0, 1, 2]], 2: [[0, 1], [2]], 3: [[0], [1], [2]]}[cores]
+    assert np.flatnonzero(dones).tolist() == lost
+    for index in lost:
+        assert infos[index]["terminal_observation"]["achieved_goal"] == before["achieved_goal"][index]
+    assert envs.restarts == 1
+    for _ in range(30):
+        *_, infos = envs.step(actions)
+        assert not any("lost_step" in info for info in infos)
+
+
+def test_a_step_timeout_is_the_limit_of_one_environment(group, tmp_path, monkeypatch):
+    monkeypatch.setattr("rlher.envs.vec.available_cores", lambda: 1)
+    envs = group(failing_worker("wait", tmp_path, {"step_timeout": 1.0}, times=4, at=1), 4)
+    started = time.monotonic()
+    envs.step(np.zeros((4, 1), dtype=np.float32))
+    assert time.monotonic() - started > 1.5, "longer than the limit"
+    assert envs.restarts == 0
 
 
 def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_path, capfd):

@@ -87,6 +87,7 @@ FAILURES = {
     "segfault": lambda: ctypes.string_at(0),
     "exit": lambda: os._exit(7),
     "hang": lambda: time.sleep(1000),
+    "wait": lambda: time.sleep(0.4),
 }
 
 
@@ -132,6 +133,7 @@ class FailingWorker(LineEnv):
                 except FileExistsError:
                     continue
                 self.fail()
+                return
 
 
 class FaultOnceFileExists(LineEnv):
