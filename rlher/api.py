@@ -106,8 +106,10 @@ class Run:
         config = _compose("evaluate", _words(vars(self._source) | keys))
         return choose_model(config).evaluate(episodes, seed)
 
-    def enjoy(self, video: str | Path | None = None, **keys: Any) -> None:
+    def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
+
+        Return the path of ``video``; ``IPython.display.Image`` shows a GIF in a notebook.
 
         :param video: file to write, .mp4 or .gif; None: a window, or ``<run>/enjoy.mp4`` without a display.
         :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….
@@ -116,6 +118,7 @@ class Run:
         from rlher.cli.commands import enjoy
 
         enjoy.run(_compose("enjoy", _words(vars(self._source) | {"video": video} | keys)))
+        return Path(video) if video else None
 
     def curves(self) -> "pd.DataFrame":
         """Return the evaluations during training, a row each, with ``run``, ``algo``, ``env``, ``her`` and ``seed``.
@@ -217,6 +220,7 @@ def train(
     :raises KeyboardInterrupt: it was interrupted; the message names the run folder.
     """
     from rlher.cli.commands.train import start_training
+    from rlher.envs.registration import registering_module
 
     named = {name: keys.pop(name) for name in ("algo", "env") if not isinstance(keys.get(name, {}), Mapping)}
     if twice := [name for name, value in (("algo", algo), ("env", env)) if value is not None and name in named]:
@@ -227,19 +231,21 @@ def train(
     her = None if her is True else her or "off"
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "seed": seed, "logs": logs}
     chosen["progress"] = None if progress else False
+    if (module := registering_module(str(env))) and "env.modules" not in dict(flatten(keys)):
+        keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
     config = _compose("train", words)
     return _ended(*start_training(config, command_line(["rlher", "train", *words])))
 
 
-def load(name: str | Path, *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
+def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
     """Return a run by its folder, or an agent that comes with rlher by its name.
 
     :param model: of the run: best, last, or steps of ``eval.keep_models``; auto: best or last.
     :param trust_code: run the code that the ``config.yaml`` of somebody else's run names.
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
-    name = str(name)
+    name = str(name.folder if isinstance(name, Run) else name)
     agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
     found.resolve_model(model)
@@ -418,11 +424,13 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
 def _paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping):
         return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
-    several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
+    several = [runs] if not isinstance(runs, list | tuple) else list(runs)
     if not several:  # an empty list means all of logs to the command
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
+    if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:
+        raise UserError(f"runs are folders or what rlher.load returns, not {odd[0]}; see rlher.runs.")
     return [str(each.folder if isinstance(each, Run) else each) for each in several]
 
 
 def _list(by: str | Sequence[str]) -> list[str]:
-    return [by] if isinstance(by, str) else list(by)
+    return by.split(",") if isinstance(by, str) else list(by)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import rlher.core.matplotlib_settings  # noqa: F401  # before matplotlib
+from rlher.core.matplotlib_settings import SETTINGS  # before matplotlib
 
 # isort: split
 import matplotlib
@@ -43,6 +43,7 @@ STYLES: dict[str, Any] = {
     "screen": {"legend.fontsize": "small", "legend.handlelength": 3, "lines.linewidth": 2},
     "paper": {
         "font.family": ["STIXGeneral", "DejaVu Serif"],  # both come with matplotlib; the first looks like Times
+        "mathtext.fontset": "stix",
         "font.size": 8,
         "axes.titlesize": 8,
         "legend.fontsize": 8,
@@ -115,7 +116,8 @@ def plot(config: PlotConfig) -> int:
     stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
     for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
-        figure.savefig(picture, dpi=300 if config.style == "paper" else 150, format=Path(name).suffix[1:].lower())
+        with matplotlib.rc_context(SETTINGS):
+            figure.savefig(picture, dpi=300 if config.style == "paper" else 150, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:
             temporary.write_bytes(picture.getvalue())
         print(name)
@@ -131,6 +133,11 @@ def plot(config: PlotConfig) -> int:
 class NotebookFigure(Figure):
     """A figure that a notebook shows without pyplot."""
 
+    def savefig(self, *arguments: Any, **keywords: Any) -> None:
+        """Save the figure, with the fonts that :data:`SETTINGS` say."""
+        with matplotlib.rc_context(SETTINGS):
+            super().savefig(*arguments, **keywords)
+
     def _repr_png_(self) -> bytes:
         picture = io.BytesIO()
         self.savefig(picture, format="png", dpi=100)
@@ -144,7 +151,7 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
     :raises UserError: no runs, or an unknown column.
     """
     curves = _load(config)
-    with matplotlib.rc_context(STYLES[config.style]):
+    with matplotlib.rc_context(SETTINGS | STYLES[config.style]):
         draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
     return curves
@@ -153,12 +160,26 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
 def draw_on(panel: Axes, config: PlotConfig) -> None:
     """Draw the runs that a config selects on axes of the caller's figure; the lines are labelled for a legend.
 
+    With ``style=paper`` the texts of the axes get its fonts.
+
     :raises UserError: no runs, an unknown column, or runs of several environments.
     """
     curves = _load(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
-    _draw_env(panel, curves, config, line_styles(curves), config.title)
+    with matplotlib.rc_context(SETTINGS | STYLES[config.style]):
+        _draw_env(panel, curves, config, line_styles(curves), config.title)
+        if config.style == "paper":
+            _set_fonts(panel)
+
+
+def _set_fonts(panel: Axes) -> None:
+    """Give texts that exist already the fonts of the current style."""
+    settings: Any = matplotlib.rcParams
+    texts = {panel.title: "axes.titlesize", panel.xaxis.label: "font.size", panel.yaxis.label: "font.size"}
+    for text, size in texts.items():
+        text.set(fontfamily=settings["font.family"], fontsize=settings[size])
+    panel.tick_params(labelsize=settings["xtick.labelsize"], labelfontfamily=settings["font.family"])
 
 
 def _load(config: PlotConfig) -> list[GroupCurve]:
@@ -216,7 +237,7 @@ def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, sty
     labels = {"xlabel": config.xlabel, "ylabel": config.ylabel}
     panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
     name = curves[0].group.env if title is None else title
-    panel.set_title(textwrap.shorten(escape_control(name), 58, placeholder="…"))
+    panel.set_title(textwrap.shorten(escape_control(name), 58, placeholder="…"), parse_math=False)
 
 
 def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
@@ -225,7 +246,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
     :param curves: of one environment; those without points are left out.
     :param styles: as :func:`line_styles` returns them.
     """
-    with matplotlib.rc_context(STYLES["screen"] | {"svg.fonttype": "none"}):
+    with matplotlib.rc_context(SETTINGS | STYLES["screen"] | {"svg.fonttype": "none"}):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         _draw_panel(figure.subplots(), curves, x, y, styles)
         if with_legend:
@@ -259,9 +280,10 @@ def _draw_panel(
     with_seeds: bool = True,
 ) -> None:
     x_axis, y_axis = axis_of(x), axis_of(y)
-    for curve in curves:
-        if curve.seeds:
-            _draw_curve(panel, curve, x_axis.unit, styles[curve.group.label], with_seeds or not curve.has_band)
+    drawn = [curve for curve in curves if curve.seeds]
+    for curve in drawn:
+        style, shade = styles[curve.group.label], min(0.15, 0.4 / len(drawn))
+        _draw_curve(panel, curve, x_axis.unit, style, shade, with_seeds or not curve.has_band)
     panel.set(xlabel=x_axis.label, ylabel=escape_control(y_axis.label))
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
@@ -274,14 +296,19 @@ def _draw_panel(
     panel.grid(alpha=0.3)
 
 
-def _draw_curve(panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str, Any], with_seeds: bool) -> None:
-    """Draw a group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band."""
+def _draw_curve(
+    panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str, Any], shade: float, with_seeds: bool
+) -> None:
+    """Draw a group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band.
+
+    :param shade: opacity of the band.
+    """
     if len(curve.seeds) > 1 and with_seeds:
         for seed in curve.seeds:
             panel.plot(seed.index / unit, seed, color=style["color"], linewidth=0.6, alpha=0.5)
     x, mean = curve.mean.index / unit, curve.mean
     if curve.has_band:
-        panel.fill_between(x, mean["low"], mean["high"], color=style["color"], alpha=0.15, linewidth=0)
+        panel.fill_between(x, mean["low"], mean["high"], color=style["color"], alpha=shade, linewidth=0)
     marker = "o" if len(mean) == 1 else None
     clip_on = marker is None  # a single point may be on the axis
     panel.plot(x, mean["iqm"], **style, marker=marker, clip_on=clip_on, label=curve.group.label)
@@ -296,14 +323,17 @@ def _draw_legend(
     for curve in curves:
         if curve.seeds:
             seeds.setdefault(curve.group.label, []).append(len(curve.seeds))
-    handles = [Line2D([], [], **styles[label]) for label in seeds]
+    labels = list(seeds)
+    handles = [Line2D([], [], **styles[label]) for label in labels]
     width = int(figure.get_figwidth() * CHARACTERS) - 8  # beside the line
     wrap = textwrap.TextWrapper(max(width, 1), max_lines=20, placeholder="…")
     texts = [escape_control(f"{label} ({_range(each)})" if with_seeds else label) for label, each in seeds.items()]
-    for columns in range(len(texts), 0, -1):
+    for rows in range(1, len(texts) + 1):
+        columns = -(-len(texts) // rows)
+        by_row = [index for first in range(columns) for index in range(first, len(texts), columns)]  # it fills columns
         legend = figure.legend(
-            handles,
-            [wrap.fill(text) for text in texts],
+            [handles[index] for index in by_row],
+            [wrap.fill(texts[index]) for index in by_row],
             loc="outside upper center",
             ncols=columns,
             columnspacing=1.2,
@@ -311,8 +341,8 @@ def _draw_legend(
             title=escape_control(title) if title else None,
             title_fontsize="large",
         )
-        for text, label in zip(legend.get_texts(), seeds, strict=True):
-            text.set_parse_math(label in formulas)
+        for index, text in zip(by_row, legend.get_texts(), strict=True):
+            text.set_parse_math(labels[index] in formulas)
         size = legend.get_window_extent()
         if size.width <= figure.bbox.width or columns == 1:
             break

@@ -115,6 +115,8 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in flatten(values):
+        if not re.fullmatch(r"[\w.]+", name):  # in an override it could end there, and another one begin
+            raise UserError(f"{name!r} is no name of a hyperparameter; use letters, digits, '_' and dots.")
         if name == "noise_type" and value != "normal":
             raise UserError(f"noise_type={value} is not supported; use noise_type=normal.")
         if name == "train_freq" and isinstance(value, list):  # [16, "step"]

@@ -10,14 +10,23 @@ from typing import Any
 from rlher.core.console import escape_control, redact
 
 
-class UserError(Exception):
-    """The user asked for something impossible: a wrong key, name, value, combination or file. Exit code 2."""
+class Message(Exception):
+    """An exception whose message is for the user; ``exit_code`` is that of the command that it ends."""
 
-    exit_code = 2
+    exit_code: int
+
+    def __str__(self) -> str:
+        return escape_control(super().__str__())  # it may quote the file of a stranger, and Python prints it as it is
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and Jupyter print: no traceback through Hydra and rlher, which says nothing to a user."""
-        return [escape_control(f"{type(self).__name__}: {self}")]
+        return [f"{type(self).__name__}: {self}"]
+
+
+class UserError(Message):
+    """The user asked for something impossible: a wrong key, name, value, combination or file. Exit code 2."""
+
+    exit_code = 2
 
 
 class DamagedFile(UserError):
@@ -53,8 +62,11 @@ def require_package(what: str, package: str, extra: str | None = None) -> None:
         raise MissingPackage(what, package, extra or package)
 
 
-class EnvironmentFault(Exception):
-    """The environment, or a callback of the user's own, failed: it raised, died, or returned NaN. Exit code 1."""
+class EnvironmentFault(Message):
+    """The environment, or a callback of the user's own, failed: it raised, died, or returned NaN. Exit code 1.
+
+    Its message names the line of the user's own code.
+    """
 
     exit_code = 1
 

@@ -73,6 +73,8 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         raise UserError(
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
         )
+    if "uint8" in str(metadata.get("observation_space")):  # Pillow would start Ghostscript for one of its formats
+        raise UserError(f"{dataset} has images; leave them out, since policies here read vectors.")
     shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
     try:
         if not {"observation_space", "action_space"} <= set(metadata):

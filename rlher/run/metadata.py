@@ -105,11 +105,14 @@ def _processor() -> str:
 
 
 def commands(text: str) -> list[str]:
-    """Return the lines of ``command.txt`` that are one command of rlher, with all special characters quoted."""
+    """Return the lines of ``command.txt`` that are one command of rlher, with all special characters quoted.
+
+    Whether the code of a run is trusted is for the person to decide who copies them, so they do not say it.
+    """
     found = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):  # a quote that is not closed
             words = shlex.split(line)
             if words[:1] == ["rlher"] and line.isprintable():
-                found.append(command_line(words))
+                found.append(command_line([word for word in words if "trust" not in word]))
     return found

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import rlher.core.matplotlib_settings  # noqa: F401  # before matplotlib
+from rlher.core.matplotlib_settings import SETTINGS  # before matplotlib
 
 # isort: split
 import matplotlib
@@ -35,7 +35,7 @@ def write_plots(study: Study, folder: Path) -> list[Path]:
         plots["strategies"] = lambda: optuna_plots.plot_rank(study, params=[STRATEGY, N_GOALS])
     files = []
     for name, draw in plots.items():
-        with plt.rc_context({"figure.dpi": 120}), warnings.catch_warnings():
+        with plt.rc_context(SETTINGS | {"figure.dpi": 120}), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of an axis with a single value
             draw()
             files.append(folder / f"{name}.png")

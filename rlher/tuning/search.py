@@ -50,6 +50,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     _validate(config)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder = (Path(config.logs) / "optuna" / (config.study_name or _default_name(config))).absolute()
+    require_no_link(folder, Path(config.logs))
     space = search_space.load(config.search_space, train_config(config))
     try:
         with Pool(config, ray_retries=0) as pool:

@@ -32,6 +32,7 @@ warnings.filterwarnings("ignore", category=ExperimentalWarning)
 RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 SQLITE_SECONDS = 60  # how long a process waits until the others have written
 IDENTITY, BASELINE = "rlher", "baseline"
 """User attributes of a study, and of its trial 0."""
@@ -47,6 +48,8 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
         folder.mkdir(parents=True, exist_ok=True)
         return _open_journal(folder / "journal.log")
     url = _parse_url(storage)
+    if url.get_backend_name() == "sqlite" and url.database:
+        _require_own_database(Path(url.database))
     limits = {"sqlite": {"timeout": SQLITE_SECONDS}, "postgresql": {"connect_timeout": CONNECT_SECONDS}}
     options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
@@ -88,6 +91,19 @@ def _open_journal(path: Path) -> JournalStorage:
     except Exception as error:  # Optuna raises all kinds of errors on records that it did not write
         problem = f"it is damaged ({describe_error(error)}); move it away to start a new study"
         raise UserError(f"cannot use the storage {path}: {problem}.") from error
+
+
+def _require_own_database(path: Path) -> None:
+    """Raise UserError if SQLite would write to, or delete, another file than the database and those beside it.
+
+    A journal may name a *super-journal*, of a transaction over several databases, which SQLite deletes when it opens
+    the database (section 3.7 of its file format); a study is one database.
+    """
+    journal = path.with_name(f"{path.name}-journal")
+    for file in (path, journal, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))):
+        require_no_link(file)
+    if journal.is_file() and journal.read_bytes().endswith(JOURNAL_MAGIC):
+        raise UserError(f"{journal} names another file, which SQLite would delete; remove the journal.")
 
 
 def _parse_url(storage: str) -> URL:

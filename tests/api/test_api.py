@@ -1,5 +1,7 @@
 """The functions of ``import rlher``: runs, mistakes, Hydra's globals, and a notebook's kernel."""
 
+import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -25,7 +27,7 @@ from rlher.core.errors import UserError
 from rlher.run.lookup import UnknownAgent
 from rlher.run.trust import UntrustedCode
 from tests.conftest import Make
-from tests.support.documents import blocks, shortened
+from tests.support.documents import ROOT, blocks, shortened
 
 TINY: dict[str, Any] = {
     "recipe": None,
@@ -115,6 +117,27 @@ def test_a_failed_run_raises_and_keeps_its_folder(tmp_path: Path, monkeypatch: p
     assert rlher.load("logs/dqn/BitFlipping-v0_1").result["status"] == "failed"
 
 
+def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code = "import gymnasium\nfrom hostile_envs import LineEnv\n\nclass Line(LineEnv):\n    pass\n\n"
+    Path("own_line.py").write_text(f"{code}gymnasium.register('OwnLine-v0', Line, max_episode_steps=9)\n")
+    importlib.import_module("own_line")
+    run = rlher.train("sac", "OwnLine-v0", progress=False, **TINY)
+    assert run.config.env.modules == ["own_line"]
+    again = "import sys, rlher; print(rlher.load(sys.argv[1]).evaluate(2)['episodes'])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", again, str(run.folder)]
+    assert subprocess.run(words, capture_output=True, text=True, env=environment).stdout == "2\n"
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent for path in Path(ROOT, "logs").rglob("config.yaml"))[::7])
+def test_kept_runs_can_be_loaded(folder: Path) -> None:
+    run = rlher.load(folder)
+    assert rlher.load(run).config.env.id
+    assert len(run.curves())
+
+
 @pytest.mark.parametrize("mistake", [{"algo": "td3"}, {"env": "FetchReach-v4"}])
 def test_what_is_given_twice_is_refused(mistake: dict) -> None:
     with pytest.raises(UserError, match="twice"):
@@ -186,6 +209,20 @@ def test_curves_are_drawn_on_axes_of_ones_own(make_run: Make) -> None:
     assert figure.axes[0].get_legend_handles_labels()[1] == ["HER"]
     with pytest.raises(UserError):
         rlher.plot(folders, ax=figure.axes[0])
+
+
+def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make) -> None:
+    folder, before = make_run("a"), dict(matplotlib.rcParams)
+    figure = matplotlib.figure.Figure()
+    panel = figure.subplots()
+    rlher.plot({"$k=4$": folder}, ax=panel, style="paper")
+    rlher.plot({"$k=4$": folder}, style="paper").savefig("a.pdf")
+    assert dict(matplotlib.rcParams) == before
+    assert {text.get_fontname() for text in (panel.title, panel.xaxis.label, *panel.get_xticklabels())} == {
+        "STIXGeneral"
+    }
+    assert panel.title.get_fontsize() == 8
+    assert figure.suptitle(r"$\\alpha$").get_parse_math(), "a text of the user"
 
 
 def test_export_writes_a_folder_for_stable_baselines3(run: rlher.Run) -> None:

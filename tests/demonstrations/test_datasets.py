@@ -169,6 +169,7 @@ def test_a_damaged_dataset_is_refused(dataset: Path, damage: str) -> None:
 
 UNSUITABLE = {
     "another format": edit("metadata.json", lambda values: values.update(data_format="arrow")),
+    "images": edit("metadata.json", lambda values: values.update(observation_space='{"dtype": "uint8"}')),
     "no goals": edit("main_data.hdf5", lambda file: file["episode_0/observations"].pop("achieved_goal")),
     "other goals": replace("episode_0/observations/desired_goal", np.zeros((4, 2))),
     "no observation": edit("main_data.hdf5", lambda file: file["episode_1/observations"].pop("observation")),

@@ -19,7 +19,6 @@ from rlher.training import setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from tests.conftest import TINY
 
-
 pytestmark = pytest.mark.usefixtures("many_cores")
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shutil
+import struct
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +19,13 @@ import yaml
 
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
-from rlher.core.errors import UserError
+from rlher.core.errors import DamagedFile, UserError
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
 from rlher.envs.make import make_env
 from rlher.evaluation.export import play
+from rlher.run.metadata import commands
+from rlher.run.run_folder import read_config
+from rlher.tuning.study_storage import open_storage
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN
@@ -363,6 +367,51 @@ def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypat
         (tmp_path / "franka_panda").mkdir()
         (tmp_path / "franka_panda/panda.urdf").write_text("<robot name='x'><link name='x'/></robot>")
         make_env(EnvConfig("PandaReach-v3")).close()
+
+
+@pytest.mark.parametrize("link", ["logs/optuna", "logs/optuna/s"])
+def test_no_study_is_written_through_a_link_below_logs(rlher, link: str) -> None:
+    (victim := Path("victim").absolute()).mkdir()
+    Path(link).parent.mkdir(parents=True)
+    Path(link).symlink_to(victim)
+    done = rlher("optimize", "algo=dqn", "env=BitFlipping-v0", "study_name=s", "total_timesteps=30", "--n-trials", "1")
+    assert (done.code, list(victim.iterdir())) == (2, [])
+
+
+@pytest.mark.parametrize("name", ["study.db", "study.db-journal", "study.db-wal"])
+def test_sqlite_follows_no_link(tmp_path: Path, name: str) -> None:
+    (victim := tmp_path / "victim").write_bytes(b"mine")
+    (folder := tmp_path / "theirs").mkdir()
+    (folder / name).symlink_to(victim)
+    with pytest.raises(UserError, match=f"{name} is a link"):
+        open_storage(f"sqlite:///{folder}/study.db", folder)
+    assert victim.read_bytes() == b"mine"
+
+
+def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:
+    open_storage(url := f"sqlite:///{tmp_path}/study.db", tmp_path)
+    (victim := tmp_path / "victim").touch()
+    magic, name = bytes.fromhex("d9d505f920a163d7"), str(victim).encode()
+    pages = (tmp_path / "study.db").stat().st_size // 4096
+    header = magic + struct.pack(">5I", 0, 0, pages, 512, 4096)
+    record = struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    (tmp_path / "study.db-journal").write_bytes(header.ljust(512, b"\0") + record)
+    with pytest.raises(UserError, match="journal"):
+        open_storage(url, tmp_path)
+    assert victim.exists()
+
+
+def test_messages_are_escaped_where_python_prints_them(make_run: Make) -> None:
+    folder = make_run("a")
+    (folder / "config.yaml").write_text('"\\e]0;pwned\\a": 1\nalgo: {name: dqn}\nenv: {id: x}\n')
+    with pytest.raises(DamagedFile) as raised:
+        read_config(folder)
+    assert str(raised.value).isprintable()
+
+
+def test_commands_to_copy_do_not_trust_code() -> None:
+    lines = ["rlher train --resume . --trust-code 'callbacks=[evil:X]'", "rlher enjoy . trust_code=true", "sh -c x"]
+    assert commands("\n".join(lines)) == ["rlher train --resume . 'callbacks=[evil:X]'", "rlher enjoy ."]
 
 
 def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> None:

@@ -248,13 +248,16 @@ def test_no_way_to_write_a_recipe_hides_code(rlher, recipe: str) -> None:
         "{policy: M, kwargs.policy_kwargs.optimizer_class: 'evil:X', kwargs: {}}",
         "{policy: M, kwargs: {policy_kwargs: {optimizer_class: 'evil:X'}}, kwargs.policy_kwargs: {}}",
         "{gamma: 0.9, gamma.x: 2}",
+        "{'replay_buffer_kwargs.priority=evil:X,x:y\\\\': 1}",
+        "{'env_kwargs.foo=text\\\\': 1}",
     ],
 )
 def test_no_way_to_write_a_file_of_rl_zoo_hides_code(rlher, entry: str) -> None:
     write_evil("evil.py")
     Path("zoo.yml").write_text(f"BitFlipping-v0: {entry}")
-    done = rlher("train", "--algo", "dqn", "--env", "BitFlipping-v0", *TINY, "--conf-file", "zoo.yml")
-    assert (done.code, "Traceback" in done.err, Path("pwned").exists()) == (2, False, False)
+    for sweep in ((), ("-m", "seed=0,1")):
+        done = rlher("train", "--algo", "dqn", "--env", "BitFlipping-v0", *TINY, *sweep, "--conf-file", "zoo.yml")
+        assert (done.code, "Traceback" in done.err, Path("pwned").exists()) == (2, False, False)
 
 
 @pytest.mark.parametrize("link", ["logs/dqn", "logs/sweeps"])

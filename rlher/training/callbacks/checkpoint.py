@@ -178,6 +178,8 @@ class CheckpointCallback(BaseCallback):
             state = training_state.load(checkpoint, model)
             actions, observations = training_state.load_episodes(checkpoint)
             generators, build_number = state["generators"], int(state["envs"])
+            if build_number < 0:
+                raise ValueError(f"the environments cannot have been built {build_number} times")
             training_state.restore_generators(generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / BUFFER)
             self._evaluations.load_state_dict(state["evaluations"])

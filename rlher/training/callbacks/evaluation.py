@@ -162,6 +162,7 @@ class EvaluationCallback(BaseCallback):
         self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
         if not all(value is None or isinstance(value, int | float) for row in self.rows for value in row.values()):
             raise ValueError("an evaluation has a value that is not a number")
+        best_row(self.rows)  # raises TypeError if a row lacks its success rate
         self._next = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
 
