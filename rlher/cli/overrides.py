@@ -82,7 +82,7 @@ def assign(
         if not _is_known(key, keys):
             if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
                 raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
-            raise UserError(f"{no_key} {key!r}{closest_key(key)}.")
+            raise UserError(f"{no_key} {key!r}{closest_key(key, keys)}.")
         if key in keys and isinstance(value, float) and value.is_integer():
             value = int(value)  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
         try:
