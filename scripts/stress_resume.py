@@ -53,7 +53,7 @@ KINDS = {
     "tqc FetchReach": "algo=tqc env=FetchReach-v4 her.goal_selection_strategy=geometric",
     "dqn BitFlipping": "algo=dqn env=BitFlipping-v0 her.goal_selection_strategy=mix her.n_steps=2",
     "dqn BitFlipping, td_error, 4 envs": "algo=dqn env=BitFlipping-v0 her.priority=td_error n_envs=4 vec_env=dummy",
-    "qrdqn BitFlipping": "algo=qrdqn env=BitFlipping-v0 normalize.enabled=false",
+    "dqn BitFlipping, not normalised": "algo=dqn env=BitFlipping-v0 normalize.enabled=false",
     "ddpg FetchReach, demonstrations": "algo=ddpg env=FetchReach-v4 demos={demos} demos.bc_weight=1 "
     "demos.pretrain_steps=150 n_envs=2 vec_env=dummy",
     "ddpg FetchReach, evaluation processes": "algo=ddpg env=FetchReach-v4 eval.workers=2 eval.episodes=8 eval.freq=100",

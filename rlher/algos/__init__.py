@@ -1,6 +1,6 @@
 """The algorithms: Stable-Baselines3's classes with a faster update.
 
-``SAC``, ``TD3``, ``DDPG``, ``TQC``, ``DQN`` and ``QRDQN`` need no command line and no run folder. To add an algorithm,
+``SAC``, ``TD3``, ``DDPG``, ``TQC`` and ``DQN`` need no command line and no run folder. To add an algorithm,
 see `rlher.config.algorithms`.
 """
 

@@ -11,18 +11,12 @@ from torch.nn import functional as F
 from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs
 
 
-class DQNUpdate(FastUpdate):
-    """The update of one Q network with discrete actions.
+class DQN(FastUpdate, stable_baselines3.DQN):
+    """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
-    It is a class of its own because QR-DQN shares it: ``sb3_contrib.QRDQN`` does not extend ``stable_baselines3.DQN``.
-    """
-
-    exploration_rate: float
-    max_grad_norm: Any
-
-    def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
-        """Return the loss, a scalar, and the TD errors (batch, any)."""
-        raise NotImplementedError
+    def networks(self) -> list[BaseModel]:
+        """Return Q network and target network."""
+        return [self.q_net, self.q_net_target]
 
     def optimizers(self) -> list[th.optim.Optimizer]:
         """Return the Q network's optimizer."""
@@ -39,6 +33,14 @@ class DQNUpdate(FastUpdate):
         loss, errors, gradients = self._grad_fn(batch)
         self._optimizer.step(gradients)
         return {"loss": loss}, errors
+
+    def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+        """Return the Huber loss towards the maximum over actions of the target network."""
+        with th.no_grad():
+            value = self.clamp_target(self.forward(self.q_net_target.q_net, batch.next_obs)).amax(dim=1, keepdim=True)
+            target = batch.rewards + batch.discounts * value
+        values = self.forward(self.q_net.q_net, batch.obs).gather(1, batch.actions.long())
+        return batch.mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
     def _gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         with self.autocast():
@@ -61,6 +63,10 @@ class DQNUpdate(FastUpdate):
             return np.array([self.action_space.sample() for _ in range(len(first))]), state
         return np.array(self.action_space.sample()), state
 
+    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+        """Return the greedy actions."""
+        return self.q_net.q_net(obs).argmax(dim=1)
+
 
 def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float | None) -> list[th.Tensor]:
     """Return gradients scaled to a total norm of at most ``max_norm``; ``clip_grad_norm_`` without in-place changes."""
@@ -69,23 +75,3 @@ def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float | None) -> 
     norm = th.stack([gradient.norm() for gradient in gradients]).norm()
     scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
     return [gradient * scale for gradient in gradients]
-
-
-class DQN(DQNUpdate, stable_baselines3.DQN):
-    """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
-
-    def networks(self) -> list[BaseModel]:
-        """Return Q network and target network."""
-        return [self.q_net, self.q_net_target]
-
-    def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
-        """Return the Huber loss towards the maximum over actions of the target network."""
-        with th.no_grad():
-            value = self.clamp_target(self.forward(self.q_net_target.q_net, batch.next_obs)).amax(dim=1, keepdim=True)
-            target = batch.rewards + batch.discounts * value
-        values = self.forward(self.q_net.q_net, batch.obs).gather(1, batch.actions.long())
-        return batch.mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
-
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
-        """Return the greedy actions."""
-        return self.q_net.q_net(obs).argmax(dim=1)

@@ -150,13 +150,6 @@ class DQNConfig(TargetConfig, OffPolicyConfig):
 
 
 @dataclass
-class QRDQNConfig(DQNConfig):
-    """DQN with quantile regression (Dabney et al. 2018)."""
-
-    n_quantiles: int = key(50, "number of quantiles", low=1)
-
-
-@dataclass
 class SACConfig(EntropyConfig, TargetConfig, EnsembleConfig):
     """Soft actor-critic (Haarnoja et al. 2018)."""
 
@@ -220,7 +213,6 @@ def _name_of(model: type) -> str:
 
 ALGORITHMS = {
     "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
-    "qrdqn": Algorithm(QRDQNConfig, "rlher.algos.qrdqn:QRDQN", "sb3_contrib:QRDQN", "discrete"),
     "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
     "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
     "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),

@@ -81,7 +81,7 @@ def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, tex
     ("words", "recorded"),
     [
         (("algo=dqn",), "dqn-BitFlipping-v0"),
-        (("algo=qrdqn",), None),
+        (("algo=sac", "env.kwargs.continuous=true"), None),
         (("algo=dqn", "recipe=null"), None),
         (("algo=dqn", "recipe=mine.yaml"), "mine.yaml"),
         (("algo=dqn", "recipe=mine", "--config-dir", "conf"), "mine"),

@@ -41,7 +41,7 @@ DEMOS = "demos/bits-v0"
 CASES = {
     "dqn": ("algo=dqn",),
     "dqn, td_error, wrapped": ("algo=dqn", "her.priority=td_error", "algo.buffer_size=70"),
-    "qrdqn, energy, wrapped": ("algo=qrdqn", "her.priority=energy", "algo.buffer_size=70"),
+    "dqn, energy, wrapped": ("algo=dqn", "her.priority=energy", "algo.buffer_size=70"),
     "sac, 4 envs": (
         "algo=sac",
         "n_envs=4",
@@ -77,13 +77,12 @@ CASES = {
         "her.goal_selection_strategy=random",
     ),
 }
-DISCRETE = ("dqn", "qrdqn")
 
 
 def words(case: str) -> tuple[str, ...]:
     if "demonstrations" in case and not Path(DEMOS).exists():
-        write_bit_demonstrations(Path(DEMOS), continuous=case.split(",")[0] not in DISCRETE)
-    continuous = () if case.split(",")[0] in DISCRETE else ("env.kwargs.continuous=true",)
+        write_bit_demonstrations(Path(DEMOS), continuous=not case.startswith("dqn"))
+    continuous = () if case.startswith("dqn") else ("env.kwargs.continuous=true",)
     return (*RUN, *CASES[case], *continuous)
 
 
