@@ -113,6 +113,7 @@ TINY = (
     "algo.batch_size=16",
     "algo.net_arch=[16]",
     "algo.learning_starts=40",
+    "eval.freq=60",  # by default there are 20 evaluations
     "eval.episodes=2",
     "eval.final_episodes=4",
     "tensorboard=false",

@@ -86,7 +86,12 @@ def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
 
 
 def _tiny(**keys: Any) -> dict[str, Any]:
-    return {"recipe": None, "threads": 1, "total_timesteps": 80, "eval": {"episodes": 1, "final_episodes": 1}} | keys
+    return {
+        "recipe": None,
+        "threads": 1,
+        "total_timesteps": 80,
+        "eval": {"episodes": 1, "final_episodes": 1, "freq": 80},
+    } | keys
 
 
 def test_the_controller_succeeds(rlher, workspace: Path) -> None:

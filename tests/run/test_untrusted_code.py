@@ -16,6 +16,7 @@ from rlher.run.trust import UntrustedCode
 from tests.conftest import TINY
 from tests.support.fuzzing.checks import working_directory
 from tests.support.fuzzing.workspace import TRAIN
+from tests.support.tiers import slow_except
 
 VERBS = ("evaluate", "enjoy", "export", "train --resume")
 EVIL = "import pathlib; pathlib.Path({!r}).touch()\n"
@@ -85,7 +86,7 @@ def test_code_that_is_not_trusted_is_not_run(rlher, untrusted: Path, verb: str) 
     assert "evil" not in sys.modules
 
 
-@pytest.mark.parametrize("name", ["PandaReach-v9", "Unknown-v9"])
+@pytest.mark.parametrize("name", slow_except(["PandaReach-v9"], ["PandaReach-v9", "Unknown-v9"]))
 def test_families_are_not_searched_in_the_current_folder(untrusted: Path, name: str) -> None:
     write_evil("panda_gym.py")
     change(untrusted, env={"id": name})
