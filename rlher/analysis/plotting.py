@@ -236,8 +236,8 @@ def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, sty
     _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles, with_seeds=config.style != "paper")
     labels = {"xlabel": config.xlabel, "ylabel": config.ylabel}
     panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
-    name = curves[0].group.env if title is None else title
-    panel.set_title(textwrap.shorten(escape_control(name), 58, placeholder="…"), parse_math=False)
+    name = textwrap.shorten(escape_control(curves[0].group.env if title is None else title), 58, placeholder="…")
+    panel.set_title(name.replace("$", r"\$") if panel.title.get_parse_math() else name)  # not a formula of a stranger
 
 
 def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
