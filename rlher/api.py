@@ -6,6 +6,7 @@ Every function does what the command of the same name does, with the same config
 
 import functools
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -412,12 +413,14 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     :raises KeyboardInterrupt: it was interrupted.
     :raises EnvironmentFault: it failed.
     """
-    from rlher.training.result import Status
+    from rlher.training.result import Status, final_lines
 
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
     if result.status is not Status.FINISHED:
         raise EnvironmentFault(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.")
+    if run.config.progress:
+        print("\n".join(final_lines(run, result)), file=sys.stderr)
     return _wrap(run, trust_code=True)
 
 

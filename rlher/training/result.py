@@ -79,7 +79,7 @@ def print_result(run: RunFolder, result: RunResult) -> None:
     if run.config.json:
         print(json.dumps({"run": str(run), **result.to_json()}), flush=True)
     elif result.status is Status.FINISHED:
-        _print_evaluations(run, result)
+        print("\n".join(final_lines(run, result)), flush=True)
     if result.status is not Status.FINISHED:
         print_reason(run, result)
     elif run.config.progress:
@@ -98,12 +98,14 @@ def print_reason(run: RunFolder, result: RunResult) -> None:
         warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
 
 
-def _print_evaluations(run: RunFolder, result: RunResult) -> None:
+def final_lines(run: RunFolder, result: RunResult) -> list[str]:
+    """Return the final evaluations of a finished run, the time it took, and where it is, as lines of text."""
+    lines = []
     if result.timesteps < run.config.total_timesteps:
         steps = f"{result.timesteps:,} of {run.config.total_timesteps:,} steps"
-        print(f"a callback ended training after {steps}; its _on_step must return True to continue")
-    print(f"{f'after {result.timesteps:,} steps':<22} {format_summary(result.final)}")
+        lines.append(f"a callback ended training after {steps}; its _on_step must return True to continue")
+    lines.append(f"{f'after {result.timesteps:,} steps':<22} {format_summary(result.final)}")
     if result.best and result.best["timesteps"] != result.timesteps:
         label = f"best, at {result.best['timesteps']:,}"
-        print(f"{label:<22} {format_summary(result.best)}")
-    print(escape_control(f"{format_seconds(result.wall_seconds)}, kept in {run}"), flush=True)
+        lines.append(f"{label:<22} {format_summary(result.best)}")
+    return [*lines, escape_control(f"{format_seconds(result.wall_seconds)}, kept in {run}")]
