@@ -13,12 +13,13 @@ from rlher import make_env
 from rlher.her import HerReplayBuffer
 from tests.conftest import TINY
 from tests.support.documents import NAMES, ROOT, blocks, commands, shortened
+from tests.support.tiers import slow_except
 
 PYTHON = [name for name in NAMES if blocks(name, "python")]
 COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
 
 
-@pytest.mark.parametrize("name", PYTHON)
+@pytest.mark.parametrize("name", slow_except([each for each in PYTHON if each != "docs/python.md"], PYTHON))
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict = {}

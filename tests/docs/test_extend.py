@@ -224,6 +224,7 @@ def test_an_extractor_without_parameters_has_the_fast_update(workspace: Path) ->
         assert setup.model.predict(observation, deterministic=True)[0] == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_changed_module_is_noted_when_the_run_is_resumed(workspace: Path) -> None:
     """In processes of their own, because a module is imported once."""
     Path("own.py").write_text("def last(request):\n    return request.last\n")
