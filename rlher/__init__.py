@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlher.api import Run, agents, compare, load, make_env, plot, runs, train
+    from rlher.api import Run, agents, compare, load, make_env, plot, runs, style, train
     from rlher.core.errors import EnvironmentFault, UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
     from rlher.her import GoalRequest, HerReplayBuffer
@@ -25,6 +25,7 @@ __all__ = [
     "make_env",
     "plot",
     "runs",
+    "style",
     "train",
 ]
 

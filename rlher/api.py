@@ -28,6 +28,8 @@ from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import gymnasium as gym
     import numpy as np
     import pandas as pd
@@ -83,9 +85,14 @@ class Run:
         :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
         :raises UserError: it is not a dictionary with the keys of the environment's observations.
         """
+        import numpy as np
+
         keys = self.model.observation_space.spaces  # type: ignore[attr-defined]
         if not isinstance(observation, Mapping) or not keys.keys() <= observation.keys():
             raise UserError(f"predict needs a dictionary with {', '.join(keys)}, as reset and step return it.")
+        shapes = {key: np.shape(observation[key]) for key in keys}
+        if any(shape[len(shape) - len(keys[key].shape) :] != keys[key].shape for key, shape in shapes.items()):
+            raise UserError(f"predict needs observations of {self.config.env.label}, not of the shapes {shapes}.")
         return self.model.predict(observation, deterministic=deterministic)[0]
 
     def evaluate(
@@ -232,7 +239,9 @@ def train(
     her = None if her is True else her or "off"
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "seed": seed, "logs": logs}
     chosen["progress"] = None if progress else False
-    if (module := registering_module(str(env))) and "env.modules" not in dict(flatten(keys)):
+    if not isinstance(env, str):
+        raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
+    if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
         keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
     config = _compose("train", words)
@@ -247,6 +256,8 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
     name = str(name.folder if isinstance(name, Run) else name)
+    if folder := lookup.folder_of_model(Path(name)):
+        name, model = str(folder), Path(name).stem.removesuffix("_model")
     agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
     found.resolve_model(model)
@@ -310,28 +321,51 @@ def compare(
     return found.format(format) if format else found.numbers
 
 
-def plot(runs: Runs = "logs", by: str | Sequence[str] = (), *, ax: "Axes | None" = None, **keys: Any) -> "Figure":
-    """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them; a notebook shows it.
+@overload
+def plot(runs: Runs = ..., by: str | Sequence[str] = ..., *, ax: "Axes", **keys: Any) -> "Axes": ...
+
+
+@overload
+def plot(runs: Runs = ..., by: str | Sequence[str] = ..., *, ax: None = ..., **keys: Any) -> "Figure": ...
+
+
+def plot(
+    runs: Runs = "logs", by: str | Sequence[str] = (), *, ax: "Axes | None" = None, **keys: Any
+) -> "Figure | Axes":
+    """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them. It is pyplot's current figure.
 
     :param runs, by: as in :func:`compare`.
-    :param ax: axes of a figure of your own to draw on, for runs of one environment; ``ax.legend()`` names the curves.
+    :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``ax.legend()`` names the
+        curves, and :func:`style` gives the figure the style of a paper.
     :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``xlabel``, ``ylabel``, ``smooth=5``,
         ``figsize=[3.4, 2.6]``, ``style="paper"``.
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
         raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
-    from rlher.analysis.plotting import NotebookFigure, draw_on, draw_runs
+    from rlher.analysis.plotting import PyplotFigure, draw_on, draw_runs
 
     config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
         draw_on(ax, config)
-        return ax.figure.figure
-    figure = NotebookFigure()
+        return ax
+    from matplotlib import pyplot
+
+    figure = pyplot.figure(FigureClass=PyplotFigure)
     draw_runs(config, figure)
     return figure
+
+
+def style(name: str = "paper") -> "AbstractContextManager[None]":
+    """Return a context in which figures of your own have the style of :func:`plot`.
+
+    :param name: ``"paper"`` or ``"screen"``.
+    """
+    from rlher.analysis import plotting
+
+    return plotting.style(name)
 
 
 def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
@@ -343,7 +377,7 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     """
     from rlher.envs.contract import validate_goal_env
 
-    words = _words({"env": env}) + _words({"env": keys})
+    words = _words({"env": env, **{f"env.{name}": value for name, value in keys.items()}})
     return _make_env(validate_goal_env(_compose("check", words).env).config, render_mode)
 
 
@@ -418,7 +452,9 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
     if result.status is not Status.FINISHED:
-        raise EnvironmentFault(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.")
+        fault = EnvironmentFault(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.")
+        fault.folder = run.folder
+        raise fault
     if run.config.progress:
         print("\n".join(final_lines(run, result)), file=sys.stderr)
     return _wrap(run, trust_code=True)

@@ -3,6 +3,7 @@
 import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from rlher.core.matplotlib_settings import SETTINGS  # before matplotlib
 
 # isort: split
 import matplotlib
+import matplotlib.style
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -130,18 +132,35 @@ def plot(config: PlotConfig) -> int:
     return 0
 
 
-class NotebookFigure(Figure):
-    """A figure that a notebook shows without pyplot."""
+class PyplotFigure(Figure):
+    """A figure of pyplot. A notebook shows those at the end of a cell, and closes them."""
+
+    number: int
 
     def savefig(self, *arguments: Any, **keywords: Any) -> None:
         """Save the figure, with the fonts that :data:`SETTINGS` say."""
         with matplotlib.rc_context(SETTINGS):
             super().savefig(*arguments, **keywords)
 
-    def _repr_png_(self) -> bytes:
-        picture = io.BytesIO()
-        self.savefig(picture, format="png", dpi=100)
-        return picture.getvalue()
+    def _ipython_display_(self) -> None:
+        """Show the figure where it is the value of a cell, unless pyplot will."""
+        from IPython.display import Image, display
+        from matplotlib import pyplot
+
+        if not pyplot.fignum_exists(self.number):
+            picture = io.BytesIO()
+            self.savefig(picture, format="png", dpi=100)
+            display(Image(picture.getvalue()))
+
+
+def style(name: str) -> AbstractContextManager[None]:
+    """Return a context in which figures have a style: matplotlib's own settings and ``"paper"``, or the user's.
+
+    :raises UserError: there is no such style.
+    """
+    if name not in STYLES:
+        raise UserError(f"there is no style {name!r}; use {' or '.join(STYLES)}.")
+    return matplotlib.style.context(SETTINGS | STYLES[name], after_reset=name == "paper")
 
 
 def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
@@ -151,7 +170,7 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
     :raises UserError: no runs, or an unknown column.
     """
     curves = _load(config)
-    with matplotlib.rc_context(SETTINGS | STYLES[config.style]):
+    with style(config.style):
         draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
     return curves
@@ -160,26 +179,14 @@ def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
 def draw_on(panel: Axes, config: PlotConfig) -> None:
     """Draw the runs that a config selects on axes of the caller's figure; the lines are labelled for a legend.
 
-    With ``style=paper`` the texts of the axes get its fonts.
-
     :raises UserError: no runs, an unknown column, or runs of several environments.
     """
     curves = _load(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
-    with matplotlib.rc_context(SETTINGS | STYLES[config.style]):
-        _draw_env(panel, curves, config, line_styles(curves), config.title)
-        if config.style == "paper":
-            _set_fonts(panel)
-
-
-def _set_fonts(panel: Axes) -> None:
-    """Give texts that exist already the fonts of the current style."""
-    settings: Any = matplotlib.rcParams
-    texts = {panel.title: "axes.titlesize", panel.xaxis.label: "font.size", panel.yaxis.label: "font.size"}
-    for text, size in texts.items():
-        text.set(fontfamily=settings["font.family"], fontsize=settings[size])
-    panel.tick_params(labelsize=settings["xtick.labelsize"], labelfontfamily=settings["font.family"])
+    styles = line_styles(curves, len(panel.get_legend_handles_labels()[1]))
+    with style(config.style):
+        _draw_env(panel, curves, config, styles, config.title)
 
 
 def _load(config: PlotConfig) -> list[GroupCurve]:
@@ -246,7 +253,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
     :param curves: of one environment; those without points are left out.
     :param styles: as :func:`line_styles` returns them.
     """
-    with matplotlib.rc_context(SETTINGS | STYLES["screen"] | {"svg.fonttype": "none"}):
+    with style("screen"), matplotlib.rc_context({"svg.fonttype": "none"}):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         _draw_panel(figure.subplots(), curves, x, y, styles)
         if with_legend:
@@ -263,11 +270,14 @@ def axis_of(column: str) -> Axis:
     return AXES.get(column) or AXES.get(short_name(column)) or Axis(column)
 
 
-def line_styles(curves: Iterable[GroupCurve]) -> Styles:
-    """Return colour and dashes by the label of a group, which are the same for all environments."""
+def line_styles(curves: Iterable[GroupCurve], first: int = 0) -> Styles:
+    """Return colour and dashes by the label of a group, which are the same for all environments.
+
+    :param first: number of lines that are drawn already.
+    """
     return {
         label: {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)]}
-        for index, label in enumerate(dict.fromkeys(curve.group.label for curve in curves))
+        for index, label in enumerate(dict.fromkeys(curve.group.label for curve in curves), first)
     }
 
 

@@ -66,9 +66,12 @@ class EnvironmentFault(Message):
     """The environment, or a callback of the user's own, failed: it raised, died, or returned NaN. Exit code 1.
 
     Its message names the line of the user's own code.
+
+    :ivar folder: run folder of the training that it ended, from Python.
     """
 
     exit_code = 1
+    folder: Path | None = None
 
 
 def as_fault(error: BaseException, what: str) -> BaseException:

@@ -96,13 +96,17 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
 def registering_module(env_id: str) -> str | None:
     """Return the module that holds the class of an environment that the user registered in this process.
 
-    None for other environments, which every process can make, and for a class of a script or notebook.
+    None for other environments, which every process can make.
+
+    :raises UserError: the class is of the script or notebook that runs.
     """
     if env_id in yaml_names() or any(re.match(pattern, env_id) for pattern in FAMILIES.values()):
         return None
     found = gym.registry[env_id].entry_point if env_id in gym.registry else ""
     module = found.partition(":")[0] if isinstance(found, str) else getattr(found, "__module__", "")
-    return None if module.partition(".")[0] in ("", "gymnasium", "rlher", "__main__") else module
+    if module == "__main__":
+        raise UserError(f"register {env_id} in a module of your own, not in the script or notebook that runs.")
+    return None if module.partition(".")[0] in ("", "gymnasium", "rlher") else module
 
 
 def entry_point(env_id: str) -> EnvCreator | str:

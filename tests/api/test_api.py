@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import hydra
 import matplotlib.figure
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pandas as pd
@@ -91,9 +92,15 @@ def test_predict_takes_one_observation_or_a_batch(run: rlher.Run) -> None:
     batch = run.predict({key: np.stack([each[key] for each in observations]) for key in observations[0]})
     assert env.action_space.contains(single[0])
     np.testing.assert_array_equal(np.array(single), batch)
-    for wrong in (observations[0]["observation"], {"observation": observations[0]["observation"]}):
+    other = rlher.make_env("BitFlipping-v0", kwargs={"n_bits": 5}).reset()[0]
+    for wrong in (observations[0]["observation"], {"observation": observations[0]["observation"]}, other):
         with pytest.raises(UserError):
             run.predict(wrong)
+
+
+def test_a_model_file_of_a_run_is_loaded(run: rlher.Run) -> None:
+    for name in ("best", "last"):
+        assert rlher.load(run.folder / f"{name}_model.zip").folder == run.folder
 
 
 def test_a_finished_run_is_extended(run: rlher.Run) -> None:
@@ -112,9 +119,10 @@ def test_a_finished_run_is_extended(run: rlher.Run) -> None:
 def test_a_failed_run_raises_and_keeps_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own_failing.py").write_text("def broken(request):\n    raise ValueError('no')\n")
-    with pytest.raises(rlher.EnvironmentFault, match="BitFlipping-v0_1"):
+    with pytest.raises(rlher.EnvironmentFault, match="BitFlipping-v0_1") as raised:
         rlher.train("dqn", "BitFlipping-v0", her="own_failing:broken", progress=False, **TINY)
-    assert rlher.load("logs/dqn/BitFlipping-v0_1").result["status"] == "failed"
+    assert raised.value.folder is not None
+    assert rlher.load(raised.value.folder).result["status"] == "failed"
 
 
 def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path, monkeypatch) -> None:
@@ -174,7 +182,8 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     figure = rlher.plot(runs, by="her")
     assert isinstance(figure, matplotlib.figure.Figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["final (1 seed)", "off (1 seed)"]
-    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert plt.gcf() is figure
+    plt.close("all")
     named = rlher.plot({"HER": runs}, title="a title", xlabel="x", style="paper", figsize=[3, 2])
     assert named.axes[0].get_xlabel() == "x"
     assert [text.get_text() for text in named.legends[0].get_texts()] == ["HER"]
@@ -203,26 +212,33 @@ def test_curves_are_drawn_on_axes_of_ones_own(make_run: Make) -> None:
     folders = [make_run("a"), make_run("b", env={"id": "Other-v0"})]
     figure = matplotlib.figure.Figure()
     for ax, folder in zip(figure.subplots(1, 2), folders, strict=True):
-        assert rlher.plot({"HER": folder}, ax=ax, ylabel="success") is figure
+        assert rlher.plot({"HER": folder}, ax=ax, ylabel="success") is ax
     assert [ax.get_title() for ax in figure.axes] == ["Some-v0", "Other-v0"]
     assert figure.axes[0].get_ylabel() == "success"
-    assert figure.axes[0].get_legend_handles_labels()[1] == ["HER"]
+    first = rlher.plot({"again": folders[0]}, ax=figure.axes[0])
+    handles, labels = first.get_legend_handles_labels()
+    assert labels == ["HER", "again"]
+    assert handles[0].get_color() != handles[1].get_color()
     with pytest.raises(UserError):
         rlher.plot(folders, ax=figure.axes[0])
 
 
-def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make) -> None:
+def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make, tmp_path: Path) -> None:
     folder, before = make_run("a"), dict(matplotlib.rcParams)
-    figure = matplotlib.figure.Figure()
-    panel = figure.subplots()
-    rlher.plot({"$k=4$": folder}, ax=panel, style="paper")
-    rlher.plot({"$k=4$": folder}, style="paper").savefig("a.pdf")
+    with matplotlib.rc_context({"font.size": 31}):
+        large = dict(matplotlib.rcParams)
+        rlher.plot({"$k=4$": folder}, style="paper").savefig(tmp_path / "a.pdf")
+        assert dict(matplotlib.rcParams) == large
+        with rlher.style("paper"):
+            panel = rlher.plot({"$k=4$": folder}, ax=matplotlib.figure.Figure().subplots(), style="paper")
+            fonts = {(text.get_fontname(), text.get_fontsize()) for text in (panel.title, panel.xaxis.label)}
+    assert fonts == {("STIXGeneral", 8)}
     assert dict(matplotlib.rcParams) == before
-    assert {text.get_fontname() for text in (panel.title, panel.xaxis.label, *panel.get_xticklabels())} == {
-        "STIXGeneral"
-    }
-    assert panel.title.get_fontsize() == 8
+    panel = rlher.plot(folder, ax=matplotlib.figure.Figure().subplots())
     assert panel.title.get_parse_math(), "a title of the user may be a formula"
+    plt.close("all")
+    with pytest.raises(UserError):
+        rlher.style("papier")
 
 
 def test_export_writes_a_folder_for_stable_baselines3(run: rlher.Run) -> None:
@@ -260,6 +276,8 @@ def test_make_env_composes_the_environment_as_training_does() -> None:
     assert env.observation_space["observation"].shape == (5,)
     assert "is_success" in env.step(env.action_space.sample() if env.reset() else 0)[-1]
     assert rlher.make_env("FetchReach-v4", max_episode_steps=7).spec.max_episode_steps == 7
+    for name in ("FetchReach-v4", "BitFlipping-v0", "parking-v0"):
+        assert rlher.make_env(name).spec.id == name
 
 
 def test_importing_the_environments_registers_them() -> None:
