@@ -133,9 +133,7 @@ def plot(config: PlotConfig) -> int:
 
 
 class PyplotFigure(Figure):
-    """A figure of pyplot. A notebook shows those at the end of a cell, and closes them."""
-
-    number: int
+    """A figure of pyplot, which a notebook shows once: as the value of a cell, or at its end."""
 
     def savefig(self, *arguments: Any, **keywords: Any) -> None:
         """Save the figure, with the fonts that :data:`SETTINGS` say."""
@@ -143,14 +141,13 @@ class PyplotFigure(Figure):
             super().savefig(*arguments, **keywords)
 
     def _ipython_display_(self) -> None:
-        """Show the figure where it is the value of a cell, unless pyplot will."""
         from IPython.display import Image, display
         from matplotlib import pyplot
 
-        if not pyplot.fignum_exists(self.number):
-            picture = io.BytesIO()
-            self.savefig(picture, format="png", dpi=100)
-            display(Image(picture.getvalue()))
+        picture = io.BytesIO()
+        self.savefig(picture, format="png", dpi=100)
+        display(Image(picture.getvalue()))
+        pyplot.close(self)
 
 
 def style(name: str) -> AbstractContextManager[None]:
