@@ -60,6 +60,16 @@ def require_no_link(path: Path, folder: Path | None = None) -> None:
         raise UserError(f"{path} is a link to another folder; delete it.")
 
 
+def require_own_file(path: Path) -> None:
+    """Raise UserError if writing into a file in its place would change another one, or block, as with a pipe.
+
+    An archive can unpack a file as a further name, a hard link, of one of the user's.
+    """
+    require_no_link(path)
+    if path.exists() and (not path.is_file() or path.stat().st_nlink > 1):
+        raise UserError(f"{path} is a further name of another file, or not a regular file; move it away.")
+
+
 def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:
     """Raise ValueError if a path is not a regular file or is too large.
 

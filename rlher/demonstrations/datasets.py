@@ -73,14 +73,14 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         raise UserError(
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
         )
-    if "uint8" in str(metadata.get("observation_space")):  # Pillow would start Ghostscript for one of its formats
-        raise UserError(f"{dataset} has images; leave them out, since policies here read vectors.")
     shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
     try:
         if not {"observation_space", "action_space"} <= set(metadata):
             raise ValueError("its metadata do not name its spaces")
         _require_plain_numbers(folder / MAIN)
         data, own = minari.MinariDataset(folder), metadata.get(OWN) or {}
+        if _has_bytes(data.observation_space) or _has_bytes(data.action_space):
+            raise UserError(f"{dataset} has images; leave them out, since policies here read vectors.")
         action_shape = action_space.shape or ()
         trajectories = [_trajectory(dataset, each, shapes, action_shape) for each in data.iterate_episodes()]
         env_id = data.env_spec.id if data.env_spec else own.get("env")
@@ -92,6 +92,13 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     if not trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
     return Dataset(trajectories, metadata, env_id, action_repeat)
+
+
+def _has_bytes(space: spaces.Space) -> bool:
+    """Return whether a space has arrays of bytes, which Pillow decodes; for some it starts Ghostscript."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        return any(map(_has_bytes, space.values() if isinstance(space, spaces.Dict) else space))
+    return space.dtype == np.uint8
 
 
 def find(dataset: str) -> Path:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, require_package
-from rlher.core.safe_read import require_no_link
+from rlher.core.safe_read import require_own_file
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_server
 from rlher.jobs.progress_table import ProgressTable, Rows
@@ -178,7 +178,7 @@ class _Runner:
     def run(self, function: Callable[[], Any], log: Path) -> Any:
         """Return what a function returns; its output is appended to ``log``."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        require_no_link(log)
+        require_own_file(log)
         with log.open("a") as file:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()

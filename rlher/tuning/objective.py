@@ -11,6 +11,7 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.core.safe_read import require_no_link
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training.callbacks.evaluation import StopTraining
@@ -163,6 +164,7 @@ def _train_trial(
     :raises RunFailed: the run ended early.
     """
     config = objective.config
+    require_no_link(logs, objective.folder.parent)
     # An interrupted trial starts again from step 0, so it needs no checkpoints.
     unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)

@@ -78,6 +78,8 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     node = OmegaConf.structured(config)
     try:
         for key, value in params.items():
+            if interpolations(decode(value)):  # JSON may spell it with escapes
+                raise UserError(f"{key}={value} refers to another value; write the value itself.")
             OmegaConf.update(node, key, decode(value), force_add=key.startswith(MIX))
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}") from error

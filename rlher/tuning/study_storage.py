@@ -24,7 +24,7 @@ from sqlalchemy.engine import URL, make_url
 
 from rlher.core.console import format_seconds, redact, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
-from rlher.core.safe_read import require_no_link
+from rlher.core.safe_read import require_own_file
 
 # The callback that repeats a trial has been marked experimental since 2021; every command would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
@@ -72,11 +72,9 @@ def _open_journal(path: Path) -> JournalStorage:
     :raises UserError: its records cannot be replayed.
     """
     lock_file = path.with_name(f"{path.name}.lock")
-    require_no_link(path)
+    require_own_file(path)
     if lock_file.is_symlink() and not lock_file.exists():  # Optuna would wait for it for ever
         lock_file.unlink()
-    if path.exists() and not path.is_file():
-        raise UserError(f"cannot use the storage {path}: it is not a regular file; move it away to start a new study.")
     try:
         lock = JournalFileSymlinkLock(str(path))
         backend = JournalFileBackend(str(path), lock)
@@ -101,7 +99,7 @@ def _require_own_database(path: Path) -> None:
     """
     journal = path.with_name(f"{path.name}-journal")
     for file in (path, journal, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))):
-        require_no_link(file)
+        require_own_file(file)
     if journal.is_file() and journal.read_bytes().endswith(JOURNAL_MAGIC):
         raise UserError(f"{journal} names another file, which SQLite would delete; remove the journal.")
 

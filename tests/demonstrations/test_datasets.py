@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
+from minari.serialization import serialize_space
 
 from rlher.core.errors import DamagedFile, UserError
 from rlher.demonstrations.datasets import read_dataset, write_dataset
@@ -32,6 +33,10 @@ def episode(steps: int, bit: int = 0) -> EpisodeBuffer:
     success = {"is_success": np.zeros(steps + 1, dtype=bool)}
     actions, rewards = np.full(steps, bit), -np.ones(steps)
     return EpisodeBuffer(None, 7, None, observations, actions, rewards, terminated, ends & ~terminated, success)
+
+
+IMAGES = serialize_space(spaces.Box(0, 255, (3, 3, 3), np.uint8))
+ESCAPED = IMAGES.replace("uint8", "uint\\u0038")
 
 
 def read(folder: Path | str):
@@ -169,7 +174,8 @@ def test_a_damaged_dataset_is_refused(dataset: Path, damage: str) -> None:
 
 UNSUITABLE = {
     "another format": edit("metadata.json", lambda values: values.update(data_format="arrow")),
-    "images": edit("metadata.json", lambda values: values.update(observation_space='{"dtype": "uint8"}')),
+    "images": edit("metadata.json", lambda values: values.update(action_space=IMAGES)),
+    "images in other words": edit("metadata.json", lambda values: values.update(action_space=ESCAPED)),
     "no goals": edit("main_data.hdf5", lambda file: file["episode_0/observations"].pop("achieved_goal")),
     "other goals": replace("episode_0/observations/desired_goal", np.zeros((4, 2))),
     "no observation": edit("main_data.hdf5", lambda file: file["episode_1/observations"].pop("observation")),

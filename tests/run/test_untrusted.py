@@ -20,7 +20,7 @@ import yaml
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
+from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml, require_own_file
 from rlher.envs.make import make_env
 from rlher.evaluation.export import play
 from rlher.run.metadata import commands
@@ -45,7 +45,7 @@ def private(tmp_path: Path) -> Path:
 
 
 def link(path: Path, target: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     path.unlink(missing_ok=True)
     path.symlink_to(target)
 
@@ -386,6 +386,40 @@ def test_sqlite_follows_no_link(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match=f"{name} is a link"):
         open_storage(f"sqlite:///{folder}/study.db", folder)
     assert victim.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["journal.log", "study.db", "study.db-wal"])
+def test_no_file_with_a_further_name_is_written(tmp_path: Path, name: str) -> None:
+    (victim := tmp_path / "victim").write_bytes(b"mine")
+    (folder := tmp_path / "theirs").mkdir()
+    (folder / name).hardlink_to(victim)
+    with pytest.raises(UserError, match="further name"):
+        open_storage(None if name == "journal.log" else f"sqlite:///{folder}/study.db", folder)
+    assert victim.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("make", [lambda path, victim: path.hardlink_to(victim), lambda path, _: os.mkfifo(path)])
+def test_the_output_of_a_job_goes_to_a_file_of_its_own(tmp_path: Path, make: Callable) -> None:
+    (victim := tmp_path / "victim").write_text("mine")
+    make(tmp_path / "job.log", victim)
+    with time_limit(SECONDS), pytest.raises(UserError):
+        require_own_file(tmp_path / "job.log")
+    assert victim.read_text() == "mine"
+
+
+def test_no_trial_is_written_through_a_link(rlher, tmp_path: Path) -> None:
+    (victim := tmp_path / "victim").mkdir()
+    tiny = (
+        "algo=dqn",
+        "env=BitFlipping-v0",
+        "env.kwargs.n_bits=3",
+        "total_timesteps=30",
+        "recipe=null",
+        "study_name=s",
+    )
+    link(tmp_path / "here/logs/optuna/s/trials/0", victim)
+    assert rlher("optimize", *tiny, "logs=here/logs", "--n-trials", "1").code != 0
+    assert list(victim.iterdir()) == []
 
 
 def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import argparse
 import importlib
 import io
 import json
+import os
 import sys
 import zipfile
 from collections.abc import Callable
@@ -82,8 +83,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Play episodes with this agent.")
     parser.add_argument("--episodes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode; the next ones count up")
-    words, folder = parser.parse_args(), Path(__file__).parent
+    words, folder = parser.parse_args(), Path(__file__).absolute().parent
     sys.path.append(str(folder))  # copied modules lie there; Python leaves it out with PYTHONSAFEPATH
+    # Simulators look for files in the current folder, and start Python there. This one holds nothing else.
+    os.chdir(folder)
     agent = json.loads((folder / "agent.json").read_text())
     env, successes = make_env(agent), 0
     policy = load_policy(folder, agent, env)
