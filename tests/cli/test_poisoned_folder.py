@@ -110,3 +110,13 @@ def test_other_commands(run, command: str) -> None:
 def test_tab_completion(run) -> None:
     words = "rlher train algo=d"
     assert "algo=dqn" in run("-sc", "query=bash", COMP_LINE=words, COMP_POINT=str(len(words)))
+
+
+def test_the_script_of_an_export(run, poisoned: Path, folder: Path) -> None:
+    run("export", ".")
+    where = {name: value for name, value in os.environ.items() if name not in ("MUJOCO_GL", "PYTHONSAFEPATH")}
+    done = subprocess.run(
+        [sys.executable, "-P", "export/play.py"], cwd=folder, env=where, capture_output=True, text=True
+    )
+    assert not (poisoned / MARKS).exists(), (poisoned / MARKS).read_text()
+    assert "success" in done.stdout, done.stderr

@@ -57,6 +57,7 @@ INVALID = [  # a space, the key of its error, what the message names: the sugges
     ("defaults: [mine.yaml]", "defaults", "list"),
     ("[1, 2]", None, "mapping"),
     ("algo: {lr_schedule: {choices: ['${oc.env:HOME}']}}", None, "oc.env:HOME"),
+    ("algo: {target_q_bounds: {choices: ['[\"\\u0024{oc.env:HOME}\", 1]']}}", "algo.target_q_bounds", "oc.env:HOME"),
     ("{}", None, "algo=dqn"),
 ]
 
