@@ -5,11 +5,17 @@ name a LaTeX preamble.
 """
 
 import contextlib
+import sys
 from pathlib import Path
 from typing import Any
 
+_was_read = "matplotlib" in sys.modules and Path("matplotlibrc").exists()  # by another package
 with contextlib.chdir(Path(__file__).parent):  # matplotlib looks into the current folder first
-    import matplotlib  # noqa: F401
+    import matplotlib
+
+    if _was_read:
+        with matplotlib._api.suppress_matplotlib_deprecation_warning():
+            matplotlib.rcParams.update(matplotlib.rc_params())
 
 SETTINGS: Any = {"text.usetex": False, "text.parse_math": False, "pdf.fonttype": 42}
 """For ``matplotlib.rc_context``. Texts of a run, such as the name of its environment, are drawn as they are: neither as

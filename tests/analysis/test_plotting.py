@@ -81,14 +81,15 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert rlher("plot", "logs/sac").out.split() == ["logs/success_rate-sac.png", "logs/success_rate-sac.pdf"]
 
 
-def test_a_matplotlibrc_of_the_current_folder_is_ignored(make_run: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("earlier", ["", "import matplotlib; "])
+def test_a_matplotlibrc_of_the_current_folder_is_ignored(make_run: Make, tmp_path: Path, earlier: str) -> None:
     make_run("a", env={"id": "Some$_{v}$"})
     Path(tmp_path, "matplotlibrc").write_text("text.usetex: true\nbackend: module://hostile\n")
     Path(tmp_path, "hostile.py").write_text("open('executed', 'w')")
     own = tmp_path / "own" / "matplotlibrc"  # the user's own configuration
     own.parent.mkdir()
     own.write_text("font.size: 31\nbackend: agg\n")
-    code = "from rlher.cli.main import main; main(['plot', '--output', 'a.svg']); import matplotlib as m; "
+    code = f"{earlier}from rlher.cli.main import main; main(['plot', '--output', 'a.svg']); import matplotlib as m; "
     code += "print(m.rcParams['text.usetex'], m.get_backend(), m.rcParams['font.size'])"
     words = [sys.executable, "-c", code]
     environment = {**os.environ, "MPLCONFIGDIR": str(own.parent), "MPLBACKEND": ""}
