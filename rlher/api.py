@@ -7,7 +7,7 @@ Every function does what the command of the same name does, with the same config
 import functools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -256,8 +256,8 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
     name = str(name.folder if isinstance(name, Run) else name)
-    if folder := lookup.folder_of_model(Path(name)):
-        name, model = str(folder), Path(name).stem.removesuffix("_model")
+    if of_file := lookup.model_of_file(Path(name)):
+        name, model = of_file
     agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
     found.resolve_model(model)
@@ -343,7 +343,7 @@ def plot(
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
         raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
-    from rlher.analysis.plotting import PyplotFigure, draw_on, draw_runs
+    from rlher.analysis.plotting import CurvesFigure, draw_on, draw_runs
 
     config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), **keys}))
     if ax is not None:
@@ -353,7 +353,7 @@ def plot(
         return ax
     from matplotlib import pyplot
 
-    figure = pyplot.figure(FigureClass=PyplotFigure)
+    figure = pyplot.figure(FigureClass=CurvesFigure)
     draw_runs(config, figure)
     return figure
 
@@ -463,7 +463,11 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
 def _paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping):
         return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
-    several = [runs] if not isinstance(runs, list | tuple) else list(runs)
+    is_table = hasattr(runs, "columns")  # of which iterating gives the columns
+    if isinstance(runs, str | Path | Run) or is_table or not isinstance(runs, Iterable):
+        several: list[Any] = [runs]
+    else:
+        several = list(runs)
     if not several:  # an empty list means all of logs to the command
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
     if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:

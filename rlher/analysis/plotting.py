@@ -113,13 +113,12 @@ def plot(config: PlotConfig) -> int:
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
     if config.show:
         from matplotlib import pyplot  # starts a GUI toolkit
-    figure = pyplot.figure() if config.show else Figure()
+    figure = pyplot.figure(FigureClass=CurvesFigure) if config.show else CurvesFigure()
     curves = draw_runs(config, figure)
     stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
     for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
-        with matplotlib.rc_context(SETTINGS):
-            figure.savefig(picture, dpi=300 if config.style == "paper" else 150, format=Path(name).suffix[1:].lower())
+        figure.savefig(picture, dpi=300 if config.style == "paper" else 150, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:
             temporary.write_bytes(picture.getvalue())
         print(name)
@@ -132,11 +131,11 @@ def plot(config: PlotConfig) -> int:
     return 0
 
 
-class PyplotFigure(Figure):
-    """A figure of pyplot, which a notebook shows once: as the value of a cell, or at its end."""
+class CurvesFigure(Figure):
+    """A figure whose files have TrueType fonts. A notebook shows it once: as the value of a cell, or at its end."""
 
     def savefig(self, *arguments: Any, **keywords: Any) -> None:
-        """Save the figure, with the fonts that :data:`SETTINGS` say."""
+        """Save the figure, with the fonts of :data:`SETTINGS`."""
         with matplotlib.rc_context(SETTINGS):
             super().savefig(*arguments, **keywords)
 

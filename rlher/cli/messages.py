@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from hydra.core.override_parser.types import Override
@@ -87,7 +87,7 @@ def require_single(overrides: Sequence[Override]) -> None:
             raise UserError(f"{each.input_line} has several values; {advice}.")
 
 
-def closest_key(key: str, keys: Iterable[str]) -> str:
+def closest_key(key: str, keys: Collection[str]) -> str:
     """Return a hint at the keys nearest to a misspelt one, or ``""``; ``lr`` is near ``learning_rate``.
 
     :param keys: the keys of the command.
@@ -97,11 +97,11 @@ def closest_key(key: str, keys: Iterable[str]) -> str:
         return ": it belongs to another algorithm, environment or command"
     if any(each.startswith(f"{key}.") for each in known):
         return f" but a section; write {key}.<key>=<value>"
-    here, (group, _, name) = list(keys), key.rpartition(".")
+    group, _, name = key.rpartition(".")
     name = "progress" if key == "verbose" else name  # Stable-Baselines3's word
-    initials = [each for each in here if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
-    same_name = [each for each in here if each.rpartition(".")[2] == name]
+    initials = [each for each in keys if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
+    same_name = [each for each in keys if each.rpartition(".")[2] == name]
     near = same_name or [each for each in initials if each.rpartition(".")[0] == group]
-    hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, here)
+    hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, keys)
     owner = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(group)
     return f"{hint}; an argument of {owner} is {group}.kwargs.{name}" if owner else hint

@@ -100,13 +100,11 @@ def registering_module(env_id: str) -> str | None:
 
     :raises UserError: the class is of the script or notebook that runs.
     """
-    if env_id in yaml_names() or any(re.match(pattern, env_id) for pattern in FAMILIES.values()):
-        return None
-    found = gym.registry[env_id].entry_point if env_id in gym.registry else ""
+    found = entry_point(env_id) if env_id in gym.registry else ""
     module = found.partition(":")[0] if isinstance(found, str) else getattr(found, "__module__", "")
     if module == "__main__":
         raise UserError(f"register {env_id} in a module of your own, not in the script or notebook that runs.")
-    return None if module.partition(".")[0] in ("", "gymnasium", "rlher") else module
+    return None if module.partition(".")[0] in ("", "gymnasium", "rlher", *FAMILIES) else module
 
 
 def entry_point(env_id: str) -> EnvCreator | str:

@@ -84,13 +84,13 @@ def choose_model(config: PlayConfig) -> ModelChoice:
     if config.agent:
         name = str(lookup.agent_folder(config.agent))
     elif name and name.endswith(".zip") and not Path(name).is_dir():
-        folder = lookup.folder_of_model(Path(name))
-        if folder is None:
+        found = lookup.model_of_file(Path(name))
+        if found is None:
             raise UserError(
                 f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
                 "evaluate them in rlher.make_env(<environment>)."
             )
-        name, model = str(folder), Path(name).stem.removesuffix("_model")
+        name, model = found
     run = lookup.find(name, config.logs, config.trust_code)
     return ModelChoice(run, run.resolve_model(model), config)
 

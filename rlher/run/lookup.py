@@ -35,10 +35,11 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     return RunFolder(folder, config)
 
 
-def folder_of_model(model: Path) -> Path | None:
-    """Return the run folder of a model file, None for a file outside of run folders."""
-    folder = model.parent.parent if model.parent.name == "models" else model.parent
-    return folder if model.is_file() and (folder / CONFIG).exists() else None
+def model_of_file(file: Path) -> tuple[str, str] | None:
+    """Return the run folder of a model file and its name as ``model=`` takes it; None outside of run folders."""
+    folder = file.parent.parent if file.parent.name == "models" else file.parent
+    is_in_run = file.is_file() and (folder / CONFIG).exists()
+    return (str(folder), file.stem.removesuffix("_model")) if is_in_run else None
 
 
 def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:

@@ -114,5 +114,10 @@ def commands(text: str) -> list[str]:
         with contextlib.suppress(ValueError):  # a quote that is not closed
             words = shlex.split(line)
             if words[:1] == ["rlher"] and line.isprintable():
-                found.append(command_line([word for word in words if "trust" not in word]))
+                found.append(command_line([word for word in words if not _trusts_code(word)]))
     return found
+
+
+def _trusts_code(word: str) -> bool:
+    """Return whether a word is ``--trust-code`` or ``trust_code=…``."""
+    return word.partition("=")[0].lstrip("+-").replace("-", "_") == "trust_code"

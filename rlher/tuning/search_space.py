@@ -78,9 +78,10 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     node = OmegaConf.structured(config)
     try:
         for key, value in params.items():
-            if interpolations(decode(value)):  # JSON may spell it with escapes
+            decoded = decode(value)
+            if interpolations(decoded):  # JSON may spell it with escapes
                 raise UserError(f"{key}={value} refers to another value; write the value itself.")
-            OmegaConf.update(node, key, decode(value), force_add=key.startswith(MIX))
+            OmegaConf.update(node, key, decoded, force_add=key.startswith(MIX))
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}") from error
     return to_object(node, TrainConfig)

@@ -97,8 +97,8 @@ def _require_own_database(path: Path) -> None:
     A journal may name a *super-journal*, of a transaction over several databases, which SQLite deletes when it opens
     the database (section 3.7 of its file format); a study is one database.
     """
-    journal = path.with_name(f"{path.name}-journal")
-    for file in (path, journal, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))):
+    journal, *others = (path.with_name(path.name + suffix) for suffix in ("-journal", "", "-wal", "-shm"))
+    for file in (journal, *others):
         require_own_file(file)
     if journal.is_file() and journal.read_bytes().endswith(JOURNAL_MAGIC):
         raise UserError(f"{journal} names another file, which SQLite would delete; remove the journal.")

@@ -444,8 +444,10 @@ def test_messages_are_escaped_where_python_prints_them(make_run: Make) -> None:
 
 
 def test_commands_to_copy_do_not_trust_code() -> None:
-    lines = ["rlher train --resume . --trust-code 'callbacks=[evil:X]'", "rlher enjoy . trust_code=true", "sh -c x"]
-    assert commands("\n".join(lines)) == ["rlher train --resume . 'callbacks=[evil:X]'", "rlher enjoy ."]
+    lines = ["rlher train --resume . --trust-code 'callbacks=[evil:X]'", "rlher enjoy . +trust_code=true", "sh -c x"]
+    lines.append("rlher train logs=trusted")
+    expected = ["rlher train --resume . 'callbacks=[evil:X]'", "rlher enjoy .", "rlher train logs=trusted"]
+    assert commands("\n".join(lines)) == expected
 
 
 def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> None:

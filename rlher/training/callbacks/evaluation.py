@@ -160,9 +160,10 @@ class EvaluationCallback(BaseCallback):
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
         self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
-        if not all(value is None or isinstance(value, int | float) for row in self.rows for value in row.values()):
+        optional = {metric.name for metric in METRICS if metric.optional}
+        cells = [cell for row in self.rows for cell in row.items()]
+        if not all(isinstance(value, int | float) or (value is None and name in optional) for name, value in cells):
             raise ValueError("an evaluation has a value that is not a number")
-        best_row(self.rows)  # raises TypeError if a row lacks its success rate
         self._next = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
 
