@@ -6,6 +6,9 @@ from stable_baselines3.common.utils import LinearSchedule
 
 from rlher.core.user_code import import_named, instance_of
 
+DECAY_SHARE = 0.25
+"""Share of a run, at its end, in which ``constant_then_linear`` falls."""
+
 
 def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float":
     """Return a schedule in the form that Stable-Baselines3's constructors take.
@@ -17,4 +20,6 @@ def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float"
     if ":" in kind:
         factor = instance_of(import_named("algo.learning_rate_schedule", kind, {}))
         return lambda progress_remaining: start * float(factor(progress_remaining))
+    if kind == "constant_then_linear":
+        return lambda progress_remaining: start * min(1.0, progress_remaining / DECAY_SHARE)
     return LinearSchedule(start, 0.0, 1.0) if kind == "linear" else start

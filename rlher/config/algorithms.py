@@ -15,7 +15,7 @@ from rlher.core.user_code import import_named
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-SCHEDULES = ("constant", "linear")
+SCHEDULES = ("constant", "linear", "constant_then_linear")
 """Values of ``algo.learning_rate_schedule`` and ``algo.target_policy_noise_schedule``."""
 
 ACTIVATIONS = {
@@ -60,7 +60,10 @@ class OffPolicyConfig:
     name: str = key("", "algorithm; `rlher list algos` lists them")
     learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
-        "constant", "learning rate over the run; linear ends at 0", choices=SCHEDULES, may_name_code=True
+        "constant",
+        "learning rate over the run; linear and constant_then_linear (in the last quarter) fall to 0",
+        choices=SCHEDULES,
+        may_name_code=True,
     )
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
