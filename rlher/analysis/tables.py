@@ -24,6 +24,11 @@ Cells = dict[str, str]
 """Texts of a row, by the header of their column."""
 
 
+def _markdown(cell: str) -> str:
+    """Return a text without HTML and links: names come from run folders, which may be somebody else's."""
+    return html.escape(cell, quote=False).replace("|", r"\|").replace("](", r"]\(")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of numbers that can be printed.
@@ -64,8 +69,7 @@ class Table:
         if name == "text":
             return "\n".join([*lines, text_table(header, rows, width)])
         lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]
-        # Names come from run folders, which may be somebody else's, and Markdown passes HTML on to the browser.
-        escaped = [[html.escape(cell, quote=False).replace("|", r"\|") for cell in row] for row in rows]
+        escaped = [[_markdown(cell) for cell in row] for row in rows]
         return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in escaped)])
 
     def _to_latex(self, text: str) -> str:

@@ -24,6 +24,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, experiment_id
+from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, did_you_mean, first_line
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_read import read_yaml, require_no_link
@@ -61,6 +62,10 @@ class RunFolder:
 
     def __str__(self) -> str:
         return str(relative(self.folder))
+
+    def as_start(self) -> str:
+        """Return the word of a command that starts a new run from this one's weights."""
+        return command_line([f"init_from={self}"])
 
     def model(self, which: str) -> Path:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""

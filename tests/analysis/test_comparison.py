@@ -182,10 +182,11 @@ def test_greek_powers_and_indices_are_mathematics() -> None:
 
 
 def test_markdown_escapes_what_a_run_is_called(rlher, two_agents: list[str], make_run: Make) -> None:
-    make_run("strange", env={"id": HTML_IN_NAME})
+    make_run("strange", env={"id": f"{HTML_IN_NAME}[here](javascript:run)"})
     markdown = rlher("compare", *two_agents, "logs/strange", "--format", "markdown").out
     assert "hacked" in markdown
     assert "<" not in markdown
+    assert "](" not in markdown
 
 
 def test_a_name_is_no_formula_in_a_spreadsheet(rlher, make_run: Make) -> None:
