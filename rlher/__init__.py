@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlher.api import Run, agents, compare, load, make_env, plot, runs, style, train
+    from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, style, train
     from rlher.core.errors import EnvironmentFault, UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
     from rlher.her import GoalRequest, HerReplayBuffer
@@ -20,10 +20,12 @@ __all__ = [
     "Run",
     "UserError",
     "agents",
+    "check",
     "compare",
     "load",
     "make_env",
     "plot",
+    "report",
     "runs",
     "style",
     "train",

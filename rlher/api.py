@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+    from rlher.analysis.plotting import CurvesFigure
     from rlher.evaluation.agent import Agent
     from rlher.training.result import RunResult
 
@@ -198,6 +198,16 @@ Runs = Folders | Mapping[str, Folders]
 """Runs, or runs by the name of their agent."""
 
 
+@overload
+def train(algo: str | type | None = ..., env: str | None = ..., /, *, seed: int | None = ..., **keys: Any) -> Run: ...
+
+
+@overload
+def train(
+    algo: str | type | None = ..., env: str | None = ..., /, *, seed: Iterable[int], **keys: Any
+) -> list[Run]: ...
+
+
 def train(
     algo: str | type | None = None,
     env: str | None = None,
@@ -205,12 +215,12 @@ def train(
     *,
     her: Any = True,
     total_timesteps: int | None = None,
-    seed: int | None = None,
+    seed: int | Iterable[int] | None = None,
     logs: str | Path | None = None,
     progress: bool = True,
     **keys: Any,
-) -> Run:
-    """Train an agent into a new run folder, as ``rlher train`` does.
+) -> Run | list[Run]:
+    """Train an agent into a new run folder, as ``rlher train`` does, or one per seed side by side.
 
     After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written first, so that
     ``rlher.load(folder).resume()`` continues the run.
@@ -219,6 +229,8 @@ def train(
     :param env: environment, such as ``"FetchReach-v4"``.
     :param her: strategy, or a mapping of its keys; None, False or ``"off"``: no hindsight.
     :param total_timesteps: None: of the recipe.
+    :param seed: several, such as ``range(3)``, are trained ``workers=`` at a time as a sweep: a run of the same config
+        that is finished is not trained again, and one that was interrupted is continued.
     :param logs: folder of all runs; None: ``logs``.
     :param progress: print progress on stderr; False: only warnings.
     :param keys: any other config key: ``n_envs=2``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``. Where a key
@@ -237,13 +249,16 @@ def train(
     if algo is None or env is None:
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
     her = None if her is True else her or "off"
-    chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "seed": seed, "logs": logs}
+    chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     chosen["progress"] = None if progress else False
     if not isinstance(env, str):
         raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
     if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
         keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
+    if isinstance(seed, Iterable) and not isinstance(seed, str):
+        return _train_seeds(words, list(seed))
+    words += _words({} if seed is None else {"seed": seed})
     config = _compose("train", words)
     return _ended(*start_training(config, command_line(["rlher", "train", *words])))
 
@@ -326,19 +341,20 @@ def plot(runs: Runs = ..., by: str | Sequence[str] = ..., *, ax: "Axes", **keys:
 
 
 @overload
-def plot(runs: Runs = ..., by: str | Sequence[str] = ..., *, ax: None = ..., **keys: Any) -> "Figure": ...
+def plot(runs: Runs = ..., by: str | Sequence[str] = ..., *, ax: None = ..., **keys: Any) -> "CurvesFigure": ...
 
 
 def plot(
     runs: Runs = "logs", by: str | Sequence[str] = (), *, ax: "Axes | None" = None, **keys: Any
-) -> "Figure | Axes":
+) -> "CurvesFigure | Axes":
     """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them. It is pyplot's current figure.
 
     :param runs, by: as in :func:`compare`.
     :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``ax.legend()`` names the
         curves, and :func:`style` gives the figure the style of a paper.
     :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``xlabel``, ``ylabel``, ``smooth=5``,
-        ``figsize=[3.4, 2.6]``, ``style="paper"``.
+        ``figsize=[3.4, 2.6]``, ``style="paper"``, ``legend="inside"``, ``colors=["navy", "0.5"]``.
+    :return: the figure, whose ``numbers`` is a DataFrame of the drawn points, or ``ax``.
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
@@ -353,7 +369,7 @@ def plot(
         return ax
     from matplotlib import pyplot
 
-    figure = pyplot.figure(FigureClass=CurvesFigure)
+    figure: Any = pyplot.figure(FigureClass=CurvesFigure)
     draw_runs(config, figure)
     return figure
 
@@ -368,6 +384,35 @@ def style(name: str = "paper") -> "AbstractContextManager[None]":
     return plotting.style(name)
 
 
+def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path | None = None, **keys: Any) -> Path:
+    """Write one HTML page with curves, tables and clips of runs, as ``rlher report`` does, and return its path.
+
+    :param runs, by: as in :func:`compare`; a study of ``rlher optimize`` is given as its folder.
+    :param output: the page; None: ``logs/report.html``.
+    :param keys: the command's, such as ``title``.
+    :raises UserError: there is no run with an evaluation, or the page cannot be written.
+    """
+    from rlher.cli.commands.report import write
+
+    words = _words({"runs": _paths(runs), "by": _list(by), "output": output, **keys})
+    return write(_compose("report", words), command_line(["rlher", "report", *words]))
+
+
+def check(env: str, **keys: Any) -> dict[str, Any]:
+    """Check an environment against the contract of a goal environment; return what ``rlher check --json`` prints.
+
+    :param env, keys: as in :func:`make_env`.
+    :return: ``ok``, ``findings``, ``properties`` and ``spaces``.
+    :raises UserError: there is no such environment.
+    :raises EnvironmentFault: it cannot be constructed.
+    """
+    from rlher.cli.commands.check import to_json
+    from rlher.envs.contract import check_goal_env
+
+    config = _compose_env(env, keys)
+    return to_json(check_goal_env(config.env, config.seed))
+
+
 def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
     """Return a goal environment as runs are evaluated in it; ``info["is_success"]`` is always there.
 
@@ -377,8 +422,7 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     """
     from rlher.envs.contract import validate_goal_env
 
-    words = _words({"env": env, **{f"env.{name}": value for name, value in keys.items()}})
-    return _make_env(validate_goal_env(_compose("check", words).env).config, render_mode)
+    return _make_env(validate_goal_env(_compose_env(env, keys).env).config, render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers
@@ -394,6 +438,34 @@ def _make_env(config: EnvConfig, render_mode: str | None) -> "gym.Env":
     env = make_env(config, render_mode)
     choose_mujoco_renderer()  # otherwise MuJoCo may end the process
     return env
+
+
+def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
+    """Train a run per seed as a sweep, and return the runs in the order of the seeds.
+
+    :raises KeyboardInterrupt: they were interrupted.
+    :raises EnvironmentFault: one of them failed; the others are finished.
+    """
+    from rlher.cli.commands.train import train_side_by_side
+    from rlher.core.signals import INTERRUPTED
+
+    if not seeds:
+        raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
+    command = load_command("train")
+    jobs = [job for seed in seeds for job in compose(command, CommandLine([*words, *_words({"seed": seed})]))]
+    trained, code = train_side_by_side(jobs)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt("the runs are saved; the same call continues them")
+    for run in trained:
+        if run.exit_code:
+            fault = EnvironmentFault(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.")
+            fault.folder = run.folder
+            raise fault
+    return [_wrap(lookup.find(str(run.folder), "", True), trust_code=True) for run in trained]
+
+
+def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
+    return _compose("check", _words({"env": env, **{f"env.{name}": value for name, value in keys.items()}}))
 
 
 def _compose(command: str, words: list[str]) -> Any:

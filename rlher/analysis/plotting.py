@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlher.core.matplotlib_settings import SETTINGS  # before matplotlib
 
@@ -15,7 +15,9 @@ import matplotlib
 import matplotlib.style
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
@@ -95,6 +97,19 @@ AXES = {
 Styles = Mapping[str, Mapping[str, Any]]
 """Colour and dashes of a line by the label of its group."""
 
+
+class Entry(NamedTuple):
+    """A line of a legend.
+
+    :param has_formulas: whether text between dollar signs is set as a formula.
+    :param style: of the line.
+    """
+
+    text: str
+    has_formulas: bool
+    style: Mapping[str, Any]
+
+
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
 CHARACTERS = 15
@@ -113,8 +128,8 @@ def plot(config: PlotConfig) -> int:
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
     if config.show:
         from matplotlib import pyplot  # starts a GUI toolkit
-    figure = pyplot.figure(FigureClass=CurvesFigure) if config.show else CurvesFigure()
-    curves = draw_runs(config, figure)
+    figure: Any = pyplot.figure(FigureClass=CurvesFigure) if config.show else CurvesFigure()
+    draw_runs(config, figure)
     stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
     for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
@@ -124,7 +139,7 @@ def plot(config: PlotConfig) -> int:
         print(name)
     if config.csv:
         with output_file(Path(config.csv)) as temporary:
-            temporary.write_text(csv_text(to_frame(curves)), encoding="utf-8")
+            temporary.write_text(csv_text(figure.numbers), encoding="utf-8")
         print(config.csv)
     if config.show:
         pyplot.show()
@@ -133,6 +148,9 @@ def plot(config: PlotConfig) -> int:
 
 class CurvesFigure(Figure):
     """A figure whose files have TrueType fonts. A notebook shows it once: as the value of a cell, or at its end."""
+
+    numbers: pd.DataFrame
+    """The drawn numbers, one row per point of a line; ``low`` and ``high`` are NaN without a band."""
 
     def savefig(self, *arguments: Any, **keywords: Any) -> None:
         """Save the figure, with the fonts of :data:`SETTINGS`."""
@@ -159,17 +177,17 @@ def style(name: str) -> AbstractContextManager[None]:
     return matplotlib.style.context(SETTINGS | STYLES[name], after_reset=name == "paper")
 
 
-def draw_runs(config: PlotConfig, figure: Figure) -> list[GroupCurve]:
-    """Draw the runs that a config selects, and return their curves.
+def draw_runs(config: PlotConfig, figure: CurvesFigure) -> None:
+    """Draw the runs that a config selects.
 
     :param figure: an empty figure, which is resized.
-    :raises UserError: no runs, or an unknown column.
+    :raises UserError: no runs, an unknown column, or an unknown colour.
     """
     curves = _load(config)
+    figure.numbers = _numbers(curves)
     with style(config.style):
-        draw(figure, curves, config)
+        _draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
-    return curves
 
 
 def draw_on(panel: Axes, config: PlotConfig) -> None:
@@ -180,7 +198,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
     curves = _load(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
-    styles = line_styles(curves, len(panel.get_legend_handles_labels()[1]))
+    styles = line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
     with style(config.style):
         _draw_env(panel, curves, config, styles, config.title)
 
@@ -190,8 +208,7 @@ def _load(config: PlotConfig) -> list[GroupCurve]:
     return aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
 
 
-def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:
-    """Return the drawn numbers, one row per point of a line; ``low`` and ``high`` are NaN without a band."""
+def _numbers(curves: Iterable[GroupCurve]) -> pd.DataFrame:
     lines = [
         curve.mean.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=len(curve.seeds))
         for curve in curves
@@ -199,8 +216,8 @@ def to_frame(curves: Iterable[GroupCurve]) -> pd.DataFrame:
     return pd.concat(lines)[["env", "group", "seeds", "x", "iqm", "low", "high"]]
 
 
-def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
-    """Draw one panel per environment, with one legend above all panels and a caption below.
+def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
+    """Draw one panel per environment, with one legend and a caption below.
 
     :param figure: an empty figure, which is resized.
     :param curves: at least one.
@@ -218,13 +235,20 @@ def draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> No
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=axis_of(config.y).is_rate).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
-    styles = line_styles(curves)
+    styles = line_styles(curves, config.colors)
     for index, (panel, members) in enumerate(zip(panels, by_env.values(), strict=False)):
         _draw_env(panel, members, config, styles, config.title if len(by_env) == 1 else None)
         if index % columns:
             panel.set_ylabel("")
-    title = config.title if len(by_env) > 1 else None
-    legend_height = _draw_legend(figure, curves, styles, title, with_seeds=not is_paper)
+    entries = _legend_entries(curves, styles, with_seeds=not is_paper)
+    title = escape_control(config.title) if config.title and len(by_env) > 1 else None
+    legend_height = 0.0
+    if config.legend == "above":
+        legend_height = _draw_legend(figure, entries, title)
+    elif title:
+        legend_height = figure.suptitle(title, fontsize="large").get_window_extent().height / figure.dpi
+    if config.legend == "inside":
+        _legend(panels[0], entries, loc="best")
     figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
     if not is_paper:
         text = textwrap.fill(caption(curves), int(figure.get_figwidth() * CHARACTERS))
@@ -253,7 +277,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         _draw_panel(figure.subplots(), curves, x, y, styles)
         if with_legend:
-            figure.set_figheight(2.8 + _draw_legend(figure, curves, styles))
+            figure.set_figheight(2.8 + _draw_legend(figure, _legend_entries(curves, styles)))
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -266,13 +290,18 @@ def axis_of(column: str) -> Axis:
     return AXES.get(column) or AXES.get(short_name(column)) or Axis(column)
 
 
-def line_styles(curves: Iterable[GroupCurve], first: int = 0) -> Styles:
+def line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> Styles:
     """Return colour and dashes by the label of a group, which are the same for all environments.
 
+    :param colors: to use in place of :data:`COLORS`.
     :param first: number of lines that are drawn already.
+    :raises UserError: matplotlib has no such colour.
     """
+    if unknown := [color for color in colors if not is_color_like(color)]:
+        raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
+    palette = colors or COLORS
     return {
-        label: {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)]}
+        label: {"color": palette[index % len(palette)], "linestyle": DASHES[index % len(DASHES)]}
         for index, label in enumerate(dict.fromkeys(curve.group.label for curve in curves), first)
     }
 
@@ -320,40 +349,41 @@ def _draw_curve(
     panel.plot(x, mean["iqm"], **style, marker=marker, clip_on=clip_on, label=curve.group.label)
 
 
-def _draw_legend(
-    figure: Figure, curves: Sequence[GroupCurve], styles: Styles, title: str | None = None, with_seeds: bool = True
-) -> float:
-    """Draw one legend above all panels, in as many columns as fit; return its height in inches."""
-    formulas = {curve.group.label for curve in curves if curve.group.draws_formulas}
+def _legend_entries(curves: Sequence[GroupCurve], styles: Styles, with_seeds: bool = True) -> list[Entry]:
     seeds: dict[str, list[int]] = {}
     for curve in curves:
         if curve.seeds:
             seeds.setdefault(curve.group.label, []).append(len(curve.seeds))
-    labels = list(seeds)
-    handles = [Line2D([], [], **styles[label]) for label in labels]
+    formulas = {curve.group.label for curve in curves if curve.group.draws_formulas}
+    return [
+        Entry(escape_control(f"{label} ({_range(each)})" if with_seeds else label), label in formulas, styles[label])
+        for label, each in seeds.items()
+    ]
+
+
+def _draw_legend(figure: Figure, entries: Sequence[Entry], title: str | None = None) -> float:
+    """Draw one legend above all panels, in as many columns as fit; return its height in inches."""
     width = int(figure.get_figwidth() * CHARACTERS) - 8  # beside the line
     wrap = textwrap.TextWrapper(max(width, 1), max_lines=20, placeholder="…")
-    texts = [escape_control(f"{label} ({_range(each)})" if with_seeds else label) for label, each in seeds.items()]
-    for rows in range(1, len(texts) + 1):
-        columns = -(-len(texts) // rows)
-        by_row = [index for first in range(columns) for index in range(first, len(texts), columns)]  # it fills columns
-        legend = figure.legend(
-            [handles[index] for index in by_row],
-            [wrap.fill(texts[index]) for index in by_row],
-            loc="outside upper center",
-            ncols=columns,
-            columnspacing=1.2,
-            frameon=False,
-            title=escape_control(title) if title else None,
-            title_fontsize="large",
-        )
-        for index, text in zip(by_row, legend.get_texts(), strict=True):
-            text.set_parse_math(labels[index] in formulas)
+    wrapped = [entry._replace(text=wrap.fill(entry.text)) for entry in entries]
+    for rows in range(1, len(entries) + 1):
+        columns = -(-len(entries) // rows)
+        by_row = [entry for first in range(columns) for entry in wrapped[first::columns]]  # it fills columns
+        legend = _legend(figure, by_row, loc="outside upper center", ncols=columns, columnspacing=1.2, title=title)
         size = legend.get_window_extent()
         if size.width <= figure.bbox.width or columns == 1:
             break
         legend.remove()
     return size.height / figure.dpi
+
+
+def _legend(target: Figure | Axes, entries: Sequence[Entry], **keys: Any) -> Legend:
+    handles = [Line2D([], [], **entry.style) for entry in entries]
+    texts = [entry.text for entry in entries]
+    legend = target.legend(handles, texts, frameon=False, title_fontsize="large", **keys)
+    for entry, text in zip(entries, legend.get_texts(), strict=True):
+        text.set_parse_math(entry.has_formulas)
+    return legend
 
 
 def _range(seeds: Sequence[int]) -> str:

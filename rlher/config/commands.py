@@ -116,6 +116,10 @@ class PlotConfig(CurvesConfig):
     style: str = runtime_key(
         "screen", "paper: width of a page or column, text of 8 points", choices=("screen", "paper")
     )
+    legend: str = runtime_key(
+        "above", "where the legend is; inside: in the first panel", choices=("above", "inside", "none")
+    )
+    colors: list[str] = runtime_key([], "matplotlib's names of the lines' colours; empty: a colour-blind safe palette")
 
 
 @dataclass

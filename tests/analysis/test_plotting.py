@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from rlher.analysis import curves, plotting
-from rlher.analysis.grouping import load_groups
+from rlher.analysis import plotting
+from rlher.analysis.plotting import CurvesFigure
 from rlher.config.commands import PlotConfig
 from tests.analysis.conftest import write_log
 from tests.conftest import Make
@@ -22,22 +22,17 @@ def legend(picture: Figure) -> list[str]:
     return [text.get_text() for text in found.get_texts()]
 
 
-def curves_of(tmp_path: Path) -> list[curves.GroupCurve]:
-    return curves.aggregate_all(load_groups([], str(tmp_path / "logs"), []), "timesteps", "success_rate")
-
-
 def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, three_seeds, tmp_path: Path) -> None:
     make_run("tqc/Some-v0_1", 0, 0.05, algo={"name": "tqc"})
     for seed in range(2):
         make_run(f"tqc/Other-v0_{seed}", seed, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
-    found = curves_of(tmp_path)
-    picture = Figure()
-    plotting.draw(picture, found, PlotConfig())
+    picture = CurvesFigure()
+    plotting.draw_runs(PlotConfig(runs=[f"{tmp_path}/logs"]), picture)
     assert legend(picture) == ["sac (3 seeds)", "tqc (1–2 seeds)"]
     assert picture.axes[0].lines[-1].get_color() == picture.axes[1].lines[-1].get_color(), "of one agent"
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
     assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"
-    drawn = plotting.to_frame(found)
+    drawn = picture.numbers
     three = drawn[drawn.seeds == 3]
     assert three.iqm.tolist() == pytest.approx((0.09 * np.arange(1, 11)).tolist())
     assert (three.low <= three.iqm).all()
@@ -116,6 +111,7 @@ def test_show_opens_a_window(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds
         (("plot", "--y", "succes_rate"), "'success_rate'"),
         (("plot", "--output", "a.jpeg"), "a.jpeg"),
         (("plot", "--show"), "--show"),
+        (("plot", "--colors", "navy,bluu"), "bluu"),
         (("plot", "--output", "logs/sac/Some-v0_1/config.yaml/a.png"), "logs/sac/Some-v0_1/config.yaml/a.png"),
         (("compare", "--format", "html"), "html"),
         (("compare", "nowhere"), "nowhere"),
@@ -137,16 +133,34 @@ def test_texts_size_and_names_of_curves(make_run: Make, tmp_path: Path) -> None:
     for number, name in enumerate(("one", "two")):
         make_run(f"{name}/a", number)
     runs = [f"HER={tmp_path}/logs/one", f"{tmp_path}/logs/two"]
-    figure = Figure()
+    figure = CurvesFigure()
     texts = {"title": "Push", "xlabel": "environment steps", "ylabel": "success"}
     config = PlotConfig(runs=runs, figsize=[3.3, 2.5], style="paper", **texts)
-    assert [curve.group.label for curve in plotting.draw_runs(config, figure)] == ["HER", "two"]
+    plotting.draw_runs(config, figure)
     assert legend(figure) == ["HER", "two"]
     (panel,) = figure.axes
     assert panel.get_title() == "Push"
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("environment steps", "success")
     assert figure.get_size_inches().tolist() == [3.3, 2.5]
     assert figure.get_supxlabel() == ""
+
+
+@pytest.mark.parametrize("where", ["inside", "none"])
+def test_legend_and_colours(make_run: Make, tmp_path: Path, where: str) -> None:
+    for agent in ("HER", "off"):
+        for env in ("Push-v0", "Slide-v0"):
+            make_run(f"{agent}/{env}", env={"id": env})
+    figure = CurvesFigure()
+    runs = [f"{agent}={tmp_path}/logs/{agent}" for agent in ("HER", "off")]
+    plotting.draw_runs(PlotConfig(runs=runs, legend=where, colors=["navy", "0.5"], title="Two"), figure)
+    left, right = figure.axes
+    assert not figure.legends
+    assert figure.get_suptitle() == "Two"
+    assert right.get_legend() is None
+    assert [line.get_color() for line in left.lines] == ["navy", "0.5"]
+    if where == "inside":
+        assert [text.get_text() for text in left.get_legend().get_texts()] == ["HER (1 seed)", "off (1 seed)"]
+        assert [line.get_color() for line in left.get_legend().get_lines()] == ["navy", "0.5"]
 
 
 @pytest.mark.parametrize("names", [["HER", "off"], ["a long name of an agent", "another long name of an agent"]])
@@ -156,7 +170,7 @@ def test_a_figure_for_a_paper(make_run: Make, tmp_path: Path, names: list[str]) 
         for env in ("Push-v0", "Slide-v0"):
             for seed in range(3):
                 make_run(f"{agent}/{env}_{seed}", seed, env={"id": env})
-    figure = Figure()
+    figure = CurvesFigure()
     runs = [str(tmp_path / "logs" / agent) for agent in names]
     plotting.draw_runs(PlotConfig(runs=runs, style="paper", title="Two tasks"), figure)
     assert figure.get_figwidth() == 6.75
@@ -174,8 +188,10 @@ def test_a_figure_for_a_paper(make_run: Make, tmp_path: Path, names: list[str]) 
 def test_curves_are_smoothed_by_a_running_mean(make_run: Make, tmp_path: Path) -> None:
     make_run("one")
     runs = [str(tmp_path / "logs")]
-    plain, smooth = (plotting.draw_runs(PlotConfig(runs=runs, smooth=n), Figure())[0].seeds[0] for n in (1, 2))
-    plain, smooth = plain.to_numpy(), smooth.to_numpy()
+    figures = {n: CurvesFigure() for n in (1, 2)}
+    for n, figure in figures.items():
+        plotting.draw_runs(PlotConfig(runs=runs, smooth=n), figure)
+    plain, smooth = (figure.numbers.iqm.to_numpy() for figure in figures.values())
     assert smooth[0] == plain[0]
     assert smooth[1:] == pytest.approx((plain[1:] + plain[:-1]) / 2)
 

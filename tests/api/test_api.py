@@ -1,6 +1,7 @@
 """The functions of ``import rlher``: runs, mistakes, Hydra's globals, and a notebook's kernel."""
 
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ from stable_baselines3 import DQN
 
 import rlher
 from rlher.api import _words
+from rlher.cli.main import main
 from rlher.core.errors import UserError
 from rlher.run.lookup import UnknownAgent
 from rlher.run.trust import UntrustedCode
@@ -125,6 +127,38 @@ def test_a_failed_run_raises_and_keeps_its_folder(tmp_path: Path, monkeypatch: p
     assert rlher.load(raised.value.folder).result["status"] == "failed"
 
 
+def test_seeds_are_trained_side_by_side_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys: dict[str, Any] = {"her": "final", "env": {"kwargs": {"n_bits": 4}}, "workers": 2, **TINY}
+    runs = rlher.train("dqn", "BitFlipping-v0", seed=(1, 0), **keys)
+    assert [(run.config.seed, run.result["status"]) for run in runs] == [(1, "finished"), (0, "finished")]
+    more = rlher.train("dqn", "BitFlipping-v0", seed=np.arange(3), **keys)
+    assert [run.config.seed for run in more] == [0, 1, 2]
+    assert [run.folder for run in more[:2]] == [run.folder for run in reversed(runs)]
+
+
+def test_a_seed_that_fails_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own_failing.py").write_text("def broken(request):\n    raise ValueError('no')\n")
+    with pytest.raises(rlher.EnvironmentFault) as raised:
+        rlher.train("dqn", "BitFlipping-v0", her="own_failing:broken", seed=[0], progress=False, **TINY)
+    assert raised.value.folder is not None
+    assert raised.value.folder.is_dir()
+
+
+def test_check_returns_what_the_command_prints(capsys: pytest.CaptureFixture) -> None:
+    found = rlher.check("BitFlipping-v0", kwargs={"n_bits": 4})
+    assert main(["check", "BitFlipping-v0", "env.kwargs.n_bits=4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found))
+    assert found["ok"]
+
+
+def test_report_writes_a_page(make_run: Make) -> None:
+    page = rlher.report({"HER": make_run("one")}, output="pages/a.html", title="A title")
+    assert page == Path("pages/a.html")
+    assert "A title" in page.read_text()
+
+
 def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -180,6 +214,7 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
         assert isinstance(table, pd.DataFrame)
         assert table["agent"].tolist() == ["final", "off"]
     figure = rlher.plot(runs, by="her")
+    assert figure.numbers.groupby("group")["x"].max().to_dict() == {"final": 60, "off": 60}
     assert isinstance(figure, matplotlib.figure.Figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["final (1 seed)", "off (1 seed)"]
     assert plt.gcf() is figure
@@ -293,7 +328,8 @@ def test_importing_the_environments_registers_them() -> None:
         (("dqn", "BitFlipping-v0"), {"total_timestep": 5}),
         (("dqn", "BitFlipping-v0"), {"algo": {"gama": 0.9}}),
         (("dqn", "BitFlipping-v0"), {"algo.gamma": "'"}),
-        (("dqn", "BitFlipping-v0"), {"seed": [0, 1]}),
+        (("dqn", "BitFlipping-v0"), {"seed": []}),
+        (("dqn", "BitFlipping-v0"), {"seed": [0, "one"]}),
         (("dqn", gymnasium.make("CartPole-v1")), {}),
         (("dqn", "BitFlipping-v0"), {"env": {"kwargs": {"n_bits": "many"}}}),
         (("sac", "BitFlipping-v0"), {}),

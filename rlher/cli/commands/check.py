@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlher.config.commands import CheckConfig
 from rlher.config.override_syntax import literal
@@ -43,7 +43,7 @@ def run(config: CheckConfig) -> int:
             return error.exit_code
         raise
     if config.json:
-        _print_json(found)
+        print(json.dumps(to_json(found)))
     else:
         _print_text(found)
     return EnvironmentFault.exit_code if found.errors else 0
@@ -54,15 +54,15 @@ def _spaces(found: "CheckResult") -> dict[str, str]:
     return {**{name: str(space) for name, space in parts.items()}, "action": str(found.action_space)}
 
 
-def _print_json(found: "CheckResult") -> None:
-    result = {
+def to_json(found: "CheckResult") -> dict[str, Any]:
+    """Return the findings as ``--json`` prints them."""
+    return {
         "env": found.config.id,
         "ok": not found.errors,
         "properties": {name: getattr(found.config, name) for name in PROPERTIES},
         "spaces": _spaces(found),
         "findings": [{"level": finding.level, "sentence": finding.message} for finding in found.findings],
     }
-    print(json.dumps(result))
 
 
 def _print_text(found: "CheckResult") -> None:

@@ -19,7 +19,13 @@ SUFFIXES = (".html", ".htm")
 
 
 def run(config: ReportConfig, command: str) -> int:
-    """Write an HTML file that needs no other file and no network.
+    """Write the page and print its path."""
+    print(write(config, command))
+    return 0
+
+
+def write(config: ReportConfig, command: str) -> Path:
+    """Write an HTML file that needs no other file and no network, and return its path.
 
     :raises UserError: there are no runs, or the page cannot be written.
     """
@@ -44,8 +50,7 @@ def run(config: ReportConfig, command: str) -> int:
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")
-    print(path)
-    return 0
+    return path
 
 
 def _groups(config: ReportConfig, studies: "list[Study]", note: "Note") -> "list[Group]":

@@ -11,6 +11,7 @@ from rlher.core.errors import UserError
 
 if TYPE_CHECKING:
     from rlher.cli.composition import Composed
+    from rlher.jobs.sweep import SweepRun
     from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
 
@@ -56,17 +57,10 @@ def sweep(jobs: "Sequence[Composed]") -> int:
     from rlher.cli.commands import compare
     from rlher.core.safe_read import read_json
     from rlher.core.signals import INTERRUPTED
-    from rlher.jobs.sweep import SweepRun, train_sweep
     from rlher.run.lookup import is_finished
     from rlher.run.run_folder import RESULT
 
-    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
-    composed = []
-    for job in jobs:
-        words = [word for word in job.overrides if word.partition("=")[0] not in SWEEP_KEYS]
-        name = " ".join(word for word in job.overrides if word not in common)
-        composed.append(SweepRun(name, command_line(["rlher", "train", *words]), job.config))
-    runs, code = train_sweep(composed)
+    runs, code = train_side_by_side(jobs)
     folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
     if jobs[0].config.json:
         for run in runs:
@@ -75,3 +69,19 @@ def sweep(jobs: "Sequence[Composed]") -> int:
     elif folders and code != INTERRUPTED:
         compare.run(CompareConfig(runs=folders))
     return code
+
+
+def train_side_by_side(jobs: "Sequence[Composed]") -> "tuple[list[SweepRun], int]":
+    """Train the runs of a sweep.
+
+    :return: the different ones, and the largest exit code, 130 after Ctrl-C.
+    """
+    from rlher.jobs.sweep import SweepRun, train_sweep
+
+    common = set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
+    composed = []
+    for job in jobs:
+        words = [word for word in job.overrides if word.partition("=")[0] not in SWEEP_KEYS]
+        name = " ".join(word for word in job.overrides if word not in common)
+        composed.append(SweepRun(name, command_line(["rlher", "train", *words]), job.config))
+    return train_sweep(composed)
