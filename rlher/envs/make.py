@@ -61,7 +61,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
 
 
 def _read_fingers_only(fetch: Any) -> None:
-    """Let a Fetch environment read the two joints that it uses, its fingers, and not all 15 of the robot by their names.
+    """Let a Fetch environment read the two joints that it uses, its fingers, not all 15 of the robot by their names.
 
     That takes a fifth of the time of a step (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
     """
