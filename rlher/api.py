@@ -359,7 +359,7 @@ def plot(
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
         raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
-    from rlher.analysis.plotting import CurvesFigure, draw_on, draw_runs
+    from rlher.analysis.plotting import draw_on, draw_runs
 
     config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), **keys}))
     if ax is not None:
@@ -367,11 +367,7 @@ def plot(
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
         draw_on(ax, config)
         return ax
-    from matplotlib import pyplot
-
-    figure: Any = pyplot.figure(FigureClass=CurvesFigure)
-    draw_runs(config, figure)
-    return figure
+    return draw_runs(config, for_pyplot=True)
 
 
 def style(name: str = "paper") -> "AbstractContextManager[None]":

@@ -126,10 +126,7 @@ def plot(config: PlotConfig) -> int:
             raise UserError(f"output={name!r} is not a picture; use a name that ends in one of {', '.join(SUFFIXES)}.")
     if config.show and not has_display():
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
-    if config.show:
-        from matplotlib import pyplot  # starts a GUI toolkit
-    figure: Any = pyplot.figure(FigureClass=CurvesFigure) if config.show else CurvesFigure()
-    draw_runs(config, figure)
+    figure = draw_runs(config, for_pyplot=config.show)
     stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
     for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
@@ -142,6 +139,8 @@ def plot(config: PlotConfig) -> int:
             temporary.write_text(csv_text(figure.numbers), encoding="utf-8")
         print(config.csv)
     if config.show:
+        from matplotlib import pyplot
+
         pyplot.show()
     return 0
 
@@ -177,23 +176,27 @@ def style(name: str) -> AbstractContextManager[None]:
     return matplotlib.style.context(SETTINGS | STYLES[name], after_reset=name == "paper")
 
 
-def draw_runs(config: PlotConfig, figure: CurvesFigure) -> None:
+def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     """Draw the runs that a config selects.
 
-    :param figure: an empty figure, which is resized.
+    :param for_pyplot: it becomes pyplot's current figure; a GUI toolkit may start.
     :raises UserError: no runs, an unknown column, or an unknown colour.
     """
     curves = _load(config)
+    if for_pyplot:
+        from matplotlib import pyplot
+    figure: Any = pyplot.figure(FigureClass=CurvesFigure) if for_pyplot else CurvesFigure()
     figure.numbers = _numbers(curves)
     with style(config.style):
         _draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
+    return figure
 
 
 def draw_on(panel: Axes, config: PlotConfig) -> None:
     """Draw the runs that a config selects on axes of the caller's figure; the lines are labelled for a legend.
 
-    :raises UserError: no runs, an unknown column, or runs of several environments.
+    :raises UserError: no runs, an unknown column or colour, or runs of several environments.
     """
     curves = _load(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
@@ -204,6 +207,8 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
 
 
 def _load(config: PlotConfig) -> list[GroupCurve]:
+    if unknown := [color for color in config.colors if not is_color_like(color)]:
+        raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
     groups = load_groups(config.runs, config.logs, config.by)
     return aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
 
@@ -295,10 +300,7 @@ def line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first:
 
     :param colors: to use in place of :data:`COLORS`.
     :param first: number of lines that are drawn already.
-    :raises UserError: matplotlib has no such colour.
     """
-    if unknown := [color for color in colors if not is_color_like(color)]:
-        raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
     palette = colors or COLORS
     return {
         label: {"color": palette[index % len(palette)], "linestyle": DASHES[index % len(DASHES)]}

@@ -12,7 +12,6 @@ from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.run.metadata import commands
 from rlher.run.run_folder import COMMANDS
-from rlher.tuning.significance import table_row
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""
@@ -64,6 +63,8 @@ def read_study(folder: Path, note: Note) -> Study:
 
 
 def _candidates(folder: Path, verdict: dict[str, Any], note: Note) -> pd.DataFrame:
+    from rlher.tuning.significance import table_row  # imports Optuna
+
     try:
         return pd.DataFrame([table_row(each) for each in verdict.get("candidates", [])])
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -25,9 +25,11 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, UserError | EnvironmentFault):
         return str(error)
     if isinstance(error, OSError):
-        return f"cannot read or write {error.filename or 'the output'}: {os_error_reason(error)}."
+        return f"cannot read or write {error.filename or 'a file or the output'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
+    if isinstance(error, ValueError) and "before 1980" in str(error):  # of a zip file
+        return "the clock of this machine is before 1980, which no model file can hold; set it."
     if isinstance(error, ValueError) and "MPLBACKEND" in os.environ and str(error).startswith("Key backend"):
         return f"MPLBACKEND={os.environ['MPLBACKEND']} is no backend of matplotlib; unset it."
     return None

@@ -93,11 +93,13 @@ def prepare_streams() -> None:
     """Make stderr lenient, let stdout print any character, and reopen closed streams.
 
     Otherwise the next file that is opened would take the number of a closed stream, and MuJoCo would write into it.
+    Worker processes inherit them.
     stdout still raises if it cannot be written, because it has the result of a command.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDONLY)  # the lowest free number, the stream's; writing to it raises
+            os.set_inheritable(handle, True)
             setattr(sys, name, os.fdopen(handle, "r" if name == "stdin" else "w"))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -21,7 +21,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from rlher.core.errors import DamagedFile, UserError, first_line, os_error_reason
+from rlher.core.errors import DamagedFile, UserError, first_line
+from rlher.core.files import user_error_on_write
 from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
 from rlher.her.storage import ACHIEVED, GOAL
 from rlher.her.trajectories import Trajectory
@@ -200,7 +201,7 @@ def write_dataset(
     import minari
     from minari.dataset.minari_storage import MinariStorage
 
-    try:
+    with user_error_on_write(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent.absolute(), prefix=f".{folder.name}.") as temporary:
             # Minari joins the parts of a relative path twice, so this one is absolute.
@@ -212,8 +213,6 @@ def write_dataset(
             storage.update_metadata({"dataset_id": folder.name, "minari_version": minari.__version__, **metadata})
             folder.mkdir()
             shutil.move(data, folder / "data")
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {os_error_reason(error)}.") from error
 
 
 def _require_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:

@@ -180,7 +180,7 @@ class Trainer:
             if all_finite(self.model):  # weights that are not finite raise errors of many kinds in torch
                 raise
         else:
-            result.status = Status.FINISHED
+            result.status = Status.FAILED if result.error else Status.FINISHED  # a model could not be written
 
     # ------------------------------------------------------------------------------------------------ writing
 

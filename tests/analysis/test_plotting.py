@@ -11,7 +11,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from rlher.analysis import plotting
-from rlher.analysis.plotting import CurvesFigure
 from rlher.config.commands import PlotConfig
 from tests.analysis.conftest import write_log
 from tests.conftest import Make
@@ -26,8 +25,7 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
     make_run("tqc/Some-v0_1", 0, 0.05, algo={"name": "tqc"})
     for seed in range(2):
         make_run(f"tqc/Other-v0_{seed}", seed, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
-    picture = CurvesFigure()
-    plotting.draw_runs(PlotConfig(runs=[f"{tmp_path}/logs"]), picture)
+    picture = plotting.draw_runs(PlotConfig(runs=[f"{tmp_path}/logs"]))
     assert legend(picture) == ["sac (3 seeds)", "tqc (1–2 seeds)"]
     assert picture.axes[0].lines[-1].get_color() == picture.axes[1].lines[-1].get_color(), "of one agent"
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
@@ -133,10 +131,9 @@ def test_texts_size_and_names_of_curves(make_run: Make, tmp_path: Path) -> None:
     for number, name in enumerate(("one", "two")):
         make_run(f"{name}/a", number)
     runs = [f"HER={tmp_path}/logs/one", f"{tmp_path}/logs/two"]
-    figure = CurvesFigure()
     texts = {"title": "Push", "xlabel": "environment steps", "ylabel": "success"}
     config = PlotConfig(runs=runs, figsize=[3.3, 2.5], style="paper", **texts)
-    plotting.draw_runs(config, figure)
+    figure = plotting.draw_runs(config)
     assert legend(figure) == ["HER", "two"]
     (panel,) = figure.axes
     assert panel.get_title() == "Push"
@@ -150,9 +147,8 @@ def test_legend_and_colours(make_run: Make, tmp_path: Path, where: str) -> None:
     for agent in ("HER", "off"):
         for env in ("Push-v0", "Slide-v0"):
             make_run(f"{agent}/{env}", env={"id": env})
-    figure = CurvesFigure()
     runs = [f"{agent}={tmp_path}/logs/{agent}" for agent in ("HER", "off")]
-    plotting.draw_runs(PlotConfig(runs=runs, legend=where, colors=["navy", "0.5"], title="Two"), figure)
+    figure = plotting.draw_runs(PlotConfig(runs=runs, legend=where, colors=["navy", "0.5"], title="Two"))
     left, right = figure.axes
     assert not figure.legends
     assert figure.get_suptitle() == "Two"
@@ -170,9 +166,8 @@ def test_a_figure_for_a_paper(make_run: Make, tmp_path: Path, names: list[str]) 
         for env in ("Push-v0", "Slide-v0"):
             for seed in range(3):
                 make_run(f"{agent}/{env}_{seed}", seed, env={"id": env})
-    figure = CurvesFigure()
     runs = [str(tmp_path / "logs" / agent) for agent in names]
-    plotting.draw_runs(PlotConfig(runs=runs, style="paper", title="Two tasks"), figure)
+    figure = plotting.draw_runs(PlotConfig(runs=runs, style="paper", title="Two tasks"))
     assert figure.get_figwidth() == 6.75
     assert legend(figure) == names
     assert [panel.get_title() for panel in figure.axes] == ["Push-v0", "Slide-v0"]
@@ -188,10 +183,7 @@ def test_a_figure_for_a_paper(make_run: Make, tmp_path: Path, names: list[str]) 
 def test_curves_are_smoothed_by_a_running_mean(make_run: Make, tmp_path: Path) -> None:
     make_run("one")
     runs = [str(tmp_path / "logs")]
-    figures = {n: CurvesFigure() for n in (1, 2)}
-    for n, figure in figures.items():
-        plotting.draw_runs(PlotConfig(runs=runs, smooth=n), figure)
-    plain, smooth = (figure.numbers.iqm.to_numpy() for figure in figures.values())
+    plain, smooth = (plotting.draw_runs(PlotConfig(runs=runs, smooth=n)).numbers.iqm.to_numpy() for n in (1, 2))
     assert smooth[0] == plain[0]
     assert smooth[1:] == pytest.approx((plain[1:] + plain[:-1]) / 2)
 

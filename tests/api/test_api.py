@@ -347,12 +347,14 @@ def test_mistakes_are_user_errors_and_write_nothing(
 
 def test_what_is_not_there_is_a_user_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    plt.close("all")
     with pytest.raises(UnknownAgent):
         rlher.load("td3-FetchSlid-v4")
     mistakes = (lambda: rlher.load("logs/x"), lambda: rlher.plot(x="hours"), lambda: rlher.plot(titel=""))
     for call in (rlher.runs, rlher.compare, rlher.plot, *mistakes):
         with pytest.raises(UserError):
             call()
+    assert not plt.get_fignums(), "a notebook would show an empty figure"
 
 
 def test_a_bundled_agent_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -245,3 +245,12 @@ def training_pid(folder: Path) -> int:
         if line.split()[5].endswith(f":{inode}"):
             return int(line.split()[4])
     raise AssertionError("no process trains in the folder")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_stream_stops_no_run(tmp_path: Path, closed: str) -> None:
+    command = shlex.join([*RLHER, "train", "-m", *SMALL, "seed=0,1"])
+    code = subprocess.run(["sh", "-c", f"{command} {closed}"], cwd=tmp_path, stdout=subprocess.DEVNULL).returncode
+    assert code in (0, 2)
+    assert len(list(tmp_path.rglob("result.json"))) == 2

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from same_run import differences
 
 from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.training.callbacks.evaluation import EvaluationCallback
 from tests.conftest import TINY, mounted
 
 ENV = ("env=BitFlipping-v0", "env.kwargs.n_bits=4")
@@ -153,3 +155,18 @@ def test_a_full_stdout_is_reported(words) -> None:
         )
     assert done.returncode == 2
     assert done.stderr == "rlher: cannot read or write the output: No space left on device.\n"
+
+
+def test_a_best_model_that_cannot_be_written_in_the_end_fails_the_run(rlher, monkeypatch) -> None:
+    def refuse(self: EvaluationCallback) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EvaluationCallback, "write_best_model", refuse)
+        assert rlher(*RUN).code == 1
+    folder = Path("logs/dqn/BitFlipping-v0_1")
+    assert json.loads((folder / "result.json").read_text())["status"] == "failed"
+    resumed = rlher("train", "--resume", str(folder))
+    assert resumed.code == 0, resumed.err
+    assert rlher(*RUN).code == 0
+    assert differences(folder, Path("logs/dqn/BitFlipping-v0_2")) == []

@@ -27,7 +27,7 @@ from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
-from rlher.core.files import relative, write_json
+from rlher.core.files import relative, user_error_on_write, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
 from rlher.core.user_code import parse_class
@@ -64,7 +64,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     if config.push is not None:
         require_pushable(config.push)
     print(escape_control(f"{run}, {model_name(run, which)}"), file=sys.stderr)
-    try:
+    with user_error_on_write(folder):
         if config.output is None and folder.exists():
             shutil.rmtree(folder)  # play.py would import what somebody else has put there
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,8 +73,6 @@ def export(config: ExportConfig) -> dict[str, str]:
             files = [path.replace(folder / path.name).name for path in Path(temporary).iterdir()]
         if config.format != "onnx":
             (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error}.") from error
     for note in notes:
         print(escape_control(f"  {note}"), file=sys.stderr)
     folder = relative(folder)

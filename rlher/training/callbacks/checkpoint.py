@@ -22,6 +22,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.config.key import compared_values
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
+from rlher.core.files import user_error_on_write
 from rlher.core.signals import StopRequest
 from rlher.envs.vec import RepeatableVecEnv
 from rlher.her import HerReplayBuffer
@@ -195,7 +196,8 @@ class CheckpointCallback(BaseCallback):
         self._evaluations.best_model = best.read_bytes() if best.exists() else None
         if self._evaluations.best_model is None:  # a model that was found later may not be found again
             self._run.model("best").unlink(missing_ok=True)
-        self._evaluations.write_best_model()
+        with user_error_on_write(self._run.folder):
+            self._evaluations.write_best_model()
 
     def _repeat_episodes(
         self, generators: dict[str, Any], build_number: int, actions: np.ndarray, expected: dict[str, np.ndarray]
