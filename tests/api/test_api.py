@@ -153,9 +153,9 @@ def test_check_returns_what_the_command_prints(capsys: pytest.CaptureFixture) ->
     assert found["ok"]
 
 
-def test_report_writes_a_page(make_run: Make) -> None:
-    page = rlher.report({"HER": make_run("one")}, output="pages/a.html", title="A title")
-    assert page == Path("pages/a.html")
+def test_report_writes_a_page(make_run: Make, tmp_path: Path) -> None:
+    page = rlher.report({"HER": make_run("one")}, output=tmp_path / "pages/a.html", title="A title")
+    assert page == tmp_path / "pages/a.html"
     assert "A title" in page.read_text()
 
 
