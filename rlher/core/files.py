@@ -45,11 +45,11 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def relative(path: Path) -> Path:
-    """Return a path as one would type it: relative to the current folder if it lies there."""
-    try:
-        return path.relative_to(Path.cwd())
-    except (ValueError, OSError):
-        return path
+    """Return a path as one would type it: relative to the current folder if it lies there, but no flag."""
+    with contextlib.suppress(ValueError, OSError):
+        if not str(short := path.relative_to(Path.cwd())).startswith("-"):
+            return short
+    return path
 
 
 @contextlib.contextmanager

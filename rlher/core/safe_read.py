@@ -63,9 +63,11 @@ def require_no_link(path: Path, folder: Path | None = None) -> None:
 def require_own_file(path: Path) -> None:
     """Raise UserError if writing into a file in its place would change another one, or block, as with a pipe.
 
-    An archive can unpack a file as a further name, a hard link, of one of the user's.
+    An archive can unpack a file as a further name, a hard link, of one of the user's. SQLite's other files are beside
+    the target of a link.
     """
-    require_no_link(path)
+    if path.is_symlink():
+        raise UserError(f"{path} is a link to another file; delete it.")
     if path.exists() and (not path.is_file() or path.stat().st_nlink > 1):
         raise UserError(f"{path} is a further name of another file, or not a regular file; move it away.")
 

@@ -20,6 +20,7 @@ import yaml
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
 from rlher.core.errors import DamagedFile, UserError
+from rlher.core.files import relative
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml, require_own_file
 from rlher.envs.make import make_env
 from rlher.evaluation.export import play
@@ -388,6 +389,14 @@ def test_sqlite_follows_no_link(tmp_path: Path, name: str) -> None:
     assert victim.read_bytes() == b"mine"
 
 
+def test_sqlite_follows_no_link_within_the_folder(tmp_path: Path) -> None:
+    """Its journal would be that beside the target."""
+    (tmp_path / "real.db").touch()
+    (tmp_path / "study.db").symlink_to("real.db")
+    with pytest.raises(UserError, match="is a link"):
+        open_storage(f"sqlite:///{tmp_path}/study.db", tmp_path)
+
+
 @pytest.mark.parametrize("name", ["journal.log", "study.db", "study.db-wal"])
 def test_no_file_with_a_further_name_is_written(tmp_path: Path, name: str) -> None:
     (victim := tmp_path / "victim").write_bytes(b"mine")
@@ -464,3 +473,9 @@ def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> N
         (study / f"workers/s-{number}.log").symlink_to(victim)
     assert rlher("optimize", *tiny, "study_name=s", "logs=here/logs", "--n-trials", "1").code != 0
     assert victim.read_text() == "mine"
+
+
+def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert relative(tmp_path / "--trust-code") == tmp_path / "--trust-code"
+    assert relative(tmp_path / "a" / "-b") == Path("a/-b")
