@@ -17,16 +17,11 @@ from tests.analysis.conftest import HTML_IN_NAME
 from tests.conftest import Make
 
 
-def rows_of(markdown: str) -> list[list[str]]:
-    return [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in markdown.splitlines() if line.startswith("| Some")
-    ]
-
-
 def test_two_folders(rlher, two_agents: list[str]) -> None:
     done = rlher("compare", *two_agents, "--format", "markdown")
     assert (done.code, done.err) == (0, "")
-    good, bad, improvement, _, profile = rows_of(done.out)
+    rows = [line.split("|")[1:-1] for line in done.out.splitlines() if line.startswith("| Some")]
+    good, bad, improvement, _, profile = [[cell.strip() for cell in row] for row in rows]
     assert good == ["Some-v0", "good", "3", "100.0% [98.7%, 100.0%]", "100 / 100 / 100", "500", "900", "1,000"]
     # 40% never reaches 50%, 50% and 60% do: the median is the last evaluation of 50%.
     assert bad[4:] == ["40 / 50 / 60", "1,000 (1 of 3 never)", "never", "1,000"]
