@@ -32,17 +32,6 @@ def test_runs_without_a_common_range_are_drawn_without_a_mean(rlher, make_run: M
     assert Path("a.csv").read_text() == "env,group,seeds,x,iqm,low,high\n"
 
 
-@pytest.mark.parametrize("seeds", [1, 2, 3])
-def test_an_interval_needs_three_seeds(make_run: Make, tmp_path: Path, seeds: int) -> None:
-    for seed in range(seeds):
-        make_run(f"run{seed}", seed, 0.05 + 0.01 * seed)
-    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", "success_rate")
-    assert len(curve.seeds) == seeds
-    assert curve.has_band == (seeds == 3)
-    assert np.isfinite(curve.mean.low).all() == np.isfinite(curve.mean.high).all() == (seeds == 3)
-    assert np.isnan(curve.mean.low).all() == (seeds < 3)
-
-
 @pytest.mark.parametrize(("x", "y"), [("timesteps", "succes_rate"), ("hours", "x"), ("timesteps", "crash_rate")])
 def test_an_unknown_or_empty_column_is_an_error(make_run: Make, x: str, y: str) -> None:
     group = load_group(make_run("a"))
@@ -62,8 +51,3 @@ def test_equal_seeds_still_have_a_band_if_it_is_a_rate(make_run: Make, tmp_path:
     if widened:
         assert (curve.mean.low.iloc[-1], curve.mean.high.iloc[-1]) == pytest.approx(stats.wilson(60, 60))
         assert (curve.mean.low.iloc[0], curve.mean.high.iloc[0]) == pytest.approx(stats.wilson(30, 60))
-
-
-def test_points_are_limited(make_run: Make) -> None:
-    curve = curves.aggregate(load_group(make_run("a", rows=1000)), "timesteps", "success_rate")
-    assert len(curve.mean) == curves.MAX_POINTS

@@ -52,16 +52,6 @@ def test_labels_name_the_keys_that_differ(make_run: Make, tmp_path: Path, one: d
     assert set(group_logs(tmp_path)) == expected
 
 
-def test_a_repeated_run_is_left_out(make_run: Make, three_seeds, tmp_path: Path) -> None:
-    shorter = make_run("again", 1, 0.09, rows=4)
-    notes: list[str] = []
-    (group,) = grouping.group_runs(read_runs(str(tmp_path / "logs")), note=notes.append)
-    (note,) = notes
-    assert {run.folder for run in group.runs} == set(three_seeds)
-    assert str(shorter) in note
-    assert str(three_seeds[1]) in note
-
-
 def test_a_folder_without_a_run_is_skipped(rlher, three_seeds) -> None:
     Path("logs/empty").mkdir()
     notes: list[str] = []
@@ -74,12 +64,14 @@ def test_a_folder_without_a_run_is_skipped(rlher, three_seeds) -> None:
     assert "logs/empty, logs/empty/" in str(error.value)
 
 
-def test_a_folder_is_one_group_without_copies(rlher, make_run: Make, three_seeds) -> None:
+def test_a_folder_is_one_group_without_repeated_runs(rlher, make_run: Make, three_seeds) -> None:
     make_run("sac/other", 3, algo={"learning_rate": 0.1})
-    make_run("sac/copy", 2)
+    shorter = make_run("sac/again", 2, rows=4)
     make_run("tqc/one", 0)
     notes: list[str] = []
     groups = grouping.load_groups(["logs/sac", "logs/tqc"], "logs", [], notes.append)
     assert [(group.label, len(group.runs)) for group in groups] == [("sac", 4), ("tqc", 1)]
     assert [note for note in notes if "algo.learning_rate" in note]
-    assert notes_about("copy", "\n".join(notes))
+    (note,) = notes_about("again", "\n".join(notes))
+    assert "Some-v0_3" in note
+    assert shorter not in {run.folder for run in groups[0].runs}

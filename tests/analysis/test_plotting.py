@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,26 +39,29 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
     assert drawn[drawn.seeds < 3].low.isna().all()
 
 
-@pytest.mark.parametrize("y", ["rollout/object_moved", "critic_loss", "steps_per_second"])
-def test_columns_of_the_training_log(rlher, three_seeds: list[Path], y: str) -> None:
-    for folder in three_seeds[:2]:
+@pytest.mark.parametrize(
+    ("x", "y", "last", "expected"),
+    [
+        ("steps", "success_rate", 1000, lambda x: 0.09 * x / 100),  # of the evaluations
+        ("steps", "rollout/success_rate", 1000, lambda x: 0.25),  # of training
+        ("steps", "object_moved", 1000, lambda x: 0.5),
+        ("wall", "critic_loss", 20, lambda x: 2 / x),
+        ("updates", "critic_loss", 2000, lambda x: 200 / x),
+        ("updates", "mean_reward", 2000, lambda x: 0.009 * x / 2 - 10),
+        ("wall", "steps_per_second", 20, lambda x: 50),
+    ],
+)
+def test_every_axis(rlher, three_seeds: list[Path], x: str, y: str, last: float, expected: Callable) -> None:
+    for folder in three_seeds:
         write_log(folder)
-    done = rlher("plot", "--y", y, "--csv", "a.csv")
+    done = rlher("plot", "--x", x, "--y", y, "--csv", "a.csv")
     assert done.code == 0, done.err
-    assert Path(f"logs/{y.rpartition('/')[2]}.png").exists()
+    name = y.rpartition("/")[2]
+    assert done.out.split() == [f"logs/{name}.png", f"logs/{name}.pdf", "a.csv"]
     drawn = pd.read_csv("a.csv")
-    assert set(drawn.seeds) == ({3} if y == "steps_per_second" else {2})
-    expected = {"critic_loss": 100 / drawn.x, "steps_per_second": 50}.get(y, 0.5)
-    assert np.allclose(drawn.iqm, expected)
-
-
-@pytest.mark.parametrize(("x", "y"), [("steps", "success_rate"), ("wall", "success_rate"), ("updates", "mean_reward")])
-def test_every_axis(rlher, three_seeds, x: str, y: str) -> None:
-    done = rlher("plot", "--x", x, "--y", y, "--output", "a.png", "--csv", "a.csv")
-    assert done.code == 0, done.err
-    assert done.out.split() == ["a.png", "a.csv"]
-    drawn = pd.read_csv("a.csv")
-    assert drawn.x.max() == {"steps": 1000, "wall": 20, "updates": 2000}[x]
+    assert set(drawn.seeds) == {3}
+    assert drawn.x.iloc[-1] == pytest.approx(last)
+    assert np.allclose(drawn.iqm, expected(drawn.x))
 
 
 def test_pictures_are_not_blank(rlher, three_seeds) -> None:
@@ -111,7 +115,10 @@ def test_show_opens_a_window(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds
         (("plot", "--show"), "--show"),
         (("plot", "--colors", "navy,bluu"), "bluu"),
         (("plot", "--output", "logs/sac/Some-v0_1/config.yaml/a.png"), "logs/sac/Some-v0_1/config.yaml/a.png"),
-        (("compare", "--format", "html"), "html"),
+        (("plot", "--figsize", "3"), "figsize"),
+        (("compare", "--format", "tex"), "did you mean 'latex'"),
+        (("compare", "--output", "a.xls"), "a.xls"),
+        (("compare", "--output", "logs/sac/Some-v0_1/config.yaml/a.tex"), "cannot write"),
         (("compare", "nowhere"), "nowhere"),
         (("report", "--output", "a.pdf"), "a.pdf"),
         (("report", "nowhere"), "nowhere"),
@@ -125,33 +132,22 @@ def test_a_mistake_is_named(rlher, monkeypatch, three_seeds, words: tuple[str, .
     assert done.code == 2
     assert named in done.err
     assert "Traceback" not in done.err
-
-
-def test_texts_size_and_names_of_curves(make_run: Make, tmp_path: Path) -> None:
-    for number, name in enumerate(("one", "two")):
-        make_run(f"{name}/a", number)
-    runs = [f"HER={tmp_path}/logs/one", f"{tmp_path}/logs/two"]
-    texts = {"title": "Push", "xlabel": "environment steps", "ylabel": "success"}
-    config = PlotConfig(runs=runs, figsize=[3.3, 2.5], style="paper", **texts)
-    figure = plotting.draw_runs(config)
-    assert legend(figure) == ["HER", "two"]
-    (panel,) = figure.axes
-    assert panel.get_title() == "Push"
-    assert (panel.get_xlabel(), panel.get_ylabel()) == ("environment steps", "success")
-    assert figure.get_size_inches().tolist() == [3.3, 2.5]
-    assert figure.get_supxlabel() == ""
+    assert [path.name for path in Path().iterdir()] == ["logs"], "nothing is written"
 
 
 @pytest.mark.parametrize("where", ["inside", "none"])
-def test_legend_and_colours(make_run: Make, tmp_path: Path, where: str) -> None:
+def test_texts_size_legend_and_colours(make_run: Make, tmp_path: Path, where: str) -> None:
     for agent in ("HER", "off"):
         for env in ("Push-v0", "Slide-v0"):
             make_run(f"{agent}/{env}", env={"id": env})
     runs = [f"{agent}={tmp_path}/logs/{agent}" for agent in ("HER", "off")]
-    figure = plotting.draw_runs(PlotConfig(runs=runs, legend=where, colors=["navy", "0.5"], title="Two"))
+    texts = {"title": "Two", "xlabel": "environment steps", "ylabel": "success"}
+    config = PlotConfig(runs=runs, legend=where, colors=["navy", "0.5"], figsize=[6.5, 2.5], **texts)
+    figure = plotting.draw_runs(config)
     left, right = figure.axes
     assert not figure.legends
-    assert figure.get_suptitle() == "Two"
+    assert (figure.get_suptitle(), left.get_xlabel(), left.get_ylabel()) == (*texts.values(),)
+    assert figure.get_size_inches().tolist() == [6.5, 2.5]
     assert right.get_legend() is None
     assert [line.get_color() for line in left.lines] == ["navy", "0.5"]
     if where == "inside":
@@ -168,7 +164,7 @@ def test_a_figure_for_a_paper(make_run: Make, tmp_path: Path, names: list[str]) 
                 make_run(f"{agent}/{env}_{seed}", seed, env={"id": env})
     runs = [str(tmp_path / "logs" / agent) for agent in names]
     figure = plotting.draw_runs(PlotConfig(runs=runs, style="paper", title="Two tasks"))
-    assert figure.get_figwidth() == 6.75
+    assert (figure.get_figwidth(), figure.get_supxlabel()) == (6.75, "")
     assert legend(figure) == names
     assert [panel.get_title() for panel in figure.axes] == ["Push-v0", "Slide-v0"]
     assert [bool(panel.get_ylabel()) for panel in figure.axes] == [True, False]
@@ -194,4 +190,3 @@ def test_a_named_folder_is_not_a_key(rlher, make_run: Make) -> None:
     done = rlher("compare", "k=4=logs/one", "theirs=logs/two", "theirs=logs/two/", "--format", "csv")
     assert done.code == 0, done.err
     assert [line.split(",")[1] for line in done.out.splitlines()[1:3]] == ["k=4", "theirs"]
-    assert rlher("plot", "--figsize", "3").code == 2, "a width without a height"

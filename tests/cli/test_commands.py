@@ -23,12 +23,7 @@ def test_lists(rlher) -> None:
 
 
 HEAVY = {"torch", "stable_baselines3", "sb3_contrib", "optuna", "pandas", "matplotlib", "mujoco", "highway_env"}
-LIGHT = [
-    ["train", "--help"],
-    ["list"],
-    ["optimize", "--cfg", "job"],
-    ["-sc", "query=bash"],
-]
+LIGHT = [["train", "--help"], ["list"], ["optimize", "--cfg", "job"], ["-sc", "query=bash"]]
 
 
 @pytest.mark.parametrize("words", LIGHT, ids=" ".join)

@@ -37,9 +37,10 @@ def complete_in_bash(line: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("line", "expected"), COMPLETIONS, ids=[line for line, _ in COMPLETIONS])
-def test_tab_completion_in_bash(line: str, expected: set[str], tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    assert expected <= set(complete_in_bash(line, tmp_path).split())
+def test_words_and_their_completions(rlher, monkeypatch: pytest.MonkeyPatch, line: str, expected: set[str]) -> None:
+    Path("logs").mkdir()
+    monkeypatch.setenv("COMP_LINE", line)
+    assert expected <= set(rlher("-sc", "query=bash").out.split())
 
 
 def test_a_program_in_the_current_folder_is_not_started(tmp_path: Path) -> None:

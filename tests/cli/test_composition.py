@@ -1,32 +1,9 @@
-"""Composed configs of commands and sweeps, and the exit code of a sweep."""
-
-from pathlib import Path
+"""The exit code of a sweep."""
 
 import pytest
 
 from rlher.cli import main
 from rlher.cli.commands import load_command
-from rlher.config.commands import ListConfig
-from rlher.core.signals import INTERRUPTED
-
-
-def run_jobs(monkeypatch: pytest.MonkeyPatch, job, *argv: str) -> int:
-    command = load_command("list")
-    monkeypatch.setattr(command.module, "run", job)
-    return main.run(["list", *argv])
-
-
-def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
-    jobs: list = []
-    monkeypatch.setattr("rlher.jobs.sweep.train_sweep", lambda runs: (jobs.extend(runs) or runs, INTERRUPTED))
-    words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
-    assert rlher("train", "-m", *words).code == INTERRUPTED
-    assert [job.name for job in jobs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
-    common = "rlher train algo=dqn env=BitFlipping-v0"
-    assert [job.command for job in jobs] == [
-        f"{common} her={her} recipe={recipe}" for her in ("future", "final") for recipe in ("mine.yaml", "null")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -38,17 +15,7 @@ def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.Mo
 )
 def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatch, codes: dict, expected: list) -> None:
     seen = []
-    words = ("-m", f"what={','.join(codes)}")
-    code = run_jobs(monkeypatch, lambda config: seen.append(config.what) or codes[config.what], *words)
+    module = load_command("list").module
+    monkeypatch.setattr(module, "run", lambda config: seen.append(config.what) or codes[config.what])
+    code = main.run(["list", "-m", f"what={','.join(codes)}"])
     assert (seen, code) == (expected, max(codes.values()))
-
-
-def test_job_gets_the_typed_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = []
-
-    def job(config: ListConfig, command: str) -> int:
-        commands.append(command)
-        return 0
-
-    run_jobs(monkeypatch, job, "json=true")
-    assert commands == ["rlher list json=true"]

@@ -62,12 +62,7 @@ def test_command_line_overrides_a_recipe_file(rlher, recipe: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("algo: {gama: 0.9}", "gama"),
-        ("algo: {gamma: 1.5}", "algo.gamma=1.5"),
-        ("algo: [", ""),
-    ],
+    ("text", "named"), [("algo: {gama: 0.9}", "gama"), ("algo: {gamma: 1.5}", "algo.gamma=1.5"), ("algo: [", "")]
 )
 @pytest.mark.parametrize("command", ["train", "optimize"])
 def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, text: str, named: str) -> None:
@@ -80,18 +75,13 @@ def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, tex
 @pytest.mark.parametrize(
     ("words", "recorded"),
     [
-        (("algo=dqn",), "dqn-BitFlipping-v0"),
+        ((), "dqn-BitFlipping-v0"),
         (("algo=sac", "env.kwargs.continuous=true"), None),
-        (("algo=dqn", "recipe=null"), None),
-        (("algo=dqn", "recipe=mine.yaml"), "mine.yaml"),
-        (("algo=dqn", "recipe=mine", "--config-dir", "conf"), "mine"),
+        (("recipe=null",), None),
+        (("recipe=mine", "--config-dir", "conf"), "mine"),
     ],
 )
-def test_recipe_is_recorded(rlher, tmp_path: Path, monkeypatch, words: tuple[str, ...], recorded: str | None) -> None:
+def test_recipe_is_recorded(rlher, tmp_path: Path, words: tuple[str, ...], recorded: str | None) -> None:
     (tmp_path / "conf/recipe").mkdir(parents=True)
-    for path in ("mine.yaml", "conf/recipe/mine.yaml"):
-        (tmp_path / path).write_text("total_timesteps: 100\n")
-    configs = []
-    monkeypatch.setattr("rlher.cli.commands.train.run", lambda config: configs.append(config) or 0)
-    assert rlher("train", "env=BitFlipping-v0", *words).code == 0
-    assert [config.recipe for config in configs] == [recorded]
+    (tmp_path / "conf/recipe/mine.yaml").write_text("total_timesteps: 100\n")
+    assert composed(rlher, *words)["recipe"] == recorded

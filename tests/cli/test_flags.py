@@ -14,6 +14,7 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert flags.parse("train", words) == (overrides, True, False, ["conf"])
     assert flags.parse("train", ["--cfg", "job", "x=1"]) == (["x=1"], False, True, [])
     assert flags.parse("optimize", ["--space", "x.yaml", "space=her"]).overrides == ["space=her", "search_space=x.yaml"]
+    assert flags.parse("enjoy", ["--stochastic"]).overrides == ["deterministic=false"]
     assert flags.parse("evaluate", ["logs/a b", "--episodes", "3"]).overrides == ["run='logs/a b'", "episodes=3"]
 
 

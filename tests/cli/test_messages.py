@@ -14,7 +14,6 @@ MISTAKES = [
     (("train", "algo.beta=0.5"), "algo.kwargs.beta"),
     (("train", "n_sampled_goal=3"), "'her.n_sampled_goal'"),
     (("train", "algo=td3", "algo.ent_coef=1"), "'algo.ent_coef'"),
-    (("train", "algo.gamma=1.5"), "algo.gamma=1.5"),
     (("train", "seed=1,2"), "-m"),
     (("train", "total_timesteps"), "'total_timesteps'"),
     (("train", "--sed", "3"), "did you mean '--seed'"),
@@ -44,7 +43,6 @@ MISTAKES = [
     (("train", "algo=dqn", "env=BitFlipping-v0", "recipe=high_utd"), "n_critics"),
     (("train", "her=mix", "her.goal_mix={fuure: 1.0}"), "fuure"),
     (("enjoy",), "logs/"),
-    (("enjoy", "--video", "film.avi"), ".mp4"),
 ]
 
 

@@ -17,10 +17,8 @@ def test_steps_may_be_written_as_powers_of_ten() -> None:
     ("word", "key", "value"),
     [
         ("env=Some-v9", "env.id", "Some-v9"),
-        ("her=off", "her.n_sampled_goal", 0),
         ("her=false", "her.n_sampled_goal", 0),
         ("her=sb3", "her.relabel_done", "keep"),
-        ("her=final", "her.goal_selection_strategy", "final"),
         ("demos=pick/my demos=1", "demos.path", "pick/my demos=1"),
         ("space=her", "search_space", "her"),
         ("+algo.kwargs.x=1", "algo.kwargs.x", 1),

@@ -12,15 +12,7 @@ from rlher.core.console import command_line, redact
 from rlher.training import loggers as services
 from tests.conftest import TINY
 
-BITS = (
-    "algo=dqn",
-    "env=BitFlipping-v0",
-    "env.kwargs.n_bits=4",
-    "recipe=null",
-    *TINY,
-    "total_timesteps=40",
-    "eval.freq=40",
-)
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=60")
 
 SECRETS = [
     "postgresql://u:SEC RET@h/db",
@@ -46,15 +38,8 @@ def test_recorded_command_lines_have_no_passwords(word: str) -> None:
     assert redact(word) == redact(redacted) == redacted
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "postgresql://host:5432/db",
-        "postgresql://***@h/db?***: refused",
-        "no address, such as sqlite:///study.db or postgresql://host/database.",
-    ],
-)
-def test_text_without_passwords_is_unchanged(text: str) -> None:
+def test_text_without_passwords_is_unchanged() -> None:
+    text = "no address, such as sqlite:///study.db or postgresql://host:5432/database."
     assert redact(text) == text
 
 
@@ -85,21 +70,13 @@ def test_error_messages_hide_the_password(rlher, arguments: tuple[str, ...], nam
     assert not [part for part in ("SEC", "RET") if part in done.out + done.err]
 
 
-@pytest.mark.parametrize(
-    ("word", "flags"),
-    [
-        ("storage='{}'", ("--cfg", "job")),
-        ("storage=${{oc.env:ADDRESS}}", ("--cfg", "job")),
-    ],
-)
-def test_printed_configs_have_no_password(
-    rlher, monkeypatch: pytest.MonkeyPatch, word: str, flags: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("word", ["storage='{}'", "storage=${{oc.env:ADDRESS}}"])
+def test_printed_configs_have_no_password(rlher, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     address = "postgresql://user:SEC RET@host/db?sslpassword=SEC"
     monkeypatch.setenv("ADDRESS", address)
     # An earlier Hydra run in this process may have disabled it.
     monkeypatch.setattr(logging.getLogger("hydra._internal.hydra"), "disabled", False)
-    done = rlher("optimize", word.format(address), *flags)
+    done = rlher("optimize", word.format(address), "--cfg", "job")
     assert done.code == 0, done.err
     assert "postgresql://***@host/db?***" in done.out
     assert "n_trials: 100" in done.out

@@ -74,20 +74,9 @@ def test_rlhers_own_lines_stay_as_they_are(line: str, capsys: pytest.CaptureFixt
 
 
 def test_a_line_of_rl_zoo_trains(rlher) -> None:
-    words = (
-        "--algo",
-        "dqn",
-        "--env",
-        "BitFlipping-v0",
-        "-n",
-        "60",
-        "--eval-freq=60",
-        "env.kwargs.n_bits=3",
-        "--seed",
-        "3",
-    )
-    params = ("-params", "batch_size:16", "policy_kwargs:dict(net_arch=[16])", "learning_starts:30")
-    assert rlher(*words, *params, "recipe=null", *TINY).code == 0
+    line = "--algo dqn --env BitFlipping-v0 -n 60 --eval-freq=60 env.kwargs.n_bits=3 --seed 3 "
+    params = "-params batch_size:16 policy_kwargs:dict(net_arch=[16]) learning_starts:30"
+    assert rlher(*(line + params).split(), "recipe=null", *TINY).code == 0
     config = yaml.safe_load(Path("logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
     assert (config["total_timesteps"], config["eval"]["freq"], config["seed"]) == (60, 60, 3)
     assert config["algo"]["net_arch"] == [16]

@@ -46,20 +46,6 @@ def test_compare_escapes_texts_of_a_run(rlher, make_run: Make, form: str) -> Non
     assert not [line for line in (done.out + done.err).splitlines() if line.startswith("rlher: all is well")]
 
 
-def test_report_escapes_texts_of_a_run(rlher, make_run: Make) -> None:
-    folder = make_run("sac/one", env={"id": "Some-v0", "name": MALICIOUS_NAME}, her={"goal_selection_strategy": TITLE})
-    (folder / "command.txt").write_text(f"rlher train {TITLE}\n")
-    make_run(f"sac/{MALICIOUS_NAME}").joinpath("evaluations.csv").unlink()
-    done = rlher("report", "--output", "page.html")
-    assert done.code == 0
-    assert "PWN" in done.err
-    assert not control_characters(done.out + done.err)
-    page = Path("page.html").read_text()
-    assert escape_control(TITLE) in page
-    assert not control_characters(page)
-    assert r"\u001b" not in page, "the labels of charts"
-
-
 def test_tables_and_runs_in_python_have_no_control_characters(make_run: Make) -> None:
     folder = make_run("sac/one", env={"id": "Some-v0", "name": MALICIOUS_NAME})
     (folder / "best_model.zip").touch()

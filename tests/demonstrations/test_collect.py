@@ -43,6 +43,17 @@ def interrupted(observation):
     return first_wrong(observation)
 '''
 
+WITH_MINARI = """
+import sys, minari
+dataset = minari.load_dataset("bits-v0")
+assert not any(name.split(".")[0] == "rlher" for name in sys.modules)
+print(len(dataset), dataset.total_steps, dataset.env_spec.id, dataset.spec.dataset_id)
+ends = [(each.actions, each.rewards[-1], each.terminations[-1], each.infos["is_success"][-1]) for each in dataset]
+print([[len(actions), int(reward), bool(end), bool(success)] for actions, reward, end, success in ends])
+print(list(minari.list_local_datasets()))
+"""
+"""Open a dataset with plain Minari."""
+
 
 @pytest.fixture(autouse=True)
 def _controllers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +67,7 @@ def read(folder: str):
     return read_dataset(folder, env.observation_space, env.action_space)
 
 
-def test_a_controller_of_the_user(rlher) -> None:
+def test_a_controller_of_the_user_whose_dataset_plain_minari_opens(rlher) -> None:
     words = ("controller=bit_controllers:first_wrong", "episodes=6", "output=data/bits-v0", "json=true")
     done = rlher("collect", *BITS, *words)
     assert done.code == 0, done.err
@@ -69,27 +80,12 @@ def test_a_controller_of_the_user(rlher) -> None:
         assert trajectory.terminated
         assert (trajectory.rewards == [*[-1] * (len(trajectory) - 1), 0]).all()
         assert (trajectory.observations["achieved_goal"][-1] == trajectory.observations["desired_goal"][-1]).all()
-
-
-def test_plain_minari_opens_it_without_rlher(rlher) -> None:
-    words = ("collect", *BITS, "controller=bit_controllers:first_wrong", "--episodes", "3", "--output", "data/bits-v0")
-    assert rlher(*words).code == 0
-    code = (
-        "import sys, minari\n"
-        "dataset = minari.load_dataset('bits-v0')\n"
-        "assert not any(name.split('.')[0] == 'rlher' for name in sys.modules)\n"
-        "print(len(dataset), dataset.total_steps, dataset.env_spec.id, dataset.spec.dataset_id)\n"
-        "print([[len(episode.actions), int(episode.rewards[-1]), bool(episode.terminations[-1]), "
-        "bool(episode.infos['is_success'][-1])] for episode in dataset])\n"
-        "print(list(minari.list_local_datasets()))"
-    )
     environment = {**os.environ, "MINARI_DATASETS_PATH": "data"}
-    printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert printed.returncode == 0, printed.stderr
-    lengths = [len(each) for each in read("data/bits-v0").trajectories]
-    assert printed.stdout.splitlines() == [
-        f"3 {sum(lengths)} BitFlipping-v0 bits-v0",
-        str([[length, 0, True, True] for length in lengths]),
+    shown = subprocess.run([sys.executable, "-c", WITH_MINARI], env=environment, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines() == [
+        f"6 {found.n_steps} BitFlipping-v0 bits-v0",
+        str([[len(each), 0, True, True] for each in found.trajectories]),
         "['bits-v0']",
     ]
 
@@ -162,7 +158,11 @@ def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
     [
         ("controller=scripted",),
         ("env=BitFlipping-v0",),
+        ("env=BitFlipping-v0", "controller=act"),
         ("env=BitFlipping-v0", "controller=nowhere:act"),
+        ("env=BitFlipping-v0", "controller=bit_controllers:missing"),
+        ("env=BitFlipping-v0", "controller=bit_controllers:calls"),
+        ("env=BitFlipping-v0", "controller=scripted"),
         ("env=BitFlipping-v0", "controller=scripted", "agent=ddpg-FetchPush-v4"),
         ("logs/none",),
     ],

@@ -11,33 +11,19 @@ from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import play_episodes
+from tests.support.tiers import slow_except
+
+LEAST = {"FetchPush": 0.9, "FetchPickAndPlace": 0.95, "FetchSlide": 0.9}
 
 
-def success_rate(env_id: str, episodes: int = 50, **config) -> float:
-    env_config = check_goal_env(EnvConfig(id=env_id, **config)).config
-    env = make_env(env_config)
+@pytest.mark.parametrize("name", slow_except(["FetchReach"], SCRIPTED_CONTROLLERS))
+def test_a_scripted_controller_succeeds(name: str) -> None:
+    env_id = f"{name}-v{4 if name.startswith('Fetch') else 3}"
+    env = make_env(check_goal_env(EnvConfig(id=env_id)).config)
     controller = load_controller("scripted", env, env_id)
-    outcomes = [episode.success for episode in play_episodes(env, controller, episodes, 0)]
+    outcomes = [episode.success for episode in play_episodes(env, controller, 50, 0)]
     env.close()
-    return float(np.mean(outcomes))
-
-
-def test_fetch_reach() -> None:
-    assert success_rate("FetchReach-v4") == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("env_id", "least"), [("FetchPush-v4", 0.9), ("FetchPickAndPlace-v4", 0.95), ("FetchSlide-v4", 0.9)]
-)
-def test_fetch_with_a_block(env_id: str, least: float) -> None:
-    assert success_rate(env_id) >= least
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in SCRIPTED_CONTROLLERS if name.startswith("PointMaze")])
-def test_point_maze(name: str) -> None:
-    assert success_rate(f"{name}-v3") == 1
+    assert np.mean(outcomes) >= LEAST.get(name, 1)
 
 
 @pytest.fixture
@@ -63,8 +49,6 @@ class Counting:
 
 too_large = lambda observation: 99
 no_number = lambda observation: "left"
-number = 7
-wide = lambda observation: 3 * np.ones(15)
 
 def raising(observation):
     return 1 / 0
@@ -89,11 +73,3 @@ def test_an_action_that_does_not_exist_is_the_users_error(env, module, name) -> 
     observation, _ = env.reset(seed=0)
     with pytest.raises(UserError):
         controller(observation)
-
-
-@pytest.mark.parametrize(
-    "name", ["own_controllers:missing", "own_controllers:number", "nowhere:act", "act", "scripted"]
-)
-def test_a_controller_that_cannot_be_used_is_the_users_error(env, module, name) -> None:
-    with pytest.raises(UserError):
-        load_controller(name, env, "BitFlipping-v0")

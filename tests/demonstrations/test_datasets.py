@@ -96,7 +96,7 @@ def edit(file: str, change: Callable) -> Callable[[Path], None]:
     return attack
 
 
-def replace(name: str, values, **options) -> Callable[[Path], None]:
+def replace(name: str, values=None, **options) -> Callable[[Path], None]:
     def change(file: h5py.File) -> None:
         del file[name]
         file.create_dataset(name, data=values, **options)
@@ -110,18 +110,6 @@ def link(name: str, target) -> Callable[[Path], None]:
         file[name] = target
 
     return edit("main_data.hdf5", change)
-
-
-def huge(file: h5py.File) -> None:
-    """Declare 128 MB that are not in the file: HDF5 would fill them in."""
-    del file["episode_1/rewards"]
-    file["episode_1"].create_dataset("rewards", shape=(2**24,), dtype=np.float64, chunks=(1024,))
-
-
-def outside(file: h5py.File) -> None:
-    """Take an array's bytes from another file."""
-    del file["episode_1/rewards"]
-    file["episode_1"].create_dataset("rewards", shape=(1,), dtype=np.float64, external=[("/dev/zero", 0, 8)])
 
 
 def truncate(dataset: Path) -> None:
@@ -152,8 +140,9 @@ DAMAGES = {
     "no dictionary": replace("episode_0/observations", np.zeros((4, 3))),
     "no step": replace("episode_1/rewards", np.zeros(0)),
     "a link outside": link("episode_1", h5py.ExternalLink("/etc/passwd", "/")),
-    "too large": edit("main_data.hdf5", huge),
-    "bytes of another file": edit("main_data.hdf5", outside),
+    # 128 MB that are not in the file: HDF5 would fill them in.
+    "too large": replace("episode_1/rewards", shape=(2**24,), dtype=np.float64, chunks=(1024,)),
+    "bytes of another file": replace("episode_1/rewards", shape=(1,), dtype=float, external=[("/dev/zero", 0, 8)]),
     "a group in itself": edit("main_data.hdf5", lambda file: file.__setitem__("episode_0/all", file["/"])),
     "metadata": edit("metadata.json", lambda values: values.update(rlher=[1])),
 }

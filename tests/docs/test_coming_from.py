@@ -45,13 +45,7 @@ def names() -> dict:
     obs = env.reset()
     action = np.zeros(1, dtype=int)
     next_obs, reward, done, infos = env.step(action)
-    return {
-        **locals(),
-        "make": bits,
-        "np": np,
-        "DummyVecEnv": DummyVecEnv,
-        "HerReplayBuffer": HerReplayBuffer,
-    }
+    return {**globals(), **locals(), "make": bits}
 
 
 def test_no_row_is_left_out() -> None:
@@ -76,13 +70,8 @@ def test_arguments_of_the_buffer(theirs: str, ours: str) -> None:
 def test_a_loop_of_cpprb(names: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = [ours for _, ours in CPPRB if ours]
-    for line in [
-        code[1],
-        code[0],
-        *code[2:4],
-        "prioritized.add(obs, next_obs, action, reward, done, infos)",
-        *code[4:],
-    ]:
+    added = "prioritized.add(obs, next_obs, action, reward, done, infos)"
+    for line in [code[1], code[0], *code[2:4], added, *code[4:]]:
         exec(line, names)
     assert names["batch"].rewards.shape == (32, 1)
     assert Path("buffer.npz").exists()

@@ -48,11 +48,9 @@ def test_the_script_installs_a_program_that_trains(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert (
-        json.loads(rlher("train", "algo=dqn", "env=BitFlipping-v0", "total_timesteps=400", "--json"))["status"]
-        == "finished"
-    )
+    trained = rlher("train", "algo=dqn", "env=BitFlipping-v0", "total_timesteps=400", "--json")
+    assert json.loads(trained)["status"] == "finished"
     agents = json.loads(rlher("list", "agents", "--json"))["agents"]
-    assert agents
     rlher("enjoy", "--agent", agents[0]["agent"], "--episodes", "1", "--video", "film.mp4")
     assert (home / "film.mp4").stat().st_size > 1000
+    rlher("report")

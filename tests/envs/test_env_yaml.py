@@ -35,11 +35,8 @@ def force_success(env: gym.Env) -> tuple:
         bare._goal[0] = 1 - bare._goal[0]
         return env.step(0)
     if env.spec.id.startswith("parking"):
-        bare.vehicle.position, bare.vehicle.heading, bare.vehicle.speed = (
-            bare.vehicle.goal.position,
-            bare.vehicle.goal.heading,
-            0.0,
-        )
+        vehicle, goal = bare.vehicle, bare.vehicle.goal
+        vehicle.position, vehicle.heading, vehicle.speed = goal.position, goal.heading, 0.0
         return env.step(no_action)
     if env.spec.id.startswith("Panda"):
         bare.task.goal = bare.task.get_achieved_goal()
@@ -56,19 +53,6 @@ def test_every_file_sets_all_probed_properties(name):
     assert all(getattr(config, key) is not None for key in (*PROBED, "actions", "description"))
     assert config.name in ("", name)
     assert config.label == name
-
-
-@pytest.mark.parametrize("name", INSTALLED)
-def test_probing_agrees_with_the_file(name):
-    declared = load(name)
-    # The limit is given: probing it takes long without a TimeLimit; test_the_limit_is_the_registered_one covers it.
-    given = EnvConfig(id=declared.id, kwargs=declared.kwargs, max_episode_steps=declared.max_episode_steps)
-    probed = check_goal_env(given).config
-    for key in ("success_key", "reward_range", "actions", "ends_on_success", "success_reward"):
-        if getattr(probed, key) is not None:
-            assert getattr(probed, key) == getattr(declared, key), key
-    if probed.crash_key:
-        assert probed.crash_key == declared.crash_key
 
 
 @pytest.mark.parametrize("name", INSTALLED)

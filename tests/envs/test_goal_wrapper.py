@@ -8,28 +8,22 @@ from rlher.config.environment import EnvConfig
 from rlher.envs.contract import check_goal_env
 from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.make import make_env
-from rlher.envs.vec import make_goal_envs
 
 CAR = EnvConfig(id="CarToGoal-v0", modules=["goal_mountain_car"])
 
 
-def test_the_documented_example_passes_the_check_without_a_warning():
-    assert {finding.level for finding in check_goal_env(CAR).findings} == {"ok"}
-
-
-def test_probing_finds_its_properties():
-    config = check_goal_env(CAR).config
+def test_the_documented_example_passes_the_check_which_finds_its_properties():
+    checked = check_goal_env(CAR)
+    assert {finding.level for finding in checked.findings} == {"ok"}
+    config = checked.config
     assert (config.success_key, config.ends_on_success, config.reward_range) == ("is_success", True, [-1.0, 0.0])
     assert (config.success_reward, config.max_episode_steps) == (0.0, 200)
 
 
-@pytest.mark.parametrize("vec_env", ["dummy", "subproc"])
-def test_it_runs_in_this_process_and_in_workers(vec_env):
-    envs = make_goal_envs(CAR, 2, 0, vec_env)
-    assert envs.reset()["achieved_goal"].shape == (2, 1)
+def test_it_runs_in_workers(group):
+    envs = group(CAR)
     rewards = envs.env_method("compute_reward", np.zeros((3, 1)), np.array([[0.0], [1.0], [0.01]]), {}, indices=[0])
     assert rewards[0].tolist() == [0, -1, 0]
-    envs.close()
 
 
 def test_reset_options_set_the_goal():

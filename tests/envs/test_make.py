@@ -46,12 +46,6 @@ def test_a_constructor_that_raises_without_arguments_is_a_fault():
         make_env(hostile("RaisesInInit"))
 
 
-def test_max_episode_steps_truncates():
-    env = make_env(hostile("LineEnv", max_episode_steps=3))
-    env.reset(seed=1)
-    assert [env.step(np.zeros(1))[3] for _ in range(3)] == [False, False, True]
-
-
 def test_success_key_selects_the_key():
     env = make_env(hostile("Crashes", success_key="crashed"))
     env.reset(seed=1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlher.config.environment import RelayConfig
-from rlher.envs.relay import RelayGoals, task_goals
+from rlher.envs.relay import RelayGoals
 
 ORIGIN = np.array([1.0, -2.0])
 
@@ -124,10 +124,3 @@ def test_an_episode_ends_with_the_task_goal():
 @pytest.mark.parametrize("keys", [{"training": False}, {"probability": 0.0}, {"distance": 100.0}])
 def test_only_the_task_is_the_goal(keys: dict):
     assert not any(seen["desired_goal"][2:].any() for seen, *_ in play(wrapped(**keys)))
-
-
-def test_the_task_goals_are_the_environment_s_own():
-    for seen, _, _, plain in play(wrapped(training=False), 20):
-        restored = task_goals(seen, relay())
-        for key in ("achieved_goal", "desired_goal"):
-            np.testing.assert_allclose(restored[key], plain[key])

@@ -30,52 +30,42 @@ NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
 
 
 @pytest.mark.parametrize(
-    ("how", "reason"),
+    ("how", "reason", "cores"),
     [
-        ("kill", "died (killed by SIGKILL)"),
-        ("exit", "died (exit status 7)"),
-        ("hang", "hung (no answer in 1 s)"),
+        ("kill", "died (killed by SIGKILL)", 1),
+        ("kill", "died (killed by SIGKILL)", 2),
+        ("exit", "died (exit status 7)", 3),
+        ("hang", "hung (no answer in 1 s)", 3),
     ],
 )
-def test_a_lost_worker_is_replaced(group, tmp_path, capfd, how, reason):
-    envs = group(failing_worker(how, tmp_path, {"step_timeout": 1.0}))
-    for _ in range(2):
-        before, *_ = envs.step(NO_ACTIONS)
-    after, rewards, dones, infos = envs.step(NO_ACTIONS)
-    (lost,) = [index for index, info in enumerate(infos) if "lost_step" in info]
-    other = 1 - lost
-    assert dones[lost]
-    assert infos[lost]["TimeLimit.truncated"]
-    for key, value in infos[lost]["terminal_observation"].items():
-        assert value == before[key][lost], "the last observation of the episode"
-    assert not dones[other]
-    assert rewards[other] == -1
-    assert after["achieved_goal"][other] == before["achieved_goal"][other]
-    assert after["achieved_goal"][lost] != before["achieved_goal"][lost]
-    assert envs.restarts == 1
-    err = capfd.readouterr().err
-    assert err.count(reason) == 1
-    assert f"the process of environment {lost} " in err
-    assert "Traceback" not in err
-    for _ in range(30):
-        *_, infos = envs.step(NO_ACTIONS)
-        assert not any("lost_step" in info for info in infos)
-
-
-@pytest.mark.parametrize("cores", [1, 2, 3])
-def test_environments_that_share_a_lost_worker_are_all_replaced(group, tmp_path, monkeypatch, capfd, cores):
+def test_a_lost_worker_is_replaced_with_all_its_environments(
+    group, tmp_path, monkeypatch, capfd, how: str, reason: str, cores: int
+):
     monkeypatch.setattr("rlher.envs.vec.available_cores", lambda: cores)
-    envs = group(failing_worker("kill", tmp_path), 3)
+    envs = group(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
     assert len(envs.workers) == cores
     actions = np.zeros((3, 1), dtype=np.float32)
     before = [envs.step(actions)[0] for _ in range(2)][-1]
-    *_, dones, infos = envs.step(actions)
+    after, rewards, dones, infos = envs.step(actions)
     lost = [index for index, info in enumerate(infos) if "lost_step" in info]
     assert lost in {1: [[0, 1, 2]], 2: [[0, 1], [2]], 3: [[0], [1], [2]]}[cores]
     assert np.flatnonzero(dones).tolist() == lost
-    for index in lost:
-        assert infos[index]["terminal_observation"]["achieved_goal"] == before["achieved_goal"][index]
+    for index in range(3):
+        stayed = after["achieved_goal"][index] == before["achieved_goal"][index]
+        if index in lost:
+            assert not stayed
+            assert infos[index]["TimeLimit.truncated"]
+            for key, value in infos[index]["terminal_observation"].items():
+                assert value == before[key][index], "the last observation of the episode"
+        else:
+            assert stayed
+            assert rewards[index] == -1
     assert envs.restarts == 1
+    err = capfd.readouterr().err
+    assert err.count(reason) == 1
+    named = f"environments {lost[0]} to {lost[-1]}" if len(lost) > 1 else f"environment {lost[0]}"
+    assert f"the process of {named} " in err
+    assert "Traceback" not in err
     for _ in range(30):
         *_, infos = envs.step(actions)
         assert not any("lost_step" in info for info in infos)

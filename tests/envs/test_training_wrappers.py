@@ -1,31 +1,20 @@
 """Action repeat and reward offset in training; evaluation keeps the environment's own rewards."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
+from hostile_envs import LineEnv
 
 from rlher.config.environment import EnvConfig
 from rlher.envs.make import make_env
 from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
 
 
-class Counter(gym.Env):
+class Counter(LineEnv):
     """Returns the number of the step as reward; ends after seven steps."""
 
-    observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
-    action_space = gym.spaces.Box(-1, 1, (1,))
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.steps = 0
-        return np.zeros(1), {}
-
     def step(self, action):
-        self.steps += 1
-        return np.full(1, self.steps), float(self.steps), self.steps == 7, False, {"step": self.steps}
-
-    def compute_reward(self, achieved_goal, desired_goal, info):
-        return np.asarray(achieved_goal).sum(axis=-1)
+        observation, *_ = super().step(action)
+        return observation, float(self.steps), self.steps == 7, False, {"step": self.steps}
 
 
 @pytest.mark.parametrize(("last_reward", "rewards"), [(False, [6.0, 15.0, 7.0]), (True, [3.0, 6.0, 7.0])])
@@ -39,12 +28,12 @@ def test_repeats_until_the_episode_ends(last_reward: bool, rewards: list[float])
 
 
 def test_offset_shifts_step_and_compute_reward_alike():
-    env = RewardOffset(Counter(), -1.0)
-    env.reset()
+    env = RewardOffset(LineEnv(), -1.0)
+    goal = env.reset(seed=0)[0]["desired_goal"]
     observation, reward, *_ = env.step(np.zeros(1))
-    assert reward == env.compute_reward(observation, None, {}) == 0.0
-    batch = np.arange(6.0).reshape(3, 2)
-    assert np.array_equal(env.compute_reward(batch, None, {}), batch.sum(axis=1) - 1)
+    assert reward == env.compute_reward(observation["achieved_goal"], goal, {}) == -2.0
+    batch = np.array([goal, goal + 1])
+    assert env.compute_reward(batch, goal, {}).tolist() == [-1.0, -2.0]
 
 
 @pytest.mark.parametrize(("training", "expected"), [(True, {-1.0, 0.0}), (False, {0.0, 1.0})])

@@ -98,8 +98,11 @@ def test_workers_draw_different_numbers_from_global_generators_and_repeat_them()
     assert not np.isin(first, other).any(), "seeds differ"
 
 
-def test_the_episode_info_has_is_success(group):
-    episodes = rollout(group(hostile("LineEnv"), 1, 3, "dummy"), 200)
+@pytest.mark.parametrize(
+    "config", [hostile("LineEnv"), hostile("Silent", success_reward=0.0)], ids=lambda each: each.id
+)
+def test_the_episode_info_has_is_success_from_a_key_or_the_reward(group, config):
+    episodes = rollout(group(config, 1, 3, "dummy"), 200)
     assert {episode["is_success"] for episode in episodes} == {True, False}
     assert all(episode["l"] <= 20 for episode in episodes)
 
@@ -108,12 +111,6 @@ def test_an_episode_without_a_success_key_is_a_fault():
     envs = make_goal_envs(hostile("Silent"), 1)
     with pytest.raises(EnvironmentFault, match=r"'is_success' or 'success'.*env.success_key"):
         rollout(envs, 40)
-
-
-def test_success_reward_defines_success_without_a_key():
-    envs = make_goal_envs(hostile("Silent", success_reward=0.0), 1)
-    successes = {episode["is_success"] for episode in rollout(envs, 200)}
-    assert successes == {True, False}
 
 
 def test_envs_imports_no_torch():

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import onnx
 import pytest
@@ -12,28 +11,17 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_inference_model
-from rlher.algos.goal_normalizer import GoalNormalizer
 from rlher.config.environment import EnvConfig
 from rlher.config.training import NormalizeConfig, TrainConfig
-from rlher.core import errors
 from rlher.envs.make import make_env
-from rlher.evaluation.export import onnx_policy
 from rlher.evaluation.export.onnx_policy import OnnxPolicy, write_onnx
 from rlher.evaluation.rollout import make_policy
-from tests.conftest import TINY
 from tests.support.tiers import slow_except
 
 BITS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5})
 CONTINUOUS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5, "continuous": True})
 REACH = EnvConfig(id="FetchReach-v4")
 CASES = [(algo, CONTINUOUS if each.actions == "continuous" else BITS) for algo, each in ALGORITHMS.items()]
-
-
-def set_statistics(normalizer: GoalNormalizer, generator: np.random.Generator) -> None:
-    """Give a normaliser means and standard deviations that matter, two of them small."""
-    normalizer.mean.copy_(th.from_numpy(generator.normal(size=normalizer.mean.shape)))
-    normalizer.var.copy_(th.from_numpy(generator.uniform(0, 2, size=normalizer.var.shape)))
-    normalizer.var[:2] = 1e-6
 
 
 @pytest.mark.parametrize("normalized", slow_except([True], [True, False]), ids=["normalised", "plain"])
@@ -46,15 +34,20 @@ def test_actions_are_those_of_torch(algo: str, env_config: EnvConfig, normalized
     normalize = NormalizeConfig(enabled=normalized, clip=4.0)
     config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo), env=env_config, normalize=normalize)
     model = build_inference_model(config, venv, "cpu")
-    if model.normalizer is not None:
-        set_statistics(model.normalizer, generator)
+    if (normalizer := model.normalizer) is not None:
+        normalizer.mean.copy_(th.from_numpy(generator.normal(size=normalizer.mean.shape)))
+        normalizer.var.copy_(th.from_numpy(generator.uniform(0, 2, size=normalizer.var.shape)))
+        normalizer.var[:2] = 1e-6
     with th.no_grad():
         for weights in model.policy.parameters():
             weights.mul_(1.5)  # so that the actions of random observations differ
     write_onnx(tmp_path / "policy.onnx", model.policy, env.reset(seed=0)[0])
     torch_policy, policy = make_policy(model), OnnxPolicy(tmp_path / "policy.onnx")
 
-    rows = [env.reset(seed=0)[0], *(random_row(env, generator) for _ in range(50))]
+    spaces = env.observation_space.spaces
+    rows = [env.reset(seed=0)[0]]
+    for _ in range(50):
+        rows.append({key: generator.normal(size=each.shape).astype(each.dtype) for key, each in spaces.items()})
     expected = np.stack([torch_policy(row) for row in rows])
     np.testing.assert_allclose([policy(row) for row in rows], expected, atol=1e-5, rtol=0)
     assert len(np.unique(expected)) > 2, "a constant policy would prove nothing"
@@ -69,30 +62,14 @@ def test_actions_are_those_of_torch(algo: str, env_config: EnvConfig, normalized
     env.close()
 
 
-def random_row(env: gym.Env, generator: np.random.Generator) -> dict[str, np.ndarray]:
-    spaces = env.observation_space.spaces
-    return {key: generator.normal(size=space.shape).astype(space.dtype) for key, space in spaces.items()}
-
-
-def test_an_export_has_an_onnx_file_that_plays_its_environment(rlher) -> None:
-    words = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=80")
-    assert rlher("train", *words).code == 0
-    done = rlher("export", "--format", "onnx", "--output", "exported", "--json")
+def test_an_export_has_an_onnx_file_that_plays_its_environment(rlher, run: Path) -> None:
+    done = rlher("export", str(run), "--format", "onnx", "--output", "exported", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["folder"] == "exported"
     file = Path("exported/dqn-BitFlipping-v0.onnx")
     onnx.checker.check_model(str(file))
     shapes = {each.name: each.type.tensor_type.shape.dim[1].dim_value for each in onnx.load(file).graph.input}
-    assert shapes == dict.fromkeys(("observation", "achieved_goal", "desired_goal"), 4)
+    assert shapes == dict.fromkeys(("observation", "achieved_goal", "desired_goal"), 6)
     assert file.name in Path("exported/README.md").read_text()
-    assert rlher("export", "--output", "exported").code == 0
+    assert rlher("export", str(run), "--output", "exported").code == 0
     assert not file.exists(), "it would play an older model"
-    assert rlher("export", "--output", "plain").code == 0
-    assert not list(Path("plain").glob("*.onnx"))
-
-
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "find_spec", lambda name: None)
-    with pytest.raises(errors.MissingPackage) as raised:
-        onnx_policy.require_onnx()
-    assert raised.value.extra == "onnx"

@@ -62,11 +62,3 @@ def test_a_summary_has_every_metric() -> None:
 def test_crashes_count_only_where_they_are_reported() -> None:
     assert metrics.summarize([Episode(0)])["crash_rate"] is None
     assert metrics.summarize([Episode(0), Episode(1, crashed=True)])["crash_rate"] == 1.0
-
-
-def test_a_summary_as_text() -> None:
-    cells = metrics.format_cells(metrics.summarize(EPISODES))
-    assert list(cells) == ["success", "reached at any time", "crashed", "mean return", "mean length"]
-    assert cells["success"].startswith("50.0% [")
-    assert cells["mean return"] == "-4.25"
-    assert "crashed" not in metrics.format_summary(metrics.summarize([Episode(0)]))
