@@ -142,7 +142,7 @@ class Run:
         keys = {"run": str(self._run), **{key: run.config[key] for key in ("algo", "env", "her", "seed")}}
         return run.evaluations.assign(**keys)[[*keys, *run.evaluations]].rename(columns=escape_control)
 
-    def export(self, folder: str | Path | None = None, format: str = "sb3") -> Path:
+    def export(self, folder: str | Path | None = None, *, format: str = "sb3") -> Path:
         """Write the agent for Stable-Baselines3 alone, with a script and a model card, and return the folder.
 
         :param folder: None: ``<run>/export``, which is replaced.
@@ -245,6 +245,8 @@ def train(
     named = {name: keys.pop(name) for name in ("algo", "env") if not isinstance(keys.get(name, {}), Mapping)}
     if twice := [name for name, value in (("algo", algo), ("env", env)) if value is not None and name in named]:
         raise UserError(f"{twice[0]} is given twice; its keys are given as a mapping, {twice[0]}={{...}}.")
+    if "resume" in keys:
+        raise UserError("a run is resumed by rlher.load(folder).resume(total_timesteps=...).")
     algo, env = named.get("algo", algo), named.get("env", env)
     if algo is None or env is None:
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
@@ -284,15 +286,15 @@ def agents() -> list[str]:
     return lookup.agent_names()
 
 
-def runs(folder: str | Path = "logs") -> list[Run]:
-    """Return all runs in and below a folder; warn about runs that cannot be read or whose code is not trusted.
+def runs(folder: Folders = "logs") -> list[Run]:
+    """Return all runs in and below folders; warn about runs that cannot be read or whose code is not trusted.
 
     :raises UserError: there is no such folder.
     """
     from rlher.analysis.loading import run_folders
 
     found = []
-    for path in run_folders(Path(folder)):
+    for path in (path for each in _paths(folder) for path in run_folders(Path(each))):
         try:
             found.append(load(path.absolute()))
         except UserError as error:
@@ -350,10 +352,11 @@ def plot(
     """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them. It is pyplot's current figure.
 
     :param runs, by: as in :func:`compare`.
-    :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``ax.legend()`` names the
-        curves, and :func:`style` gives the figure the style of a paper.
+    :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``legend="inside"`` names
+        the curves, and :func:`style` gives the figure the style of a paper.
     :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``xlabel``, ``ylabel``, ``smooth=5``,
-        ``figsize=[3.4, 2.6]``, ``style="paper"``, ``legend="inside"``, ``colors=["navy", "0.5"]``.
+        ``figsize=[3.4, 2.6]``, ``style="paper"``, ``legend="inside"``,
+        ``colors={"HER": "navy"}``.
     :return: the figure, whose ``numbers`` is a DataFrame of the drawn points, or ``ax``.
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
@@ -361,6 +364,8 @@ def plot(
         raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
     from rlher.analysis.plotting import draw_on, draw_runs
 
+    if isinstance(colors := keys.get("colors"), Mapping):
+        keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
     config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):

@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 
 from rlher.analysis.grouping import Group
+from rlher.analysis.loading import short_name
 from rlher.core import stats
+from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.evaluation.metrics import METRICS
 
@@ -69,6 +71,8 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     table = pd.concat(seeds, axis=1, sort=True) if seeds else pd.DataFrame()
     common = table.interpolate(method="index", limit_area="inside").dropna()
     if common.empty:
+        if seeds:
+            warn(f"no mean of {group.label}, because its runs have no {short_name(x)} in common.")
         return GroupCurve(group, seeds, pd.DataFrame(columns=["iqm", "low", "high"], dtype=float), is_wilson=False)
     if len(common) > MAX_POINTS:
         common = common.iloc[np.linspace(0, len(common) - 1, MAX_POINTS).round().astype(int)]

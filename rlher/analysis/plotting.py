@@ -25,7 +25,7 @@ from rlher.analysis.curves import GroupCurve, aggregate_all
 from rlher.analysis.grouping import load_groups
 from rlher.analysis.loading import STEPS_PER_SECOND, short_name
 from rlher.config.commands import PlotConfig
-from rlher.core.console import csv_text, escape_control
+from rlher.core.console import csv_text, escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.core.stats import MIN_SEEDS
@@ -39,7 +39,7 @@ X_COLUMNS = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
 
 # The colour-blind safe palette of Okabe and Ito. Neighbours differ in lightness as well, and dashes tell lines apart in
 # greyscale. The style sheet of the report replaces two colours in dark mode.
-COLORS = ("#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (3.7, 1.6)), (0, (6.4, 1.6, 1, 1.6)), (0, (1, 1.65)), (0, (5, 1, 1, 1, 1, 1)))
 """Line styles; the numbers are lengths on and off in line widths."""
 
@@ -112,6 +112,10 @@ class Entry(NamedTuple):
 
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
+MAX_WITH_SEEDS = 2
+"""Maximum number of groups with bands whose seeds are drawn as well; more could not be told apart."""
+MIN_HEIGHT = 2.8
+"""Inches of a panel from which on there is room for a caption."""
 CHARACTERS = 15
 """Characters of a small font per inch."""
 
@@ -161,7 +165,7 @@ class CurvesFigure(Figure):
         from matplotlib import pyplot
 
         picture = io.BytesIO()
-        self.savefig(picture, format="png", dpi=100)
+        self.savefig(picture, format="png", dpi=max(100, 600 / self.get_figwidth()))
         display(Image(picture.getvalue()))
         pyplot.close(self)
 
@@ -194,20 +198,26 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
 
 
 def draw_on(panel: Axes, config: PlotConfig) -> None:
-    """Draw the runs that a config selects on axes of the caller's figure; the lines are labelled for a legend.
+    """Draw the runs that a config selects on axes of the caller's figure; the lines are labelled for its legend.
 
-    :raises UserError: no runs, an unknown column or colour, or runs of several environments.
+    :raises UserError: no runs, an unknown column or colour, runs of several environments, or a size.
     """
     curves = _load(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
     styles = line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
+    if config.figsize:
+        raise UserError("figsize is that of your own figure; leave it out with ax.")
+    if config.style == "paper" and matplotlib.rcParams["font.size"] != STYLES["paper"]["font.size"]:
+        warn("the text of these axes is not that of a paper; make the figure within `with rlher.style('paper')`.")
     with style(config.style):
         _draw_env(panel, curves, config, styles, config.title)
+        if config.legend == "inside":
+            panel.legend(loc="best", frameon=False)
 
 
 def _load(config: PlotConfig) -> list[GroupCurve]:
-    if unknown := [color for color in config.colors if not is_color_like(color)]:
+    if unknown := [color for color in config.colors if not is_color_like(color.rpartition("=")[2])]:
         raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
     groups = load_groups(config.runs, config.logs, config.by)
     return aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
@@ -255,7 +265,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     if config.legend == "inside":
         _legend(panels[0], entries, loc="best")
     figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
-    if not is_paper:
+    if not is_paper and figure.get_figheight() >= MIN_HEIGHT * rows + legend_height:
         text = textwrap.fill(caption(curves), int(figure.get_figwidth() * CHARACTERS))
         figure.supxlabel(text, fontsize="small", color="#555555")
 
@@ -298,12 +308,13 @@ def axis_of(column: str) -> Axis:
 def line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> Styles:
     """Return colour and dashes by the label of a group, which are the same for all environments.
 
-    :param colors: to use in place of :data:`COLORS`.
+    :param colors: to use in place of :data:`COLORS`; ``label=color`` is that of one group.
     :param first: number of lines that are drawn already.
     """
-    palette = colors or COLORS
+    named = dict(color.rsplit("=", 1) for color in colors if "=" in color)
+    palette = [color for color in colors if "=" not in color] or COLORS
     return {
-        label: {"color": palette[index % len(palette)], "linestyle": DASHES[index % len(DASHES)]}
+        label: {"color": named.get(label, palette[index % len(palette)]), "linestyle": DASHES[index % len(DASHES)]}
         for index, label in enumerate(dict.fromkeys(curve.group.label for curve in curves), first)
     }
 
@@ -320,7 +331,8 @@ def _draw_panel(
     drawn = [curve for curve in curves if curve.seeds]
     for curve in drawn:
         style, shade = styles[curve.group.label], min(0.15, 0.4 / len(drawn))
-        _draw_curve(panel, curve, x_axis.unit, style, shade, with_seeds or not curve.has_band)
+        shows_seeds = not curve.has_band or (with_seeds and len(drawn) <= MAX_WITH_SEEDS)
+        _draw_curve(panel, curve, x_axis.unit, style, shade, shows_seeds)
     panel.set(xlabel=x_axis.label, ylabel=escape_control(y_axis.label))
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
@@ -406,4 +418,6 @@ def caption(curves: Sequence[GroupCurve]) -> str:
         wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
         fewer = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
         band = f"Band: 95 % interval, bootstrap over seeds{wilson}{fewer}."
-    return f"Thick line: {iqm}{single}. Thin lines: seeds. {band}"
+    labels = {curve.group.label for curve in curves}
+    thin = "seeds" if len(labels) <= MAX_WITH_SEEDS else f"seeds, without a band or of {MAX_WITH_SEEDS} groups at most"
+    return f"Thick line: {iqm}{single}. Thin lines: {thin}. {band}"

@@ -71,8 +71,8 @@ def invalid_value(key: str, value: Any, cause: str) -> str:
     :param cause: OmegaConf's message.
     """
     value = literal(value)
-    if "is not a ListConfig" in cause:
-        return f"{key} is a list; write {key}=[{value}]."
+    if cause.startswith("Cannot convert 'list'"):
+        return f"{key}={value}: {key} takes one value."
     wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", cause)
     if wanted and wanted[wanted.lastindex or 0] in KINDS:
         return f"{key}={value} is invalid; {key} is {KINDS[wanted[wanted.lastindex or 0]]}."

@@ -85,6 +85,8 @@ def assign(
             raise UserError(f"{no_key} {key!r}{closest_key(key, keys)}.")
         if key in keys and isinstance(value, float) and value.is_integer():
             value = int(value)  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
+        if key in keys and str(keys[key].type).startswith("list") and not isinstance(value, list | None):
+            value = [value]  # algo.net_arch=256
         try:
             OmegaConf.update(config, key, value, force_add=True)
         except OmegaConfBaseException as error:

@@ -119,7 +119,9 @@ class PlotConfig(CurvesConfig):
     legend: str = runtime_key(
         "above", "where the legend is; inside: in the first panel", choices=("above", "inside", "none")
     )
-    colors: list[str] = runtime_key([], "matplotlib's names of the lines' colours; empty: a colour-blind safe palette")
+    colors: list[str] = runtime_key(
+        [], "matplotlib's names of colours, in order or as NAME=colour; empty: a colour-blind safe palette"
+    )
 
 
 @dataclass

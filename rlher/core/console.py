@@ -137,7 +137,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int)
         table.add_column(Text(name), overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    console = Console(width=width, color_system=None)
+    console = Console(width=width, color_system=None, force_jupyter=False)
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())

@@ -142,7 +142,7 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     config = runs[0].config
     runs = _different_runs(runs)
     waiting = [run for run in runs if run.state == WAITING]
-    if len(waiting) < len(runs):
+    if config.progress and len(waiting) < len(runs):
         print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
     if not waiting:
         return runs, 0
@@ -150,7 +150,9 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     with user_error_on_write(logs):
         logs.mkdir(parents=True, exist_ok=True)
         require_no_link(logs, logs.parent)
-    print(f"{len(waiting)} runs, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
+    if config.progress:
+        count = f"{len(waiting)} run{'s' * (len(waiting) > 1)}"
+        print(f"{count}, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
     try:
         # Ray resumes a run on another node if its node dies.
         with interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
