@@ -19,24 +19,14 @@ def demonstrations(count: int = 6) -> list[Trajectory]:
     rng, found = np.random.default_rng(0), []
     for _ in range(count):
         goal, bits = rng.integers(0, 2, (2, 5))
-        steps = [bits.copy()]
-        actions = []
-        for bit in range(5):
-            actions.append(np.array([0.8, -0.4, -0.4, -0.4, 0.0]))
-            bits[bit] = goal[bit]
-            steps.append(bits.copy())
-        achieved = np.array(steps)
+        achieved = np.array([[*goal[:changed], *bits[changed:]] for changed in range(6)])
         observations = {"observation": achieved, "achieved_goal": achieved, "desired_goal": np.array([goal] * 6)}
-        found.append(Trajectory(observations, np.array(actions), -np.ones(5)))
+        found.append(Trajectory(observations, np.tile([0.8, -0.4, -0.4, -0.4, 0.0], (5, 1)), -np.ones(5)))
     return found
 
 
 def cloning_model(name: str, **options):
     return ours(name, options=UpdateOptions(**options), demonstrations=demonstrations())
-
-
-def batch_of(model, size: int = 64):
-    return model._loss_inputs(model.replay_buffer.sample(size))
 
 
 def actor_loss(model, batch) -> tuple[float, float]:
@@ -82,13 +72,12 @@ def test_cloning_brings_the_actor_to_the_demonstrations(name, precision) -> None
         assert all(map(th.equal, model.actor.parameters(), model.actor_target.parameters()))
 
 
-@pytest.mark.parametrize("name", ["sac", "td3"])
-def test_training_with_cloning_keeps_the_actor_near_the_demonstrations(name) -> None:
+def test_training_with_cloning_keeps_the_actor_near_the_demonstrations() -> None:
     distances = []
     for weight in (0.0, 100.0):
         options = UpdateOptions(bc_weight=weight, q_filter=False)
         buffer = {"priority": "td_error", "n_steps": 3}
-        model = ours(name, options=options, buffer=buffer, demonstrations=demonstrations())
+        model = ours("td3", options=options, buffer=buffer, demonstrations=demonstrations())
         train(model, 150, batch_size=64)
         samples = model.replay_buffer.sample_demonstrations(200)
         own = model.act(model._features(samples.observations), deterministic=True).detach()

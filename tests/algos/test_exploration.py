@@ -27,17 +27,14 @@ def test_each_environment_has_its_noise():
 @pytest.mark.parametrize("n_envs", [1, 2])
 def test_the_state_of_held_actions_can_be_restored(n_envs):
     one, other = (RandomActions(BOX, 0.5, 3, n_envs) for _ in range(2))
-    one.replace(np.zeros((n_envs, 2)), warm_up=True)
+    played(one, 1, n_envs, warm_up=True)
     other.load_state_dict(json.loads(json.dumps(one.state_dict())))
-    for _ in range(3):
-        found = []
-        for each in (one, other):
-            np.random.seed(4)
-            BOX.seed(4)
-            actions = np.zeros((n_envs, 2))
-            found.append((each.replace(actions, warm_up=False), actions))
-        for mine, others in zip(*found, strict=True):
-            np.testing.assert_array_equal(mine, others)
+    found = []
+    for each in (one, other):
+        np.random.seed(4)
+        BOX.seed(4)
+        found.append(played(each, 3, n_envs))
+    np.testing.assert_array_equal(*found)
 
 
 def played(random_actions, steps, n_envs=1, warm_up=False):

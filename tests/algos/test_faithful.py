@@ -3,6 +3,7 @@
 import pytest
 import torch as th
 
+from rlher.algos.fast_update import FusedAdam
 from rlher.algos.options import UpdateOptions
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
@@ -11,6 +12,13 @@ CASES = {
     "td3": [{}, {"policy_delay": 3, "target_policy_noise": 0.5}, {"policy_kwargs": {"n_critics": 3}}],
     "tqc": [{}, {"ent_coef": 0.1, "policy_kwargs": {"n_quantiles": 7}}, {"policy_kwargs": {"n_critics": 1}}],
     "dqn": [{}, {"max_grad_norm": 0.01}],
+    "ddpg": [
+        {},
+        {"policy_kwargs": {"optimizer_kwargs": {"eps": 1e-3, "betas": (0.5, 0.9)}}},
+        {"policy_kwargs": {"optimizer_kwargs": {"amsgrad": True}}},
+        {"policy_kwargs": {"optimizer_class": th.optim.AdamW}},
+        {"learning_rate": lambda left: 3e-4 + 1e-3 * left},
+    ],
 }
 TARGETS = {"dqn": "q_net_target"}
 ROUNDING = 2e-6  # largest difference seen: 4e-7, in weights around 0.1 that moved by about 0.01
@@ -99,3 +107,12 @@ class LearntFeatures(th.nn.Module):
 
     def forward(self, obs):
         return self.layer(th.cat(list(obs.values()), dim=1))
+
+
+def test_the_memory_layout_of_a_gradient_does_not_matter() -> None:
+    gradient, found = th.randn(3, 4).mT, []
+    for each in (gradient, gradient.contiguous()):
+        parameter = th.nn.Parameter(th.zeros(4, 3))
+        FusedAdam(th.optim.Adam([parameter]), [parameter]).step([each])
+        found.append(parameter)
+    assert th.equal(*found)

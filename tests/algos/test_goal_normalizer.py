@@ -1,7 +1,5 @@
 """Normalisation by the policy: SB3's numbers, one normaliser for both goals, one for all networks of a model."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch as th
@@ -10,11 +8,8 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.torch_layers import CombinedExtractor
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.factory import build_model
 from rlher.algos.goal_normalizer import MIN_STD, GoalNormalizer, NormalizedExtractor
-from rlher.config.environment import EnvConfig
-from rlher.config.training import NormalizeConfig, TrainConfig
-from rlher.envs.vec import make_goal_envs
+from rlher.config.training import NormalizeConfig
 from tests.algos.test_faithful import require_same
 from tests.support.models import from_config, ours, theirs, train
 
@@ -29,18 +24,13 @@ SPACE = spaces.Dict(
 
 
 def rows(count: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return observations whose entries have means near 1.3 and standard deviations near 0.1."""
+    """Return observations; means of goals and vectors are near 1.3, their standard deviations near 0.1."""
     generator = np.random.default_rng(seed)
-    floats = {key: generator.normal(1.3, 0.1, (count, *SPACE[key].shape)) for key in list(SPACE)[:4]}
     SPACE.seed(seed)
-    others = [SPACE.sample() for _ in range(count)]
-    return {
-        key: np.stack([each[key] for each in others]) if key in ("camera", "switch") else floats[key] for key in SPACE
-    }
-
-
-def tensors(obs: dict[str, np.ndarray]) -> dict[str, th.Tensor]:
-    return {key: th.as_tensor(value).float() for key, value in obs.items()}
+    obs = {key: np.stack([part.sample() for _ in range(count)]) for key, part in SPACE.items()}
+    for key in ("achieved_goal", "desired_goal", "observation"):
+        obs[key] = generator.normal(1.3, 0.1, obs[key].shape)
+    return obs
 
 
 def test_statistics_are_those_of_sb3_and_both_goals_share_theirs() -> None:
@@ -57,22 +47,17 @@ def test_statistics_are_those_of_sb3_and_both_goals_share_theirs() -> None:
         np.testing.assert_allclose(getattr(extractor.normalizer, name), expected, rtol=1e-3)
     assert extractor.normalizer.count == pytest.approx(35, abs=0.01)
 
-    obs = tensors(rows(50, seed=9))
-    seen = dict(zip(SPACE, (tensor for tensor in split(extractor, obs)), strict=True))
+    obs = {key: th.as_tensor(value).float() for key, value in rows(50, seed=9).items()}
+    features = extractor(obs).detach()
+    assert features.shape == (50, extractor.features_dim)
+    sizes = [256 if key == "camera" else int(np.prod(space.shape)) for key, space in SPACE.items()]
+    seen = dict(zip(SPACE, features.split(sizes, dim=1), strict=True))
     mean, std = goals.mean, np.sqrt(goals.var + MIN_STD**2)
     for key in ("achieved_goal", "desired_goal"):
         np.testing.assert_allclose(seen[key], ((obs[key] - mean) / std).clip(-2, 2), atol=1e-2)
     assert seen["observation"].abs().max() == 2
     assert th.equal(seen["switch"], obs["switch"])
     assert th.equal(seen["camera"], extractor.extractor.extractors["camera"](obs["camera"]))
-
-
-def split(extractor: NormalizedExtractor, obs: dict[str, th.Tensor]) -> tuple[th.Tensor, ...]:
-    """Return the features of each key."""
-    features = extractor(obs).detach()
-    assert features.shape == (50, extractor.features_dim)
-    sizes = [256 if key == "camera" else int(np.prod(space.shape)) for key, space in SPACE.items()]
-    return features.split(sizes, dim=1)
 
 
 def test_parts_of_goals_share_a_scale_and_unused_ones_stay_zero() -> None:
@@ -91,10 +76,13 @@ def test_parts_of_goals_share_a_scale_and_unused_ones_stay_zero() -> None:
     assert ((normalizer(goals) == 0) == (goals == 0)).all()
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_training_updates_one_normaliser_of_all_networks(name: str) -> None:
-    model = from_config(name, n_envs=2)
+@pytest.mark.parametrize(
+    ("name", "keys"), [*((name, {}) for name in ALGORITHMS), ("sac", {"layer_norm_critics": True})]
+)
+def test_training_updates_one_normaliser_of_all_networks(name: str, keys: dict) -> None:
+    model = from_config(name, n_envs=2, **keys)
     model.learn(20)
+    assert model.slow_reason is None
     assert model._n_updates > 0
     state = model.policy.state_dict()
     statistics = {key: tensor for key, tensor in state.items() if "normalizer" in key}
@@ -103,14 +91,6 @@ def test_training_updates_one_normaliser_of_all_networks(name: str) -> None:
     assert model.normalizer.count == pytest.approx(20 + 2, abs=0.01)
     ends = model.replay_buffer.sample(64).next_observations["observation"]
     assert set(ends.unique().tolist()) <= {0.0, 1.0}, "the buffer holds raw observations"
-
-
-def test_layer_norm_critics_normalise() -> None:
-    model = from_config("sac", n_envs=2, layer_norm_critics=True)
-    model.learn(20)
-    assert model.slow_reason is None
-    assert model.normalizer.count > 20
-    assert model.critic_target.features_extractor.normalizer is model.normalizer
 
 
 class Doubled(CombinedExtractor):
@@ -141,16 +121,7 @@ def test_updates_equal_sb3s(name: str) -> None:
     require_same(mine, other)
 
 
-def test_without_normalisation_or_floats_the_policy_is_sb3s() -> None:
-    config = TrainConfig(
-        algo=ALGORITHMS["ddpg"].config(name="ddpg", learning_starts=5),
-        env=EnvConfig(id="FetchReach-v4"),
-        normalize=NormalizeConfig(enabled=False),
-        device="cpu",
-    )
-    envs = make_goal_envs(config.env)
-    assert build_model(config, envs).normalizer is None
-    normalizing = build_model(replace(config, normalize=NormalizeConfig(clip=3.0)), envs)
-    features = normalizing.policy_kwargs["features_extractor_kwargs"]
-    assert features == {"clip": 3.0, "goal_parts": 1}
-    envs.close()
+def test_normalisation_is_configured() -> None:
+    assert from_config("ddpg", normalize=NormalizeConfig(enabled=False)).normalizer is None
+    normalizing = from_config("ddpg", normalize=NormalizeConfig(clip=3.0))
+    assert float(normalizing.normalizer(th.full((1, 12), 1e6)).max()) == 3.0

@@ -14,49 +14,37 @@ from rlher.algos.precision import choose_precision
 from rlher.config.training import EngineConfig
 
 CPU = th.device("cpu")
-PROCESSORS = {
-    "amx": ("GenuineIntel", {"avx512f", "avx512_bf16", "amx_bf16"}),
-    "xeon": ("GenuineIntel", {"avx512f", "avx512_bf16"}),
-    "zen4": ("AuthenticAMD", {"avx512f", "avx512_bf16"}),
-    "zen3": ("AuthenticAMD", {"avx2"}),
-    "arm": ("", set()),
-}
-
-
-@pytest.fixture
-def on(monkeypatch):
-    """Return a function that pretends to run on one of the processors."""
-
-    def pretend(name: str) -> None:
-        vendor, flags = PROCESSORS[name]
-        monkeypatch.setattr(precision, "processor", lambda: (vendor, frozenset(flags)))
-
-    return pretend
+AVX = {"avx512f", "avx512_bf16"}
 
 
 def chosen(engine: EngineConfig, device: th.device = CPU, batch: int = 256, width: int = 256) -> str:
     return choose_precision(engine, device, batch, [64, width])[0].precision
 
 
+def pretend(monkeypatch, vendor: str, flags: set[str]) -> None:
+    """Run on a processor of this vendor with these features."""
+    monkeypatch.setattr(precision, "processor", lambda: (vendor, frozenset(flags)))
+
+
 @pytest.mark.parametrize(
-    ("name", "batch", "width", "expected"),
+    ("vendor", "flags", "batch", "width", "expected"),
     [
-        ("amx", 256, 256, "bf16"),
-        ("amx", 128, 512, "float32"),
-        ("xeon", 512, 512, "float32"),
-        ("zen4", 256, 256, "bf16"),
-        ("zen4", 256, 128, "float32"),
-        ("zen3", 2048, 512, "float32"),
-        ("arm", 2048, 512, "float32"),
+        ("GenuineIntel", AVX | {"amx_bf16"}, 256, 256, "bf16"),
+        ("GenuineIntel", AVX | {"amx_bf16"}, 128, 512, "float32"),
+        ("GenuineIntel", AVX, 512, 512, "float32"),
+        ("AuthenticAMD", AVX, 256, 256, "bf16"),
+        ("AuthenticAMD", AVX, 256, 128, "float32"),
+        ("AuthenticAMD", {"avx2"}, 2048, 512, "float32"),
+        ("", set(), 2048, 512, "float32"),
     ],
 )
-def test_processor_batch_and_width_decide(on, name: str, batch: int, width: int, expected: str) -> None:
-    on(name)
+def test_processor_batch_and_width_decide(monkeypatch, vendor, flags, batch, width, expected) -> None:
+    pretend(monkeypatch, vendor, flags)
     assert chosen(EngineConfig(), batch=batch, width=width) == expected
 
 
-def test_given_values_are_kept_and_a_gpu_has_float32(on) -> None:
-    on("zen4")
+def test_given_values_are_kept_and_a_gpu_has_float32(monkeypatch) -> None:
+    pretend(monkeypatch, "AuthenticAMD", AVX)
     assert chosen(EngineConfig(precision="float32")) == "float32"
     assert chosen(EngineConfig(precision="bf16"), batch=8) == "bf16"
     assert chosen(EngineConfig(), th.device("cuda"), 2048) == "float32"

@@ -1,39 +1,23 @@
 """The training loop: order of steps and updates, with and without ``engine.overlap``."""
 
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnvWrapper
+from types import SimpleNamespace
 
-from rlher.algos import TD3
+import pytest
+
 from rlher.algos.options import UpdateOptions
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.her import HerReplayBuffer
 from tests.support.models import ours
-
-
-class Recorded(VecEnvWrapper):
-    """Records when actions are sent and results are waited for."""
-
-    def __init__(self, venv, events: list) -> None:
-        super().__init__(venv)
-        self.events = events
-
-    def reset(self):
-        return self.venv.reset()
-
-    def step_async(self, actions) -> None:
-        self.events.append("send")
-        self.venv.step_async(actions)
-
-    def step_wait(self):
-        self.events.append("wait")
-        return self.venv.step_wait()
 
 
 def recorded_run(overlap: bool, **arguments) -> tuple:
     """Train 40 steps; return the model, what happened in which order, and the updates before each choice of actions."""
     model = ours("td3", options=UpdateOptions(overlap=overlap), learning_starts=20, **arguments)
     events: list = []
-    model.env, model._n_updates = Recorded(model.env, events), 0
+    model._n_updates = 0
+    send, wait = model.env.step_async, model.env.step_wait
     update, sample_action, acting = model.train, model._sample_action, []
+    model.env.step_async = lambda actions: (events.append("send"), send(actions))
+    model.env.step_wait = lambda: (events.append("wait"), wait())[1]
     model.train = lambda **kwargs: (events.append("update"), update(**kwargs))
     model._sample_action = lambda *args: (acting.append(model._n_updates), sample_action(*args))[1]
     model.learn(40)
@@ -65,25 +49,14 @@ def test_a_saved_model_has_no_updates_due(tmp_path) -> None:
     assert loaded.updates_due == 0
 
 
-def in_process() -> BitFlippingEnv:
-    return BitFlippingEnv(n_bits=5, continuous=True)
-
-
-def test_rewards_of_environments_in_processes() -> None:
+def test_rewards_of_environments_in_processes_are_refused() -> None:
     """A message to a process in the middle of a step would be answered with the result of the step."""
-    # By default SB3 starts the fork server of all later tests, which a signal of a test would then end.
-    envs = SubprocVecEnv([in_process], start_method="spawn")
-    model = TD3(
-        "MultiInputPolicy",
-        envs,
-        replay_buffer_class=HerReplayBuffer,
-        replay_buffer_kwargs={"compute_reward": BitFlippingEnv(n_bits=5).compute_reward},
-        options=UpdateOptions(overlap=True),
-        learning_starts=10,
-        device="cpu",
-    )
-    try:
-        model.learn(20)
-        assert model._n_updates == 10
-    finally:
-        envs.close()
+    model = ours("td3", options=UpdateOptions(overlap=True), learning_starts=20)
+    buffer = model.replay_buffer
+    buffer.env = SimpleNamespace(env_method=None)  # as if it had processes
+    buffer.refresh_env()
+    with pytest.raises(ValueError, match="compute_reward must run in this process"):
+        model.learn(40)
+    buffer.env.reward_env = BitFlippingEnv(n_bits=5, continuous=True)
+    buffer.refresh_env()
+    model.learn(40)

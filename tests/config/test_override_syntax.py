@@ -1,23 +1,14 @@
 """Quoting of values for Hydra's override grammar."""
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlher.config import override_syntax
 
-TRICKY = [
-    "it's",
-    "postgresql://u:p@h/d?x=1",
-    "back\\slash",
-    "end\\",
-    "a,b",
-    "",
-    "jürgen/лог",
-]
+TRICKY = ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "a,b", "", "jürgen/лог"]
 
 
 @pytest.mark.parametrize("value", TRICKY)
 def test_quoted_values_survive_hydras_grammar(value: str) -> None:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     parsed = OverridesParser.create().parse_override(f"key={override_syntax.quote(value)}")
     assert parsed.value() == value

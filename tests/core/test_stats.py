@@ -13,23 +13,10 @@ BETTER, WORSE = (list(np.transpose(REFERENCE[name])) for name in ("better", "wor
 PAIRS = [scores for pair in zip(BETTER, WORSE, strict=True) for scores in pair]
 
 
-def test_iqm_is_rliables() -> None:
-    assert stats.iqm(*BETTER) == pytest.approx(REFERENCE["points"]["iqm"])
-
-
-def test_optimality_gap_is_rliables() -> None:
-    assert stats.optimality_gap(*BETTER) == pytest.approx(REFERENCE["points"]["gap"])
-    assert stats.optimality_gap(np.array([0.5, 3.0])) == 0.25, "scores above 1 count as 1"
-
-
 def mean_improvement(*pairs: np.ndarray, axis: int = 0) -> np.ndarray:
     """Return rliable's number: the mean over tasks."""
     each = [stats.probability_of_improvement(x, y, axis) for x, y in zip(pairs[::2], pairs[1::2], strict=True)]
     return np.mean(each, axis=0)
-
-
-def test_probability_of_improvement_is_rliables() -> None:
-    assert mean_improvement(*PAIRS) == pytest.approx(REFERENCE["points"]["improvement"])
 
 
 def test_profile_is_rliables() -> None:
@@ -44,8 +31,9 @@ def test_profile_is_rliables() -> None:
         ("improvement", PAIRS, mean_improvement),
     ],
 )
-def test_intervals_are_rliables(name: str, samples: list[np.ndarray], statistic) -> None:
+def test_points_and_intervals_are_rliables(name: str, samples: list[np.ndarray], statistic) -> None:
     """Another generator draws other resamples, so the ends agree to their Monte-Carlo error, a few thousandths."""
+    assert statistic(*samples) == pytest.approx(REFERENCE["points"][name])
     low, high = REFERENCE["intervals"][name]
     assert stats.bootstrap_interval(samples, statistic) == pytest.approx((low, high), abs=0.01)
     assert high - low > 0.1, "an interval that 0.01 tells from its neighbours"
@@ -68,6 +56,10 @@ def test_curves_are_resampled_whole() -> None:
 def test_iqm_of_few_runs_is_their_mean_and_of_many_ignores_outliers() -> None:
     assert stats.iqm(np.array([0.0, 0.3, 0.9])) == pytest.approx(0.4)
     assert stats.iqm(np.array([0.0, 0.5, 0.5, 100.0])) == 0.5
+
+
+def test_scores_above_1_count_as_1() -> None:
+    assert stats.optimality_gap(np.array([0.5, 3.0])) == 0.25
 
 
 def test_ties_count_half() -> None:

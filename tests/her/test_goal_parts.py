@@ -5,7 +5,6 @@ import pytest
 from gymnasium import spaces
 
 from rlher.her import HerReplayBuffer
-from rlher.her.relabelling import keep_one_part
 
 SIZE, LENGTH = 2, 10
 
@@ -52,15 +51,6 @@ def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
     return buffer
 
 
-def test_each_goal_uses_one_part_in_its_share():
-    goals = np.random.default_rng(0).normal(size=(20_000, 6))
-    kept = keep_one_part(goals, (1, 1, 2), np.random.default_rng(1)).reshape(-1, 3, 2)
-    used = (kept != 0).any(axis=2)
-    assert (used.sum(axis=1) == 1).all()
-    np.testing.assert_allclose(used.mean(axis=0), [0.25, 0.25, 0.5], atol=0.02)
-    assert np.array_equal(kept[used], goals.reshape(-1, 3, 2)[used])
-
-
 def test_a_batch_holds_one_goal_per_transition_and_its_reward():
     batch = make_buffer().sample(4000)
     goals, next_goals = batch.observations["desired_goal"].numpy(), batch.next_observations["desired_goal"].numpy()
@@ -80,7 +70,7 @@ def test_real_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: int)
     assert {float(buffer.sample(1).rewards) for _ in range(20)} <= {-1.5, -0.5}
 
 
-def test_energy_is_that_of_the_first_part(tmp_path):
+def test_energy_is_that_of_the_first_part():
     buffer = make_buffer(priority="energy")
     buffer.sample(1)
     storage = buffer.storage
@@ -88,23 +78,3 @@ def test_energy_is_that_of_the_first_part(tmp_path):
     achieved = np.concatenate((first, storage.next_achieved[: 60 * LENGTH].reshape(60, LENGTH, -1)), axis=1)
     expected = (np.diff(achieved[:, :, :SIZE].astype(np.float64), axis=1) ** 2).sum(axis=(1, 2))
     np.testing.assert_allclose(buffer.priority.energy[:60], expected)
-    buffer.save(tmp_path / "buffer.npz")
-    loaded = make_buffer(priority="energy")
-    loaded.load(tmp_path / "buffer.npz")
-    np.testing.assert_allclose(loaded.priority.energy[:60], expected)
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"n_steps": 3},
-        {"goal_selection_strategy": "mix"},
-        {"goal_part_shares": (1.0,)},
-        {"goal_part_shares": (0.0, 0.0)},
-        {"goal_part_shares": (1.0, -0.5)},
-        {"goal_part_shares": (1.0, 1.0, 1.0)},
-    ],
-)
-def test_what_parts_cannot_do_is_refused(keys: dict):
-    with pytest.raises(ValueError, match="goal_part_shares"):
-        make_buffer(**keys)

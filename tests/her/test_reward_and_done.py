@@ -5,7 +5,7 @@ import pytest
 
 from rlher.her.reward_and_done import RewardAndDone, goal_independent_rewards
 from rlher.her.rewards import RewardFunction
-from tests.support.her_play import Player, make_buffer, sparse
+from tests.support.her_play import Player, make_buffer
 
 MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtual
 
@@ -48,24 +48,17 @@ def test_done_follows_the_new_goal_where_episodes_end_on_success(known):
     assert (reward == np.where(reached, 0, -1) - 5.0 * crash).all(), "the crash penalty survives relabelling"
 
 
-def test_sb3_semantics_keep_done_and_drop_the_penalty():
+@pytest.mark.parametrize("mode", ["keep", "never"])
+def test_done_can_be_forced_and_the_penalty_dropped(mode):
+    """``keep`` without the penalty is what SB3 does."""
     buffer = make_buffer(
-        goal_selection_strategy="episode", relabel_done="keep", keep_goal_independent_reward=False, **MANY
+        goal_selection_strategy="episode", relabel_done=mode, keep_goal_independent_reward=False, **MANY
     )
     player = play_success_and_crash(buffer)
     ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[5] in (0.0, -6.0)]
     _, after, goal, reward, done = virtual(buffer.sample(2000))
-    assert (done == np.isin(after, ended)).all()
-    assert (reward == np.where(after == goal, 0, -1)).all()
-
-
-@pytest.mark.parametrize("mode", ["keep", "never"])
-def test_done_can_be_forced(mode):
-    buffer = make_buffer(relabel_done=mode, **MANY)
-    player = play_success_and_crash(buffer)
-    ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[5] in (0.0, -6.0)]
-    _, after, _, _, done = virtual(buffer.sample(1000))
     assert (done == (np.isin(after, ended) if mode == "keep" else 0)).all()
+    assert (reward == np.where(after == goal, 0, -1)).all()
 
 
 def test_done_stays_where_success_does_not_end_episodes():
@@ -95,40 +88,26 @@ def test_rounding_errors_are_not_goal_independent_reward():
     assert goal_independent_rewards(stored, np.array([-1.0, -1.0, 1000.0])).tolist() == [0.0, -5.0, 0.0]
 
 
-def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning():
+def scalar_norm(achieved, desired, info):
     """SB3 #1337: np.linalg.norm without an axis."""
+    return 0.0 if np.linalg.norm(achieved - desired) < 0.5 else -1.0
 
-    def single(achieved, desired, info):
-        return 0.0 if np.linalg.norm(achieved - desired) < 0.5 else -1.0
 
-    buffer = make_buffer(compute_reward=single, **MANY)
-    player = Player(buffer)
-    for step in range(50):
-        player.play([step % 5 == 4])
+def wrong_axis(achieved, desired, info):
+    """With as many rows as a goal has entries, the shape is right by accident."""
+    return -(np.abs(achieved - desired) > 0.5).any(axis=0).astype(float) if achieved.ndim > 1 else -1.0
+
+
+@pytest.mark.parametrize("goal_size", [1, 3, 5])
+@pytest.mark.parametrize("function", [scalar_norm, wrong_axis])
+def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning(function, goal_size):
+    reward = RewardFunction(function)
+    goals = np.ones((64, goal_size))
     with pytest.warns(UserWarning, match="not vectorised") as caught:
-        batches = [buffer.sample(100) for _ in range(3)]
+        found = [reward(goals[:rows], 0 * goals[:rows]).tolist() for rows in (64, goal_size, 64)]
     # Garbage of other tests may cause a ResourceWarning meanwhile.
     assert [warning.category for warning in caught].count(UserWarning) == 1
-    _, after, goal, reward, _ = virtual(batches[-1])
-    assert (reward == sparse(after[:, None], goal[:, None], None)).all()
-
-
-@pytest.mark.parametrize("goal_size", [3, 4, 5])
-def test_rewards_reduced_over_the_wrong_axis_are_computed_row_by_row(goal_size):
-    """With as many rows as a goal has entries, the shape is right by accident."""
-
-    def wrong_axis(achieved, desired, info):
-        return -(np.abs(achieved - desired) > 0.5).any(axis=0).astype(float) if achieved.ndim > 1 else -1.0
-
-    reward = RewardFunction(wrong_axis)
-    goals = np.ones((64, goal_size))
-    with pytest.warns(UserWarning, match="not vectorised"):
-        assert reward(goals, 0 * goals).tolist() == [-1.0] * 64
-    assert reward(goals[:goal_size], 0 * goals[:goal_size]).tolist() == [-1.0] * goal_size
-
-
-def make_reward_and_done(relabel_done="auto"):
-    return RewardAndDone(lambda: None, relabel_done)
+    assert found == [[-1.0] * 64, [-1.0] * goal_size, [-1.0] * 64]
 
 
 def observe(tested, goal_rewards, at_goal, terminated):
@@ -138,7 +117,7 @@ def observe(tested, goal_rewards, at_goal, terminated):
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse, dense, unknown = make_reward_and_done(), make_reward_and_done(), make_reward_and_done()
+    sparse, dense, unknown = (RewardAndDone(lambda: None) for _ in range(3))
     observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
     assert sparse.done_mode == "keep", "no episode has ended on success yet"
     observe(sparse, [-1.0, 0.0], None, [False, True])
@@ -152,9 +131,6 @@ def test_sparse_and_dense_rewards_are_distinguished():
     assert not dense.is_reached(np.array([0.0])).any()
     observe(unknown, [0.0], [0.0], [True])
     assert unknown.done_mode == "keep", "one value alone may be failure or success"
-
-
-def test_success_of_mazes_pays_one():
-    tested = make_reward_and_done("success")
-    observe(tested, [0.0, 0.0], [1.0, 1.0], [False, False])
-    assert tested.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2)).tolist() == [True, False]
+    maze = RewardAndDone(lambda: None, "success")
+    observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
+    assert maze.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2)).tolist() == [True, False]

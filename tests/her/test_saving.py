@@ -1,6 +1,5 @@
 """Saving a buffer to a file and loading it."""
 
-import pickle
 import re
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from test_storage import transitions
 
 from rlher.her import HerReplayBuffer
 from rlher.her.saving import UnsuitableFile
-from tests.support.her_play import Player, make_buffer, sparse
+from tests.support.her_play import ACTION, SPACE, Player, make_buffer
 from tests.support.tiers import slow_except
 
 
@@ -56,49 +55,30 @@ def test_a_loaded_buffer_continues_exactly_as_the_saved_one(tmp_path_factory, pr
     assert_same_draw(one.buffer, two.buffer)
 
 
-def assert_same_draw(one, two):
-    first, second = one.sample(8), two.sample(8)
+def assert_same_draw(one, two, count=8):
+    first, second = one.sample(count), two.sample(count)
     for name, value in first._asdict().items():
         other = getattr(second, name)
         if isinstance(value, dict):
             assert all((value[key] == other[key]).all() for key in value), name
         else:
-            assert value is other is None or (value == other).all(), name
+            assert value is other is None or np.asarray(value == other).all(), name
     if first.indices is not None:
         for buffer in (one, two):
             buffer.update_priorities(first.indices, 0.1 * (first.indices % 7))
 
 
-def space_of(dtype):
-    goal = spaces.Box(0, 255, (100,), dtype)
-    return spaces.Dict(observation=spaces.Box(0, 1, (1,), np.float32), achieved_goal=goal, desired_goal=goal)
-
-
-@pytest.mark.parametrize(("saved", "into"), [(np.float32, np.uint8), (np.float64, np.float32), (np.uint8, np.float32)])
-def test_goals_of_another_type_are_refused(tmp_path, saved, into):
-    one, two = (
-        HerReplayBuffer(10, space_of(dtype), spaces.Discrete(2), compute_reward=sparse) for dtype in (saved, into)
-    )
-    obs = {key: np.full((1, *each.shape), 0.5, each.dtype) for key, each in one.observation_space.spaces.items()}
-    one.add(obs, obs, np.zeros((1, 1)), np.zeros(1), np.array([True]), [{}])
-    one.save(tmp_path / "buffer.npz")
-    with pytest.raises(UnsuitableFile):
-        two.load(tmp_path / "buffer.npz")
-    assert two.n_transitions == 0
+def change(file, **arrays):
+    np.savez(file, **{**np.load(file), **arrays})
 
 
 def test_pickled_arrays_are_refused(tmp_path):
     buffer = make_buffer(500)
     Player(buffer).play([False])
     buffer.save(tmp_path / "buffer.npz")
-    file = tmp_path / "buffer.npz"
-    np.savez(file, **{**np.load(file), "rows": np.array([object()], dtype=object)})
-    with pytest.raises((ValueError, pickle.UnpicklingError), match=r"pickle|Object arrays"):
-        make_buffer(500).load(tmp_path / "buffer.npz")
-
-
-def change(file, **arrays):
-    np.savez(file, **{**np.load(file), **arrays})
+    change(tmp_path / "buffer.npz", rows=np.array([object()], dtype=object))
+    with pytest.raises(ValueError, match="Object arrays"):
+        buffer.load(tmp_path / "buffer.npz")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +116,9 @@ def test_unsuitable_files_are_refused(tmp_path):
     for other in (make_buffer(), make_buffer(2000, n_envs=2)):
         with pytest.raises(UnsuitableFile, match="n_envs=2"):
             other.load(tmp_path / "buffer.npz")
+    of_float32 = spaces.Dict({**SPACE.spaces, "achieved_goal": spaces.Box(-np.inf, np.inf, (1,), np.float32)})
+    with pytest.raises(UnsuitableFile, match="other spaces"):
+        HerReplayBuffer(1000, of_float32, ACTION, n_envs=2).load(tmp_path / "buffer.npz")
     change(tmp_path / "buffer.npz", state=np.array('{"version": 99}'))
     with pytest.raises(UnsuitableFile, match="version"):
         make_buffer(n_envs=2).load(tmp_path / "buffer.npz")

@@ -7,10 +7,9 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
 from rlher.her import HerReplayBuffer
-from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
+from tests.support.her_play import ACTION, Player, make_buffer, sparse
 
 
 def transitions(buffer):
@@ -71,6 +70,8 @@ def test_the_newest_transitions_are_stored(capacity, n_envs, lengths, moving, re
         left = [n if n > 0 else lengths[(step + env) % len(lengths)] for env, n in enumerate(left)]
         if step in checked:
             check_against_log(buffer, player, capacity)
+    assert buffer.full
+    assert buffer.size() == buffer.buffer_size == capacity
 
 
 @settings(max_examples=40, deadline=None)
@@ -92,18 +93,6 @@ def test_a_lost_step_is_not_stored_and_ends_its_episode(capacity, n_envs, priori
             assert set(buffer.sample(20).next_observations["achieved_goal"][:, 0].tolist()) <= newest
 
 
-def test_a_lost_step_ends_its_episode_even_if_the_environment_does_not_say_so():
-    buffer = make_buffer(10)
-    obs = [{key: np.full((1, *each.shape), float(step)) for key, each in SPACE.spaces.items()} for step in range(5)]
-    for step in range(4):
-        buffer.add(
-            obs[step], obs[step + 1], np.zeros((1, 1)), np.zeros(1), np.array([False]), [{"lost_step": step == 1}]
-        )
-    assert transitions(buffer) == [(0, 1, 0, 1), (2, 3, 2, 3), (3, 4, 3, 4)]
-    storage = buffer.storage
-    assert storage.rows["episode"][storage.positions(storage.ids(0))].tolist() == [0, 1, 1]
-
-
 def test_keys_of_observations_may_have_any_name():
     box = spaces.Box(-1, 1, (2,), np.float32)
     space = spaces.Dict(dict.fromkeys(("achieved_goal", "desired_goal", "_action", "reward", "episode"), box))
@@ -115,20 +104,6 @@ def test_keys_of_observations_may_have_any_name():
         {key: number / 10 for number, key in enumerate(space.spaces)}
     )
     assert (float(batch.actions[0]), float(batch.rewards[0])) == (1.0, 5.0)
-
-
-@pytest.mark.parametrize("capacity", [13, 31, 80])
-@pytest.mark.parametrize("lengths", [(7, 13), (40, 2), (90, 5)], ids=str)
-def test_at_least_as_many_transitions_are_stored_as_by_sb3(capacity, lengths):
-    """SB3 removes the rest of an episode when its first transition is overwritten; here the rest stays."""
-    buffers = make_buffer(capacity), SB3Buffer(capacity, SPACE, ACTION, env=None, device="cpu")
-    players = [Player(buffer) for buffer in buffers]
-    for episode in range(12):
-        for step in range(lengths[episode % len(lengths)]):
-            for player in players:
-                player.play([step == lengths[episode % len(lengths)] - 1])
-            count = int((buffers[1].ep_length > 0).sum())
-            assert count <= buffers[0].n_transitions == min(len(players[0].log), capacity)
 
 
 @pytest.mark.parametrize("n_envs", [1, 2])
@@ -178,16 +153,3 @@ def test_memory_is_taken_as_it_fills():
     transition = buffer.storage.layout.transition_bytes
     assert 100 * transition <= buffer.nbytes <= 102 * transition
     assert len(pickle.dumps(buffer)) < 20_000
-
-
-@pytest.mark.parametrize("n_envs", [1, 3])
-def test_buffer_size_counts_all_environments(n_envs):
-    buffer = make_buffer(30, n_envs)
-    player = Player(buffer, n_envs)
-    for step in range(200):
-        player.play([step % 5 == 4] * n_envs)
-    assert buffer.buffer_size == 30 // n_envs
-    assert buffer.n_transitions == 30
-    assert buffer.full
-    assert buffer.size() == 30 // n_envs
-    assert repr(buffer).startswith(f"HerReplayBuffer(30 of 30 transitions, {n_envs} envs, ")

@@ -32,8 +32,13 @@ def build(**kwargs):
         ({"success_reward": float("inf")}, "success_reward=inf"),
         ({"optimize_memory_usage": True}, "optimize_memory_usage"),
         ({"goal_selection_strategy": "past"}, "future"),
-        ({"goal_mix": {"futur": 1}}, "'futur'"),
         ({"priority": "best"}, "td_error"),
+        ({"goal_part_shares": (0.5, 0.5), "n_steps": 3}, "goal_part_shares"),
+        ({"goal_part_shares": (0.5, 0.5), "goal_selection_strategy": "mix"}, "goal_part_shares"),
+        ({"goal_part_shares": (1.0,)}, "goal_part_shares"),
+        ({"goal_part_shares": (0.0, 0.0)}, "goal_part_shares"),
+        ({"goal_part_shares": (1.0, -0.5)}, "goal_part_shares"),
+        ({"goal_part_shares": (1.0, 1.0, 1.0)}, "goal_part_shares"),
     ],
 )
 def test_arguments_out_of_range_are_refused_by_name(bad, named):

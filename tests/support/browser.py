@@ -17,15 +17,12 @@ def is_installed() -> bool:
     return all(map(shutil.which, PROGRAMS))
 
 
-def browser_arguments() -> list[str]:
-    """Chromium has no sandbox when run as root, and a container's /dev/shm is too small for it."""
-    return ["--headless=new", "--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
-
-
 @contextmanager
 def chromium() -> Iterator[webdriver.Chrome]:
     options = webdriver.ChromeOptions()
-    for argument in browser_arguments():
+    # Chromium has no sandbox when run as root, and a container's /dev/shm is too small for it.
+    no_sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
+    for argument in ["--headless=new", "--disable-dev-shm-usage", *no_sandbox]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     program, driver = map(shutil.which, PROGRAMS)

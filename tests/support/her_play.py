@@ -59,7 +59,6 @@ class Player:
 
         The processes of those in ``lost`` die in it: their episodes end, and their steps are not stored.
         """
-        ends = [end or env in lost for env, end in enumerate(ends)]
         rewards = [-1.0] * self.n_envs if rewards is None else rewards
         terminated = [False] * self.n_envs if terminated is None else terminated
         now, after = self.last, [self._observe(env) for env in range(self.n_envs)]
@@ -68,6 +67,7 @@ class Player:
         for env in lost:
             infos[env]["lost_step"], after[env] = True, now[env]
         self.buffer.add(_stack(now), _stack(after), action, np.array(rewards), np.array(ends), infos)
+        ends = [end or env in lost for env, end in enumerate(ends)]  # even if the environment does not say so
         for env in range(self.n_envs):
             if env not in lost:
                 self.log.append((env, self.episode[env], self.step[env], now[env], after[env], rewards[env]))

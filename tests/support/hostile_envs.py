@@ -146,7 +146,8 @@ class FaultOnceFileExists(LineEnv):
 
     def __init__(self, how: str = "raise", once: str = "nowhere", where: str = "main") -> None:
         super().__init__()
-        self.how, self.once, self.may_fail = how, Path(once), where == _process_kind()
+        kind = "main" if multiprocessing.parent_process() is None else "worker"
+        self.how, self.once, self.may_fail = how, Path(once), where == kind
 
     def reset(self, **kwargs):
         if self.how == "reset" and self.may_fail and self.once.exists():
@@ -167,23 +168,13 @@ class FaultOnceFileExists(LineEnv):
         return observation, reward, *rest
 
 
-def _process_kind() -> str:
-    return "main" if multiprocessing.parent_process() is None else "worker"
-
-
 class Crashes(LineEnv):
     """A crash costs 5 more and ends the episode; compute_reward does not include it."""
 
     def step(self, action):
         observation, reward, terminated, truncated, info = super().step(action)
         crashed = bool(abs(self.position[0]) > 2.0)
-        return (
-            observation,
-            reward - 5.0 * crashed,
-            terminated or crashed,
-            truncated,
-            info | {"crashed": crashed},
-        )
+        return observation, reward - 5.0 * crashed, terminated or crashed, truncated, info | {"crashed": crashed}
 
 
 class GlobalGenerator(LineEnv):

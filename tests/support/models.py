@@ -8,7 +8,7 @@ from rlher.algos import ALGORITHMS
 from rlher.algos.factory import build_model
 from rlher.algos.fast_update import FastUpdate
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EngineConfig, TrainConfig
+from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.vec import make_goal_envs
 from rlher.her import HerReplayBuffer
@@ -43,7 +43,7 @@ def theirs(name, **kwargs):
     return build(THEIRS[name], ALGORITHMS[name].actions, **kwargs)
 
 
-def from_config(name, n_envs=1, **keys):
+def from_config(name, n_envs=1, normalize=None, **keys):
     """Return an untrained model as `rlher train` builds it, on four bits."""
     env = EnvConfig(
         id="BitFlipping-v0",
@@ -52,13 +52,15 @@ def from_config(name, n_envs=1, **keys):
     )
     small = {"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]}
     algo = ALGORITHMS[name].config(name=name, **small | keys)
-    config = TrainConfig(algo=algo, env=env, device="cpu", engine=EngineConfig(overlap=False))
+    engine, normalize = EngineConfig(overlap=False), normalize or NormalizeConfig()
+    config = TrainConfig(algo=algo, env=env, device="cpu", engine=engine, normalize=normalize)
     return build_model(config, make_goal_envs(env, n_envs=n_envs))
 
 
 def train(model, gradient_steps, rounds=1, batch_size=33):
     th.manual_seed(7)
-    for _ in range(rounds):
+    for number in range(rounds):
+        model._current_progress_remaining = 1 - number / rounds  # of the learning rate
         model.train(gradient_steps, batch_size)
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -41,15 +40,7 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
 
 
-@contextlib.contextmanager
-def working_directory(folder: Path) -> Iterator[None]:
-    """Change the working directory within the block, like contextlib.chdir of Python 3.11."""
-    previous = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(previous)
+working_directory = contextlib.chdir
 
 
 class FullStream(io.StringIO):

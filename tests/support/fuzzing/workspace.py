@@ -12,8 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-
 from rlher.cli.main import main
 from rlher.core.errors import UserError
 from tests.support.fuzzing.checks import MARKER, FullStream, Violation, file_states, run_checked, working_directory
@@ -45,11 +43,10 @@ class Workspace:
     def make(cls, folder: Path) -> "Workspace":
         """Write all files into an empty folder."""
         with working_directory(folder):
-            run_checked(lambda: main([*TRAIN, "tensorboard=false"]), "training")
+            run_checked(lambda: main([*TRAIN, "her.priority=td_error", "tensorboard=false"]), "training")
             _write_configs()
             _write_evil()
             _write_journal()
-            _write_buffer()
         evaluate = command("evaluate", RUN, "--episodes", "1", "--json")
         readers: dict[str, list[Reader]] = {
             f"{RUN}/config.yaml": [evaluate, command("compare"), command("evaluate", "--episodes", "1")],
@@ -62,7 +59,6 @@ class Workspace:
             "space.yaml": [_read_space],
             "my_conf/env/mine.yaml": [command("train", "env=mine", "--config-dir", "my_conf", "--cfg", "job")],
             "journal/journal.log": [_read_journal],
-            "buffer.npz": [_read_buffer],
         }
         resume = command("train", "--resume", RUN, "total_timesteps=+10")
         for file in sorted((folder / RUN / "checkpoints").rglob("*.*")):
@@ -77,7 +73,7 @@ class Workspace:
         """
         files = sorted(self.readers)
         path = rng.choice(files)
-        if rng.random() < 0.1 and path != "buffer.npz":
+        if rng.random() < 0.1:
             return self.read_changed(path, rng.choice(ODD_FILES), rng.choice(self.readers[path]))
         if rng.random() < 0.1:
             full = FullStream(rng.choice((OSError(28, "No space left on device"), BrokenPipeError(32, "Broken pipe"))))
@@ -176,36 +172,6 @@ def _write_journal() -> None:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     _open_study().optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
-
-
-def _new_buffer() -> Any:
-    from gymnasium import spaces
-
-    from rlher.her import HerReplayBuffer
-
-    keys = ("observation", "achieved_goal", "desired_goal")
-    space = spaces.Dict({key: spaces.Box(0, 1, (4,), np.float32) for key in keys})
-    return HerReplayBuffer(
-        100, space, spaces.Discrete(4), seed=0, priority="td_error", compute_reward=lambda a, d, i: a[:, 0]
-    )
-
-
-def _write_buffer() -> None:
-    """Save a buffer in the middle of an episode."""
-    buffer = _new_buffer()
-    rng = np.random.default_rng(0)
-    for step in range(28):
-        one, two = ({key: rng.random((1, 4), np.float32) for key in buffer.observation_space.spaces} for _ in range(2))
-        buffer.add(one, two, np.zeros((1, 1)), np.zeros(1), np.array([step % 5 == 4]), [{}])
-    buffer.save("buffer.npz")
-
-
-def _read_buffer() -> int:
-    buffer = _new_buffer()
-    with _print_errors(ValueError):
-        buffer.load("buffer.npz")
-        buffer.sample(16)
-    return 0
 
 
 def _read_space() -> int:
