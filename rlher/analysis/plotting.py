@@ -418,6 +418,8 @@ def caption(curves: Sequence[GroupCurve]) -> str:
         wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
         fewer = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
         band = f"Band: 95 % interval, bootstrap over seeds{wilson}{fewer}."
-    labels = {curve.group.label for curve in curves}
-    thin = "seeds" if len(labels) <= MAX_WITH_SEEDS else f"seeds, without a band or of {MAX_WITH_SEEDS} groups at most"
-    return f"Thick line: {iqm}{single}. Thin lines: {thin}. {band}"
+    thin = "Thin lines: seeds. "
+    if len({curve.group.label for curve in curves}) > MAX_WITH_SEEDS:
+        without = any(len(curve.seeds) > 1 and not curve.has_band for curve in curves)
+        thin = "Thin lines: seeds of those without a band. " if without else ""
+    return f"Thick line: {iqm}{single}. {thin}{band}"

@@ -208,6 +208,7 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     rlher.train("dqn", "BitFlipping-v0", her="off", env={"kwargs": {"n_bits": 4}}, tensorboard=False, **TINY)
     assert rlher.load("logs/dqn/BitFlipping-v0_1").config == run.config
     runs = rlher.runs()
+    assert [each.folder for each in rlher.runs([each.folder for each in runs])] == [each.folder for each in runs]
     assert [each.folder.name for each in runs] == ["BitFlipping-v0_1", "BitFlipping-v0_2"]
     for given in (runs, "logs", [run, Path("logs/dqn/BitFlipping-v0_2")]):
         table = rlher.compare(given)
@@ -250,12 +251,16 @@ def test_curves_are_drawn_on_axes_of_ones_own(make_run: Make) -> None:
         assert rlher.plot({"HER": folder}, ax=ax, ylabel="success") is ax
     assert [ax.get_title() for ax in figure.axes] == ["Some-v0", "Other-v0"]
     assert figure.axes[0].get_ylabel() == "success"
-    first = rlher.plot({"again": folders[0]}, ax=figure.axes[0])
-    handles, labels = first.get_legend_handles_labels()
-    assert labels == ["HER", "again"]
-    assert handles[0].get_color() != handles[1].get_color()
-    with pytest.raises(UserError):
-        rlher.plot(folders, ax=figure.axes[0])
+    first = rlher.plot({"again": folders[0]}, ax=figure.axes[0], legend="inside", colors={"again": "navy"})
+    assert [text.get_text() for text in first.get_legend().get_texts()] == ["HER", "again"]
+    again = rlher.plot({"third": folders[0]}, ax=first)
+    handles, labels = again.get_legend_handles_labels()
+    assert labels == ["HER", "again", "third"]
+    assert handles[1].get_color() == "navy"
+    assert len({each.get_color() for each in handles}) == 3
+    for runs, keys in ((folders, {}), (folders[0], {"figsize": [3, 2]})):
+        with pytest.raises(UserError):
+            rlher.plot(runs, ax=first, **keys)
 
 
 def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make, tmp_path: Path) -> None:
@@ -329,6 +334,7 @@ def test_importing_the_environments_registers_them() -> None:
         (("dqn", "BitFlipping-v0"), {"algo": {"gama": 0.9}}),
         (("dqn", "BitFlipping-v0"), {"algo.gamma": "'"}),
         (("dqn", "BitFlipping-v0"), {"seed": []}),
+        (("dqn", "BitFlipping-v0"), {"resume": "logs/dqn/BitFlipping-v0_1"}),
         (("dqn", "BitFlipping-v0"), {"seed": [0, "one"]}),
         (("dqn", gymnasium.make("CartPole-v1")), {}),
         (("dqn", "BitFlipping-v0"), {"env": {"kwargs": {"n_bits": "many"}}}),

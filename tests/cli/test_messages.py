@@ -19,7 +19,6 @@ MISTAKES = [
     (("train", "--sed", "3"), "did you mean '--seed'"),
     (("train", "--seed"), "--seed"),
     (("train", "recipe=nowhere.yaml"), "nowhere.yaml"),
-    (("train", "env.modules=mine"), "env.modules=[mine]"),
     (("check", "env.wrappers=[mine:Slow: {factor: 1}]"), "env.wrappers=[{module:Class: {argument: value}}]"),
     (("list", "foo"), "what='foo'"),
     (("train", "init_from=nowhere"), "nowhere"),

@@ -13,6 +13,11 @@ def test_steps_may_be_written_as_powers_of_ten() -> None:
     assert (job.config.total_timesteps, job.config.n_envs, job.config.algo.learning_rate) == (100_000, 2, 1e-5)
 
 
+def test_a_single_value_is_a_list_of_one() -> None:
+    (job,) = compose(load_command("train"), flags.parse("train", ["algo.net_arch=256", "env.modules=mine"]))
+    assert (job.config.algo.net_arch, job.config.env.modules) == ([256], ["mine"])
+
+
 @pytest.mark.parametrize(
     ("word", "key", "value"),
     [
