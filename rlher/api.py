@@ -320,9 +320,11 @@ def compare(
     :param runs: a mapping of names to runs names the agents: ``{"HER": runs[:3], "no HER": runs[3:]}``.
     :param by: config keys to group by, such as ``"her"`` or ``["algo", "her.n_sampled_goal"]``; all other differences
         are pooled.
-    :param table: ``"summary"``, a row per agent with seeds, final success rate and its interval, and steps to success
-        rates; ``"improvement"``, probabilities that one agent's run beats another's; ``"profiles"``, fractions of runs
-        above success rates; ``"environments"``, agents over several environments.
+    :param table: ``"summary"``, a row per agent: ``success_rate``, the interquartile mean of its runs, the ``low`` and
+        ``high`` end of its interval, ``each`` run's own, median ``steps_to_50`` % success, and the number of runs that
+        ``never_50`` reached. ``"improvement"``, probabilities that one agent's run beats another's; ``"profiles"``,
+        fractions of runs above success rates; ``"environments"``, agents over several environments, with the optimality
+        ``gap``.
     :param format: None for numbers, or ``"text"``, ``"markdown"``, ``"latex"`` or ``"csv"``.
     :raises UserError: there is no run with an evaluation, no run has a key of ``by``, or there is no such table.
     """
