@@ -47,16 +47,12 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
         assert np.array_equal(original.policy(observation), published.policy(observation))
 
 
-def test_it_is_listed_evaluated_and_named_in_json(publish, rlher):
-    publish("bits", "algo=dqn", *BITS)
+def test_it_is_listed_evaluated_and_named(publish, rlher):
+    run = publish("bits", "algo=dqn", *BITS)
     (row,) = json.loads(rlher("list", "agents", "--json").out)["agents"]
     assert (row["agent"], row["env"]) == ("bits", "BitFlipping-v0")
     done = rlher("evaluate", "--agent", "bits", "--episodes", "2", "--json")
     assert json.loads(done.out)["agent"] == "bits"
-
-
-def test_an_unknown_agent_and_two_agents_are_refused(publish, rlher):
-    run = publish("bits", "algo=dqn", *BITS)
     with pytest.raises(UnknownAgent) as caught:
         lookup.agent_folder("bit")
     assert caught.value.name == "bit"

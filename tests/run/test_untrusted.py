@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -29,7 +28,6 @@ from rlher.tuning.study_storage import open_storage
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN
-from tests.support.tiers import slow_except
 
 SECRET = "the private key"
 SECONDS = 10
@@ -53,13 +51,6 @@ def link(path: Path, target: Path) -> None:
 # ------------------------------------------------------------------------------------------------ export
 
 
-def configure_env(folder: Path, **values: Any) -> None:
-    file = folder / "config.yaml"
-    config = yaml.safe_load(file.read_text())
-    config["env"].update(values)
-    file.write_text(yaml.safe_dump(config))
-
-
 MALICIOUS_NAMES = {
     "end of docstring": 'x"""\nimport os; os.system("touch hacked")\n"""',
     "quotes": "x'\"\\\n---\n```\n<script>hacked</script> `$name` {env} $",
@@ -70,7 +61,9 @@ MALICIOUS_NAMES = {
 
 @pytest.mark.parametrize("kind", MALICIOUS_NAMES)
 def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: str) -> None:
-    configure_env(untrusted, name=MALICIOUS_NAMES[kind])
+    config = yaml.safe_load((untrusted / "config.yaml").read_text())
+    config["env"]["name"] = MALICIOUS_NAMES[kind]
+    (untrusted / "config.yaml").write_text(yaml.safe_dump(config))
     (untrusted / "command.txt").write_text("curl evil\nrlher train ``` <script>hacked</script> ````; curl evil\n")
     meta = json.loads((untrusted / "meta.json").read_text())
     meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
@@ -230,15 +223,12 @@ UNLIMITED: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("kind", UNLIMITED)
-@pytest.mark.parametrize("command", slow_except(["compare"], ["compare", "plot", "evaluate"]))
-def test_files_of_unlimited_size_are_reported(rlher, make_run: Make, command: str, kind: str) -> None:
+def test_files_of_unlimited_size_are_reported(rlher, make_run: Make, kind: str) -> None:
     path, damage = UNLIMITED[kind]
-    if command == "evaluate" and path == "evaluations.csv":
-        pytest.skip("it does not read evaluations.csv")
     folder = make_run("untrusted")
     damage(folder / path)
     with time_limit(SECONDS):
-        done = rlher(command, str(folder))
+        done = rlher("compare", str(folder))
     assert done.code == 2
     assert path in done.err
 

@@ -25,13 +25,14 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def fill(disk: Path) -> None:
+def fill(disk: Path, free: int = 0) -> None:
+    """Leave about this many bytes of a disk free."""
     with (disk / "rubbish").open("wb", buffering=0) as file:
         try:
             while True:
                 file.write(bytes(512))
         except OSError:
-            pass
+            file.truncate(max(file.tell() - free, 0))
 
 
 def rows(run: Path) -> list[int]:
@@ -71,17 +72,10 @@ def test_a_run_finishes_if_space_is_freed_in_time(rlher, disk, at_env_steps) -> 
     assert pd.read_csv(run / "progress.csv")["eval/success_rate"].notna().iloc[-1], "the log is continued"
 
 
-def fill_up_to(disk: Path, free: int) -> None:
-    """Leave about this many bytes of a disk free."""
-    fill(disk)
-    with (disk / "rubbish").open("ab") as file:
-        file.truncate(max(file.tell() - free, 0))
-
-
 def test_a_disk_that_fills_up_in_a_checkpoint(rlher, disk, at_env_steps) -> None:
     """torch raises RuntimeError where a file cannot be written, and NumPy OSError."""
     run = disk / "logs/dqn/BitFlipping-v0_1"
-    at_env_steps(run, {20: lambda: fill_up_to(disk, 30_000)})
+    at_env_steps(run, {20: lambda: fill(disk, 30_000)})
     done = rlher(*RUN, f"logs={disk / 'logs'}", "checkpoint.every=30", "algo.net_arch=[32,32]")
     assert "Traceback" not in done.err
     assert "no checkpoint at" in done.err

@@ -16,22 +16,14 @@ TRAIN = ("train", "algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "reci
 TRAIN = (*TRAIN, "total_timesteps=120", "eval.freq=40", "checkpoint.every=50", "threads=1")
 
 
-def move() -> None:
-    RUN.rename("moved")
-
-
-def delete() -> None:
-    shutil.rmtree(RUN)
-
-
 def replace() -> None:
-    """Another run takes the freed number."""
-    move()
+    """Move the folder; another run takes the freed number."""
+    RUN.rename("moved")
     RUN.mkdir()
     (RUN / "result.json").write_text("another run")
 
 
-@pytest.mark.parametrize(("change", "at"), [(delete, 20), (replace, 110)])
+@pytest.mark.parametrize(("change", "at"), [(lambda: shutil.rmtree(RUN), 20), (replace, 110)])
 def test_nothing_is_written_after_the_folder_is_lost(rlher, at_env_steps, change: Callable, at: int) -> None:
     at_env_steps(RUN, {at: change})
     ended = rlher(*TRAIN)

@@ -16,7 +16,6 @@ from rlher.cli.main import main
 from rlher.envs import registration
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import STRATEGIES
-from rlher.training.callbacks.evaluation import EvaluationCallback
 from tests.conftest import TINY
 
 BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null")
@@ -190,15 +189,6 @@ def test_the_best_model_is_the_default(rlher, finished: Path) -> None:
     assert "last model, after 120 steps" in rlher(*words, "--model", "last").err
     (finished / "best_model.zip").unlink()
     assert "last model, after 120 steps" in rlher(*words).err
-
-
-def test_a_bug_saves_the_model(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(EvaluationCallback, "evaluate", fail)
-    with pytest.raises(ZeroDivisionError):
-        rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=80")
-    folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
-    assert (folder / "last_model.zip").exists()
-    assert json.loads((folder / "result.json").read_text())["status"] == "failed"
 
 
 def test_learning_starts_beyond_the_run_is_halved(rlher, tmp_path: Path) -> None:
