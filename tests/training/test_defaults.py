@@ -15,42 +15,23 @@ from rlher.training.defaults import resolve_defaults
 def test_open_values_are_resolved() -> None:
     config = TrainConfig(
         algo=SACConfig(name="sac"),
-        env=EnvConfig(max_episode_steps=500),
+        env=EnvConfig(max_episode_steps=301, action_repeat=5),
         engine=EngineConfig(precision="float32"),
         n_envs=3,
         total_timesteps=20_000,
     )
     resolved, notes = resolve_defaults(config)
-    assert resolved.algo.learning_starts == 1500, "one episode per environment"
+    assert resolved.algo.learning_starts == 3 * 61, "one episode per environment, with a step per repeated action"
     assert resolved.algo.gradient_steps == 3
     assert resolved.eval.freq == 1000
     assert resolved.engine.compile in ("on", "off")
     assert resolved.threads
     assert (resolved.engine.overlap, resolved.vec_env) == (True, "subproc")
-    for value in ("algo.learning_starts=1500", "algo.gradient_steps=3", "vec_env=subproc"):
+    for value in ("algo.learning_starts=183", "algo.gradient_steps=3", "vec_env=subproc"):
         assert any(note.startswith(value) for note in notes)
 
 
-@pytest.mark.parametrize(
-    ("config", "cores", "overlap", "vec_env"),
-    [
-        (TrainConfig(algo=SACConfig(name="sac")), 2, True, "subproc"),
-        (TrainConfig(algo=SACConfig(name="sac")), 1, True, "dummy"),
-        (TrainConfig(algo=SACConfig(name="sac"), threads=1), 2, True, "dummy"),
-        (TrainConfig(algo=SACConfig(name="sac"), vec_env="dummy"), 2, True, "dummy"),
-        (TrainConfig(algo=SACConfig(name="sac"), engine=EngineConfig(overlap=False)), 2, False, "dummy"),
-    ],
-)
-def test_a_second_core_steps_the_environment_during_updates(
-    monkeypatch: pytest.MonkeyPatch, config: TrainConfig, cores: int, overlap: bool, vec_env: str
-) -> None:
-    """Whether updates overlap with steps decides the numbers of a run, so it does not depend on the cores."""
-    monkeypatch.setattr(processes, "available_cores", lambda: cores)
-    monkeypatch.setattr(defaults, "available_cores", lambda: cores)
-    resolved, _ = resolve_defaults(config)
-    assert (resolved.engine.overlap, resolved.vec_env) == (overlap, vec_env)
-
-
+SMALL = SACConfig(name="sac")
 LARGE = SACConfig(name="sac", net_arch=[512, 512], batch_size=512)
 
 
@@ -64,24 +45,25 @@ LARGE = SACConfig(name="sac", net_arch=[512, 512], batch_size=512)
         (LARGE, 4, {"n_envs": 2}, (2, "subproc")),
         (LARGE, 4, {"engine": EngineConfig(overlap=False)}, (4, "dummy")),
         (LARGE, 1, {}, (1, "dummy")),
-        (SACConfig(name="sac"), 8, {}, (1, "subproc")),
+        (SMALL, 8, {}, (1, "subproc")),
+        (SMALL, 2, {}, (1, "subproc")),
+        (SMALL, 1, {}, (1, "dummy")),
+        (SMALL, 2, {"threads": 1}, (1, "dummy")),
+        (SMALL, 2, {"vec_env": "dummy"}, (1, "dummy")),
+        (SMALL, 2, {"engine": EngineConfig(overlap=False)}, (1, "dummy")),
         (SACConfig(name="sac", net_arch=[]), 8, {}, (1, "subproc")),
     ],
 )
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
-    """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
+    """On two cores, a single environment stays in the main process if updates are large enough for both cores.
+
+    Whether updates overlap with steps decides the numbers of a run, so it does not depend on the cores.
+    """
     for module in (processes, defaults):
         monkeypatch.setattr(module, "available_cores", lambda: cores)
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
-
-
-def test_an_episode_has_one_step_per_repeated_action() -> None:
-    algo = SACConfig(name="sac")
-    env = EnvConfig(max_episode_steps=301, action_repeat=5)
-    assert env.episode_steps == 61
-    resolved, _ = resolve_defaults(TrainConfig(algo=algo, env=env, n_envs=2, threads=1))
-    assert resolved.algo.learning_starts == 122
+    assert resolved.engine.overlap == ("engine" not in keys)
 
 
 ENERGY = HerConfig(energy_height=2, energy_step_seconds=0.04)
@@ -108,13 +90,3 @@ def test_updates_are_counted_for_the_choice_of_compilation(monkeypatch, train_fr
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
     resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
     assert counted == [updates]
-
-
-def test_given_values_are_kept() -> None:
-    config = TrainConfig(
-        algo=SACConfig("sac", learning_starts=4000, gradient_steps=1),
-        env=EnvConfig(max_episode_steps=500),
-        threads=1,
-    )
-    resolved, _ = resolve_defaults(config)
-    assert (resolved.algo.learning_starts, resolved.algo.gradient_steps, resolved.threads) == (4000, 1, 1)

@@ -1,14 +1,18 @@
 """Tracking services: they log what the run folder holds, and never affect the run."""
 
-import csv
 import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+import torch as th
 
 from rlher.core import errors
 from rlher.training import loggers as services
@@ -22,13 +26,12 @@ def own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
 
 
-def rows(run: Path) -> list[dict[str, str]]:
-    with (run / "evaluations.csv").open() as file:
-        return [{key: value for key, value in row.items() if key != "wall_seconds"} for row in csv.DictReader(file)]
+def rows(run: str | Path) -> pd.DataFrame:
+    return pd.read_csv(Path(run) / "evaluations.csv").drop(columns="wall_seconds")
 
 
 class RecordingService:
-    """A service that keeps logged values in memory."""
+    """A service that keeps logged values in memory, and draws random numbers."""
 
     def __init__(self, run: Any) -> None:
         self.logged, self.final, self.status = [], None, None
@@ -36,6 +39,7 @@ class RecordingService:
 
     def log(self, numbers: dict[str, float], step: int) -> None:
         self.logged.append((step, numbers))
+        random.random(), np.random.rand(), th.rand(1)
 
     def finish(self, result: dict[str, float], status: Status) -> None:
         self.final, self.status = result, status
@@ -58,7 +62,7 @@ def test_evaluations_losses_and_the_result_are_logged(rlher, service) -> None:
     assert done.code == 0, done.err
     result, (logged,) = json.loads(done.out), created
     evaluated = {step: numbers["eval/mean_reward"] for step, numbers in logged.logged if "eval/mean_reward" in numbers}
-    assert evaluated == {int(row["timesteps"]): float(row["mean_reward"]) for row in rows(Path(result["run"]))}
+    assert evaluated == rows(result["run"]).set_index("timesteps").mean_reward.to_dict()
     assert any("train/loss" in numbers for _, numbers in logged.logged)
     assert not [value for _, numbers in logged.logged for value in numbers.values() if not isinstance(value, float)]
     assert logged.status is Status.FINISHED
@@ -66,13 +70,8 @@ def test_evaluations_losses_and_the_result_are_logged(rlher, service) -> None:
     assert logged.final["final/best.mean_reward"] == result["best"]["mean_reward"]
 
 
-def test_the_status_of_an_interrupted_run_is_logged(rlher, service, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlher.training.callbacks.evaluation import EvaluationCallback
-
-    def stop(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(EvaluationCallback, "evaluate", stop)
+def test_the_status_of_an_interrupted_run_is_logged(rlher, service, at_step) -> None:
+    at_step(60, lambda: os.kill(os.getpid(), signal.SIGINT))
     assert rlher("train", *BITS, "logger=wandb").code == 130
     assert created[0].status is Status.INTERRUPTED
 
@@ -90,23 +89,13 @@ def test_a_service_that_fails_does_not_affect_the_run(
     assert done.err.count("wandb") == 1, "one warning"
     assert done.err.count("ConnectionError: no route to host") == 1
     assert "and much more" not in done.err
-    assert len(rows(Path("logs/dqn/BitFlipping-v0_1"))) == 3
+    assert len(rows("logs/dqn/BitFlipping-v0_1")) == 3
 
 
-def test_a_service_does_not_change_the_random_numbers(rlher, service, monkeypatch: pytest.MonkeyPatch) -> None:
-    import random
-
-    import numpy as np
-    import torch as th
-
-    def noisy(self: RecordingService, numbers: dict[str, float], step: int) -> None:
-        random.random(), np.random.rand(), th.rand(1)
-
-    monkeypatch.setattr(RecordingService, "log", noisy)
+def test_a_service_does_not_change_the_random_numbers(rlher, service) -> None:
     for words in ((), ("logger=wandb",)):
         assert rlher("train", *BITS, *words).code == 0
-    one, two = (rows(Path(f"logs/dqn/BitFlipping-v0_{number}")) for number in (1, 2))
-    assert one == two
+    assert rows("logs/dqn/BitFlipping-v0_1").equals(rows("logs/dqn/BitFlipping-v0_2"))
 
 
 def test_a_service_that_is_not_installed_is_refused_before_the_run(rlher, monkeypatch: pytest.MonkeyPatch) -> None:

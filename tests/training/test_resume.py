@@ -1,6 +1,5 @@
 """Resuming: killed, interrupted and extended runs end as an uninterrupted run does, bit for bit."""
 
-import contextlib
 import io
 import itertools
 import json
@@ -21,12 +20,11 @@ import torch as th
 import yaml
 from same_run import differences
 
-from rlher.core.errors import UserError
 from rlher.core.files import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.training import training_state
-from rlher.training.callbacks.checkpoint import KEPT_CHECKPOINTS, NOT_REPEATABLE, CheckpointCallback
+from rlher.training.callbacks.checkpoint import KEPT_CHECKPOINTS, NOT_REPEATABLE
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import make_logger
 from rlher.training.resume import ChangedConfig, resume
@@ -39,43 +37,22 @@ from tests.support.tiers import slow_except
 RUN = (*TINY, "env=BitFlipping-v0", "env.kwargs.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
 DEMOS = "demos/bits-v0"
 CASES = {
-    "dqn": ("algo=dqn",),
-    "dqn, td_error, wrapped": ("algo=dqn", "her.priority=td_error", "algo.buffer_size=70"),
-    "dqn, energy, wrapped": ("algo=dqn", "her.priority=energy", "algo.buffer_size=70"),
-    "sac, 4 envs": (
-        "algo=sac",
-        "n_envs=4",
-        "vec_env=dummy",
-        "algo.learning_rate_schedule=linear",
-        "algo.action_noise=0.1",
-    ),
-    "tqc, not normalised": ("algo=tqc", "normalize.enabled=false", "her.goal_selection_strategy=final"),
-    "td3, every third step": ("algo=td3", "algo.train_freq=3", "her.goal_selection_strategy=random"),
-    "ddpg, noise": (
-        "algo=ddpg",
-        "algo.action_noise=0.1",
-        "algo.random_action=0.3",
-        "algo.random_action_hold=3",
-    ),
-    "td3, rounds": (
-        "algo=td3",
-        "algo.train_freq=10",
-        "algo.gradient_steps=4",
-        "algo.target_policy_noise_schedule=linear",
-    ),
-    "sac, n steps": ("algo=sac", "her.n_steps=3", "her.goal_selection_strategy=episode"),
-    "sac, mix": ("algo=sac", "her=mix"),
-    "sac, no overlap": ("algo=sac", "engine.overlap=false"),
-    "sac, environment in a process": ("algo=sac", "vec_env=subproc"),
-    "dqn, no hindsight": ("algo=dqn", "her.n_sampled_goal=0"),
-    "ddpg, demonstrations": ("algo=ddpg", "n_envs=2", "vec_env=dummy", f"demos={DEMOS}", "demos.bc_weight=1"),
-    "dqn, demonstrations, wrapped": (
-        "algo=dqn",
-        f"demos={DEMOS}",
-        "her.priority=td_error",
-        "algo.buffer_size=70",
-        "her.goal_selection_strategy=random",
-    ),
+    "dqn": "algo=dqn",
+    "dqn, td_error, wrapped": "algo=dqn her.priority=td_error algo.buffer_size=70",
+    "dqn, energy, wrapped": "algo=dqn her.priority=energy algo.buffer_size=70",
+    "sac, 4 envs": "algo=sac n_envs=4 vec_env=dummy algo.learning_rate_schedule=linear algo.action_noise=0.1",
+    "tqc, not normalised": "algo=tqc normalize.enabled=false her.goal_selection_strategy=final",
+    "td3, every third step": "algo=td3 algo.train_freq=3 her.goal_selection_strategy=random",
+    "ddpg, noise": "algo=ddpg algo.action_noise=0.1 algo.random_action=0.3 algo.random_action_hold=3",
+    "td3, rounds": "algo=td3 algo.train_freq=10 algo.gradient_steps=4 algo.target_policy_noise_schedule=linear",
+    "sac, n steps": "algo=sac her.n_steps=3 her.goal_selection_strategy=episode",
+    "sac, mix": "algo=sac her=mix",
+    "sac, no overlap": "algo=sac engine.overlap=false",
+    "sac, environment in a process": "algo=sac vec_env=subproc",
+    "dqn, no hindsight": "algo=dqn her.n_sampled_goal=0",
+    "ddpg, demonstrations": f"algo=ddpg n_envs=2 vec_env=dummy demos={DEMOS} demos.bc_weight=1",
+    "dqn, demonstrations, wrapped": f"algo=dqn demos={DEMOS} her.priority=td_error algo.buffer_size=70"
+    " her.goal_selection_strategy=random",
 }
 
 
@@ -83,25 +60,7 @@ def words(case: str) -> tuple[str, ...]:
     if "demonstrations" in case and not Path(DEMOS).exists():
         write_bit_demonstrations(Path(DEMOS), continuous=not case.startswith("dqn"))
     continuous = () if case.startswith("dqn") else ("env.kwargs.continuous=true",)
-    return (*RUN, *CASES[case], *continuous)
-
-
-@pytest.fixture
-def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
-    """Do something once in the middle of the first step from a given one on."""
-
-    def plan(steps: int, act: Callable[[], object]) -> None:
-        before, done = CheckpointCallback._on_step, []
-
-        def on_step(self: CheckpointCallback) -> bool:
-            if self.model.num_timesteps >= steps and not done:
-                done.append(True)
-                act()
-            return before(self)
-
-        monkeypatch.setattr(CheckpointCallback, "_on_step", on_step)
-
-    return plan
+    return (*RUN, *CASES[case].split(), *continuous)
 
 
 def resumed_at(folder: Path | str) -> list[int]:
@@ -118,9 +77,7 @@ def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
     """SIGKILL leaves the files as they are at that instant, so a copy of them is resumed."""
     folder = folder_of(case)
     checkpoints = {130: 90, 200: 180}  # newest checkpoint at each instant
-    if case == "dqn":
-        checkpoints[50] = 0
-    for steps in sorted(checkpoints):
+    for steps in checkpoints:
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"{steps}/{folder}", copy_function=os.link))
     done = rlher("train", *words(case))
     assert done.code == 0, done.err
@@ -134,11 +91,15 @@ def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
 
 @pytest.mark.parametrize("case", slow_except(["sac, 4 envs", "sac, no overlap"], CASES))
 def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
-    """Interrupted between two barriers, and again after resuming; no step is done twice."""
+    """Interrupted between two barriers, and again after resuming; no step is done twice.
+
+    A closed terminal sends SIGHUP to the runs of a sweep and their command, whose end sends them SIGTERM.
+    """
     done = rlher("train", *words(case), "logs=reference")
     assert done.code == 0, done.err
     folder = folder_of(case)
-    at_step(120, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    closed_terminal = (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)
+    at_step(120, lambda: [os.kill(os.getpid(), number) for number in closed_terminal])
     at_step(150, lambda: os.kill(os.getpid(), signal.SIGINT))
     for words_ in (("train", *words(case)), ("train", "--resume")):
         stopped = rlher(*words_)
@@ -188,21 +149,6 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
         assert again.code == 0, again.err
         ended.append(json.loads((folder / "result.json").read_text())["timesteps"])
     assert ended[0] < ended[1] < ended[2] == yaml.safe_load((folder / "config.yaml").read_text())["total_timesteps"]
-
-
-def test_signals_of_a_closed_terminal_are_one_request_to_stop(rlher, at_step, uninterrupted: Path) -> None:
-    """Its SIGHUP reaches the runs of a sweep and their command, whose end sends them SIGTERM."""
-
-    def close() -> None:
-        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
-            os.kill(os.getpid(), number)
-
-    at_step(105, close)
-    stopped = rlher("train", *words("dqn"))
-    assert stopped.code == 130, stopped.err
-    assert checkpoint_files.newest_first(folder_of("dqn") / "checkpoints")[0].name > "000000100"
-    assert rlher("train", "--resume").code == 0
-    assert differences(uninterrupted, folder_of("dqn")) == []
 
 
 @pytest.mark.parametrize(("owner", "name"), [(BitFlippingEnv, "step"), (training_state, "save")])
@@ -363,6 +309,8 @@ DAMAGES: tuple[Callable[[Path], object], ...] = (
     lambda file: write_bytes(file, file.read_bytes()[: file.stat().st_size // 3]),
     lambda file: write_bytes(file, b""),
     Path.unlink,
+    lambda file: file.symlink_to(file.replace("elsewhere").absolute()),
+    lambda file: (file.unlink(), os.mkfifo(file)),
 )
 
 
@@ -437,38 +385,15 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_forged_checkpoint_is_refused(rlher, stopped: Path, attack: str) -> None:
     before = {path.name for path in Path().iterdir()}
+    kept = {name: (stopped / name).read_text() for name in ("result.json", "config.yaml", "meta.json")}
     ATTACKS[attack](newest(stopped))
     seal(newest(stopped))
-    again = rlher("train", "--resume", str(stopped))
+    again = rlher("train", "--resume", str(stopped), "total_timesteps=+20")
     assert again.code == 2, again.err
     assert str(newest(stopped)) in again.err
     assert "Traceback" not in again.err
     assert {path.name for path in Path().iterdir()} == before
-
-
-def test_a_checkpoint_that_cannot_be_loaded_leaves_the_result(rlher, uninterrupted: Path) -> None:
-    run = Path(shutil.copytree(uninterrupted, folder_of("dqn")))
-    kept = {name: (run / name).read_text() for name in ("result.json", "config.yaml", "meta.json")}
-    ATTACKS["negative timesteps"](newest(run))
-    seal(newest(run))
-    assert rlher("train", "--resume", str(run), "total_timesteps=+20").code == 2
-    assert {name: (run / name).read_text() for name in kept} == kept
-
-
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [
-        ("linked.json", lambda path: path.symlink_to("state.json")),
-        ("best_model.zip", os.mkfifo),
-    ],
-)
-def test_a_checkpoint_with_a_link_or_a_pipe_is_damaged(rlher, stopped: Path, name: str, make: Callable) -> None:
-    path = newest(stopped) / name
-    path.unlink(missing_ok=True)
-    make(path)
-    again = rlher("train", "--resume", str(stopped))
-    assert again.code == 0, again.err
-    assert resumed_at(stopped)[-1] == 180
+    assert {name: (stopped / name).read_text() for name in kept} == kept
 
 
 def test_a_pipe_in_the_run_folder_is_refused(rlher, stopped: Path) -> None:
@@ -569,16 +494,6 @@ def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tup
     assert "Traceback" not in again.err
 
 
-def change_config(run: Path, **values: Any) -> None:
-    """Replace values of ``config.yaml``, as an editor would."""
-    path = run / "config.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | values, sort_keys=False))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 EDITS: dict[str, tuple[Callable[[str], str], set[str]]] = {
     "a number": (lambda text: text.replace("  gamma: 0.98", "  gamma: 0.5"), {"algo.gamma"}),
     "truncated": (lambda text: text.partition("\ntotal_timesteps")[0] + "\n", {"eval.freq", "checkpoint.every"}),
@@ -591,16 +506,18 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     change, keys = EDITS[edit]
     config = stopped / "config.yaml"
     config.write_text(change(config.read_text()))
-    before = contents(stopped)
+    before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
     run = lookup.find(str(stopped), "logs")
     with pytest.raises(ChangedConfig) as caught:
         resume(run, run.config, "rlher train --resume")
     assert keys <= set(caught.value.keys)
-    assert contents(stopped) == before
+    assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
 
 
 def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> None:
-    change_config(stopped, vec_env="dummy", total_timesteps=250, progress=False)
+    config = stopped / "config.yaml"
+    edited = yaml.safe_load(config.read_text()) | {"vec_env": "dummy", "total_timesteps": 250, "progress": False}
+    config.write_text(yaml.safe_dump(edited, sort_keys=False))
     same = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=5")
     again = rlher("train", "--resume", str(stopped), *same, "checkpoint.minutes=1", "--threads", "2", "--json")
     assert again.code == 0, again.err
@@ -608,21 +525,10 @@ def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> No
 
 
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        with contextlib.suppress(UserError), run_folder.locked(stopped):
-            os.write(writer, b"locked")
-            signal.pause()
-        os._exit(0)
-    try:
-        assert os.read(reader, 6) == b"locked"
+    with run_folder.locked(stopped):
         again = rlher("train", "--resume", str(stopped))
-        assert again.code == 2
-        assert str(stopped) in again.err
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    assert again.code == 2
+    assert str(stopped) in again.err
     assert rlher("train", "--resume", str(stopped)).code == 0
 
 

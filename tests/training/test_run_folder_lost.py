@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from rlher.core.files import UNFINISHED
-from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.conftest import TINY
 
 RUN = Path("logs/dqn/BitFlipping-v0_1")
@@ -17,33 +16,16 @@ TRAIN = ("train", "algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "reci
 TRAIN = (*TRAIN, "total_timesteps=120", "eval.freq=40", "checkpoint.every=50", "threads=1")
 
 
-def move() -> None:
-    RUN.rename("moved")
-
-
-def delete() -> None:
-    shutil.rmtree(RUN)
-
-
 def replace() -> None:
-    """Another run takes the freed number."""
-    move()
+    """Move the folder; another run takes the freed number."""
+    RUN.rename("moved")
     RUN.mkdir()
     (RUN / "result.json").write_text("another run")
 
 
-@pytest.mark.parametrize(("change", "at"), [(delete, 20), (replace, 110)])
-def test_nothing_is_written_after_the_folder_is_lost(rlher, monkeypatch, change: Callable, at: int) -> None:
-    step, done = BitFlippingEnv.step, []
-
-    def stepped(self, action):
-        if RUN.exists():
-            done.append(None)
-            if len(done) == at:
-                change()
-        return step(self, action)
-
-    monkeypatch.setattr(BitFlippingEnv, "step", stepped)
+@pytest.mark.parametrize(("change", "at"), [(lambda: shutil.rmtree(RUN), 20), (replace, 110)])
+def test_nothing_is_written_after_the_folder_is_lost(rlher, at_env_steps, change: Callable, at: int) -> None:
+    at_env_steps(RUN, {at: change})
     ended = rlher(*TRAIN)
     assert ended.code == 2
     assert str(RUN) in ended.err
@@ -51,7 +33,6 @@ def test_nothing_is_written_after_the_folder_is_lost(rlher, monkeypatch, change:
     if change is replace:
         assert {path.name: path.read_text() for path in RUN.iterdir()} == {"result.json": "another run"}
         assert not Path("moved/result.json").exists()
-        monkeypatch.setattr(BitFlippingEnv, "step", step)
         assert rlher("train", "--resume", "moved").code == 0
         assert json.loads(Path("moved/result.json").read_text())["status"] == "finished"
     else:
@@ -70,8 +51,7 @@ def test_files_of_killed_writes_are_deleted_when_the_run_is_resumed(rlher) -> No
     assert all(path.exists() for path in kept)
 
 
-def test_an_environment_that_changes_the_current_folder(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "support"))
+def test_an_environment_that_changes_the_current_folder(rlher, tmp_path: Path) -> None:
     words = ("env=ChangesFolder-v0", "env.modules=[hostile_envs]", "algo=sac", *TINY, "eval.workers=0", "threads=1")
     assert rlher("train", *words, "total_timesteps=60").code == 0
     run = "logs/sac/ChangesFolder-v0_1"

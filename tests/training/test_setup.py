@@ -10,7 +10,6 @@ import torch as th
 
 from rlher.config.algorithms import ALGORITHMS, DQNConfig, SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
@@ -55,7 +54,7 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
 LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:LearntFeatures"}
 
 
-def slow_config(**values) -> TrainConfig:
+def slow_config() -> TrainConfig:
     return TrainConfig(
         algo=SACConfig("sac", policy_kwargs=LEARNT_FEATURES),
         env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4, "continuous": True}),
@@ -63,7 +62,6 @@ def slow_config(**values) -> TrainConfig:
         normalize=NormalizeConfig(enabled=False),
         total_timesteps=100,
         threads=1,
-        **values,
     )
 
 
@@ -74,15 +72,13 @@ def test_without_the_fast_update_the_engine_is_stable_baselines3s() -> None:
         assert not [note for note in setup.notes if "target Q" in note]
 
 
-def test_what_needs_the_fast_update_is_refused_without_it() -> None:
-    with pytest.raises(UserError), prepare(slow_config(her=HerConfig(priority="td_error"))):
-        pass
-
-
-@pytest.mark.parametrize("option", [{"random_action": 0.1}, {"target_critics": 1}])
-def test_options_of_the_fast_update_are_refused_without_it(option: dict) -> None:
+@pytest.mark.parametrize(
+    ("section", "option"),
+    [("her", {"priority": "td_error"}), ("algo", {"random_action": 0.1}), ("algo", {"target_critics": 1})],
+)
+def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
     config = slow_config()
-    with pytest.raises(UserError), prepare(replace(config, algo=replace(config.algo, **option))):
+    with pytest.raises(UserError), prepare(replace(config, **{section: replace(getattr(config, section), **option)})):
         pass
 
 

@@ -1,12 +1,12 @@
 """`rlher train`: every algorithm, strategy and environment; the run folder; interrupted and failed runs."""
 
-import csv
 import json
 import math
 import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from same_run import differences
@@ -14,9 +14,9 @@ from same_run import differences
 from rlher.algos import ALGORITHMS
 from rlher.cli.main import main
 from rlher.envs import registration
+from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import STRATEGIES
 from tests.conftest import TINY
-from tests.support.tiers import slow_except
 
 BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null")
 
@@ -61,9 +61,8 @@ def test_without_progress_nothing_but_the_result_is_printed(rlher) -> None:
     assert (bool(done.out), done.err) == (True, "")
 
 
-def evaluations(run: Path) -> list[dict[str, str]]:
-    with (run / "evaluations.csv").open() as file:
-        return list(csv.DictReader(file))
+def evaluations(run: Path) -> pd.DataFrame:
+    return pd.read_csv(run / "evaluations.csv")
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +81,8 @@ def finished(rlher, trained: Path, tmp_path: Path) -> Path:
 
 def test_the_run_folder(finished: Path) -> None:
     rows = evaluations(finished)
-    assert [int(row["timesteps"]) for row in rows] == [40, 80, 120]
-    assert {"success_rate", "mean_reward", "mean_length", "wall_seconds"} <= set(rows[0])
+    assert list(rows.timesteps) == [40, 80, 120]
+    assert {"success_rate", "mean_reward", "mean_length", "wall_seconds"} <= set(rows)
 
     result = json.loads((finished / "result.json").read_text())
     assert {"success_rate", "success_rate_low", "success_rate_high", "mean_reward", "mean_length"} <= set(result)
@@ -94,6 +93,9 @@ def test_the_run_folder(finished: Path) -> None:
     meta = json.loads((finished / "meta.json").read_text())
     assert meta["seed"] == 3
     assert meta["packages"]["stable-baselines3"]
+    assert meta["machine"]["cores"] >= 1
+    if (Path(__file__).parents[2] / ".git").exists():
+        assert len(meta["git"]["commit"]) == 40
 
     config = yaml.safe_load((finished / "config.yaml").read_text())
     assert config["env"]["kwargs"]["n_bits"] == 4
@@ -104,19 +106,6 @@ def test_the_run_folder(finished: Path) -> None:
     assert not list(finished.glob(".*")), "a temporary file was left behind"
 
 
-def test_evaluate_and_enjoy_load_the_model(rlher, finished: Path) -> None:
-    measured = rlher("evaluate", str(finished), "--episodes", "6", "--json")
-    assert measured.code == 0, measured.err
-    summary = json.loads(measured.out)
-    assert summary["episodes"] == 6
-    assert 0 <= summary["success_rate"] <= 1
-
-    watched = rlher("enjoy", "--episodes", "2", "--video", "film.gif")
-    assert watched.code == 0, watched.err
-    assert watched.out.count("episode") == 2
-    assert Path("film.gif").stat().st_size > 1000
-
-
 def test_the_final_evaluation_is_reproducible(rlher, finished: Path) -> None:
     """The saved model plays the same episodes as the model in memory did."""
     result = json.loads((finished / "result.json").read_text())
@@ -125,11 +114,10 @@ def test_the_final_evaluation_is_reproducible(rlher, finished: Path) -> None:
     assert again["mean_reward"] == result["mean_reward"]
 
 
-@pytest.mark.parametrize("n_envs", slow_except([2], [1, 2]))
-def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: Path, n_envs: int) -> None:
-    words = ("algo=td3", *BITS, "env.kwargs.continuous=true", *TINY, "total_timesteps=120")
+def test_overlapped_processes_give_the_numbers_of_one_process(rlher, tmp_path: Path) -> None:
+    words = ("algo=td3", *BITS, "env.kwargs.continuous=true", *TINY, "total_timesteps=120", "n_envs=2")
     for vec_env in ("subproc", "dummy"):
-        assert rlher("train", *words, f"n_envs={n_envs}", f"vec_env={vec_env}").code == 0
+        assert rlher("train", *words, f"vec_env={vec_env}").code == 0
     one, two = (tmp_path / f"logs/td3/BitFlipping-v0_{n}" for n in (1, 2))
     assert differences(one, two) == []
 
@@ -138,8 +126,8 @@ def test_init_from_starts_with_the_other_runs_model(rlher, finished: Path) -> No
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=41", f"init_from={finished}", "eval.freq=1")
     assert done.code == 0, done.err
     # Before learning_starts=40 there are no updates, so the first evaluation is that of the other run's last model.
-    first, last = evaluations(finished.parent / "BitFlipping-v0_2")[0], evaluations(finished)[-1]
-    assert float(first["mean_reward"]) == pytest.approx(float(last["mean_reward"]), abs=1.5)
+    first, last = evaluations(finished.parent / "BitFlipping-v0_2").iloc[0], evaluations(finished).iloc[-1]
+    assert first.mean_reward == pytest.approx(last.mean_reward, abs=1.5)
 
 
 def interrupt(*arguments: object) -> tuple:
@@ -178,8 +166,6 @@ def fail(*arguments: object) -> None:
     ("what", "named"), [(fail, "ZeroDivisionError"), (lambda *arguments: math.nan, "compute_reward")]
 )
 def test_a_fault_of_compute_reward_saves_the_model(rlher, monkeypatch, tmp_path: Path, what, named: str) -> None:
-    from rlher.envs.bit_flipping import BitFlippingEnv
-
     compute, folder = BitFlippingEnv.compute_reward, tmp_path / "logs/dqn/BitFlipping-v0_1"
     broken = []
 
@@ -205,36 +191,19 @@ def test_the_best_model_is_the_default(rlher, finished: Path) -> None:
     assert "last model, after 120 steps" in rlher(*words).err
 
 
-def test_a_bug_saves_the_model(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from rlher.training.callbacks.evaluation import EvaluationCallback
-
-    monkeypatch.setattr(EvaluationCallback, "evaluate", fail)
-    with pytest.raises(ZeroDivisionError):
-        rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=200", "eval.freq=80")
-    folder = tmp_path / "logs/dqn/BitFlipping-v0_1"
-    assert (folder / "last_model.zip").exists()
-    assert json.loads((folder / "result.json").read_text())["status"] == "failed"
-
-
-def test_ctrl_c_in_the_final_evaluation_writes_the_result(
-    rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("rlher.training.trainer.Trainer._evaluate_final", interrupt)
-    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=80")
-    assert done.code == 130
-    assert json.loads((tmp_path / "logs/dqn/BitFlipping-v0_1/result.json").read_text())["status"] == "interrupted"
-
-
 def test_learning_starts_beyond_the_run_is_halved(rlher, tmp_path: Path) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, "algo.learning_starts=5000", "total_timesteps=100")
     assert done.code == 0
     assert "algo.learning_starts=50" in done.err
-    assert evaluations(tmp_path / "logs/dqn/BitFlipping-v0_1")[-1]["updates"] != "0"
+    assert evaluations(tmp_path / "logs/dqn/BitFlipping-v0_1").updates.iloc[-1] > 0
 
 
-@pytest.mark.parametrize("options", ["her.n_steps=3 engine.precision=bf16", "her=sb3", "her=off"])
+HIGH_UTD = "algo=tqc env.kwargs.continuous=true recipe=high_utd"
+
+
+@pytest.mark.parametrize("options", ["her.n_steps=3 engine.precision=bf16", "her=sb3", "her=off", HIGH_UTD])
 def test_replay_options_train(rlher, options: str) -> None:
-    done = rlher("train", "algo=dqn", *BITS, *TINY, *options.split(), "total_timesteps=100")
+    done = rlher("train", "algo=dqn", *BITS, *TINY, *options.split(), "total_timesteps=50")
     assert done.code == 0, done.err
 
 
@@ -243,18 +212,6 @@ def test_potential_energy_needs_a_height_in_the_goal(rlher, height: int, code: i
     energy = ("her.priority=energy", f"her.energy_height={height}", "her.energy_step_seconds=0.1")
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=100", *energy)
     assert done.code == code, done.err
-
-
-def test_many_updates_per_step_train(rlher, tmp_path: Path) -> None:
-    run = ("train", "algo=tqc", *BITS, "env.kwargs.continuous=true", "recipe=high_utd", *TINY, "total_timesteps=50")
-    done = rlher(*run, "her.n_sampled_goal=2", "eval.freq=50")
-    assert done.code == 0, done.err
-    folder = tmp_path / "logs/tqc/BitFlipping-v0_1"
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    assert config["algo"]["gradient_steps"] == 20
-    assert config["her"]["n_sampled_goal"] == 2, "the command line wins over a recipe"
-    assert evaluations(folder)[-1]["updates"] == str(20 * 9), "those of the last step come after the last evaluation"
-    assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
 
 def test_kwargs_that_no_update_can_use_are_the_users_mistake(rlher) -> None:

@@ -1,5 +1,6 @@
 """Trials in this process: pruning, seeds of repeated proposals, time limit."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from optuna.distributions import IntDistribution
 from optuna.trial import TrialState
 from torch._dynamo.utils import counters
 
-from rlher.config.training import EngineConfig
+from rlher.config.training import EngineConfig, EvalConfig
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SPACE, RerunObjective, RunFailed
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.significance import rank_trials
@@ -20,7 +21,9 @@ from tests.support.small_search import run_here, small_objective
 
 
 def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
+    """A pruned run ends in the step of its evaluation, also if that is played in another process."""
     objective, baseline = small_objective(tmp_path, n_seeds=2)
+    objective = replace(objective, config=replace(objective.config, eval=EvalConfig(freq=40, episodes=2, workers=1)))
     study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=2.0))
     study.enqueue_trial(baseline, user_attrs={"baseline": True})
     run_here(study, objective, objective.space, 2)
@@ -29,6 +32,8 @@ def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
     assert (len(first.intermediate_values), len(second.intermediate_values)) == (6, 1)
     assert set(SCORE_KEYS) <= set(first.user_attrs)
     assert (has_score(first), has_score(second)) == (True, False)
+    (result,) = tmp_path.glob("1/dqn/*/result.json")
+    assert json.loads(result.read_text())["timesteps"] == 40
 
 
 def test_repeated_proposal_trains_other_seeds(tmp_path: Path) -> None:

@@ -40,15 +40,6 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
     assert not list(tmp_path.rglob("config.yaml")), "no trial was run"
 
 
-@pytest.mark.parametrize("name", ["trials", "reruns", "workers"])
-def test_nothing_is_written_through_a_link_in_the_folder_of_a_study(rlher, tmp_path: Path, name: str) -> None:
-    (outside := tmp_path / "outside").mkdir()
-    Path(STUDY).mkdir(parents=True)
-    Path(STUDY, name).symlink_to(outside)
-    done = rlher("optimize", *SMALL)
-    assert (done.code, list(outside.iterdir())) == (2, [])
-
-
 SPACE = {"n": optuna.distributions.IntDistribution(1, 8)}
 SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "reached": 1.0, "target_seconds": 9.0}
 WAITING = {"state": TrialState.WAITING, "value": None, "user_attrs": {}}
@@ -97,7 +88,7 @@ def test_trials_of_another_program_are_refused(changes: dict) -> None:
         require_own_trials(study, SPACE)
 
 
-def test_a_study_with_a_trial_of_another_program_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_search_and_trials_of_another_program_are_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     studies = []
 
     def stop(jobs: TrialJobs, *_: object) -> None:
@@ -109,27 +100,14 @@ def test_a_study_with_a_trial_of_another_program_is_refused(rlher, monkeypatch: 
     assert rlher("optimize", *SMALL).code == 130
     assert list(pd.read_csv(Path(STUDY, "trials.csv")).state) == ["WAITING", "COMPLETE"], "written after Ctrl-C, too"
     assert "n_sampled_goal: 2" in Path(STUDY, "best.yaml").read_text()
+    for word, key in (("space=her_wide", "space="), ("env.kwargs.n_bits=5", "n_bits")):
+        done = rlher("optimize", *SMALL, word, f"study_name={Path(STUDY).name}")
+        assert done.code == 2
+        assert key in done.err
+        assert "--study-name" in done.err
     studies[0].add_trial(stored(params={"env.id": "evil:Env-v0"}))
     assert rlher("optimize", *SMALL).code == 2
     assert len(studies) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "key"),
-    [
-        (("space=her_wide", "--study-name", "dqn-BitFlipping-v0-her"), "space="),
-        (("env.kwargs.n_bits=5",), "n_bits"),
-    ],
-)
-def test_another_search_under_the_same_name_is_refused(
-    rlher, monkeypatch: pytest.MonkeyPatch, finished: Path, words: tuple[str, ...], key: str
-) -> None:
-    monkeypatch.chdir(finished)
-    done = rlher("optimize", *SMALL, *words)
-    assert done.code == 2
-    assert key in done.err
-    assert "--study-name" in done.err
 
 
 @pytest.mark.slow

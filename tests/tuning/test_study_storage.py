@@ -10,11 +10,10 @@ import pytest
 import sqlalchemy
 from optuna.exceptions import StorageInternalError
 from optuna.storages import RDBStorage
-from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning.study_storage import open_storage, open_study
+from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import TrialSpec, run_trial
 from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
@@ -63,13 +62,6 @@ def test_a_lock_that_is_a_dangling_link_does_not_block(tmp_path: Path) -> None:
     """Optuna takes it for the lock of a running process, and never stops waiting."""
     (tmp_path / "journal.log.lock").symlink_to("missing")
     open_storage(None, tmp_path)
-
-
-def test_study_with_another_identity_is_refused(tmp_path: Path) -> None:
-    storage = open_storage(None, tmp_path)
-    open_study(storage, "mine", StudyDirection.MAXIMIZE, {"objective": "success"})
-    with pytest.raises(UserError, match="objective=success"):
-        open_study(storage, "mine", StudyDirection.MAXIMIZE, {"objective": "auc"})
 
 
 def server_closed(*_: object) -> None:
