@@ -121,7 +121,8 @@ class TrainingLoop(OffPolicyAlgorithm):
         log_interval: int | None = None,
     ) -> RolloutReturn:
         """Play ``train_freq`` steps or episodes and store them; do the updates that are due during the first step."""
-        self.policy.set_training_mode(False)
+        if self.policy.training:  # after an update of Stable-Baselines3
+            self.policy.set_training_mode(False)
         n_envs, steps, episodes = env.num_envs, 0, 0
         callback.on_rollout_start()
         while should_collect_more_steps(train_freq, steps, episodes):
