@@ -4,10 +4,12 @@ Every function does what the command of the same name does, with the same config
 :class:`~rlher.core.errors.UserError` where the command would print its message.
 """
 
+import contextlib
+import contextvars
 import functools
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -28,8 +30,6 @@ from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     import gymnasium as gym
     import numpy as np
     import pandas as pd
@@ -363,12 +363,12 @@ def plot(
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
-        raise UserError(f"{min(ignored)} is for the command; save the figure with its savefig.")
+        raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
     from rlher.analysis.plotting import draw_on, draw_runs
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), **keys}))
+    config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), "style": _style.get(), **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -377,14 +377,23 @@ def plot(
     return draw_runs(config, for_pyplot=True)
 
 
-def style(name: str = "paper") -> "AbstractContextManager[None]":
-    """Return a context in which figures of your own have the style of :func:`plot`.
+@contextlib.contextmanager
+def style(name: str = "paper") -> Iterator[None]:
+    """Give figures of your own, and those of :func:`plot`, a style within a block.
 
     :param name: ``"paper"`` or ``"screen"``.
     """
     from rlher.analysis import plotting
 
-    return plotting.style(name)
+    with plotting.style(name):
+        before = _style.set(name)
+        try:
+            yield
+        finally:
+            _style.reset(before)
+
+
+_style: contextvars.ContextVar[str] = contextvars.ContextVar("style", default="screen")
 
 
 def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path | None = None, **keys: Any) -> Path:
@@ -536,14 +545,14 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
 
 
 def _paths(runs: Runs) -> list[str]:
-    if isinstance(runs, Mapping):
+    if isinstance(runs, Mapping) and runs:
         return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
     is_table = hasattr(runs, "columns")  # of which iterating gives the columns
     if isinstance(runs, str | Path | Run) or is_table or not isinstance(runs, Iterable):
         several: list[Any] = [runs]
     else:
         several = list(runs)
-    if not several:  # an empty list means all of logs to the command
+    if not several:  # no runs mean all of logs to the command
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
     if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:
         raise UserError(f"runs are folders or what rlher.load returns, not {odd[0]}; see rlher.runs.")

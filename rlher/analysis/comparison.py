@@ -68,7 +68,9 @@ def summary(groups: Iterable[Group]) -> pd.DataFrame:
     median over all seeds, with infinity for the ``never_90`` seeds that did not reach it. ``timesteps`` is the longest
     run.
     """
-    return pd.DataFrame([_summary_row(group) for group in groups])
+    groups = list(groups)
+    envs = list(dict.fromkeys(group.env for group in groups))  # the agents of one environment below each other
+    return pd.DataFrame([_summary_row(group) for group in sorted(groups, key=lambda group: envs.index(group.env))])
 
 
 def _summary_row(group: Group) -> dict[str, object]:
@@ -151,12 +153,13 @@ def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
     success rates of all runs. ``low``, ``high``, ``gap_low`` and ``gap_high`` are their 95 % intervals of a bootstrap
     stratified by environment, widened to the Wilson interval of all episodes; NaN if an environment has too few seeds.
     """
-    rows = []
-    for agent in dict.fromkeys(group.label for group in groups):
-        tasks = [group for group in groups if group.label == agent]
-        if len({group.env for group in tasks}) > 1:
-            rows.append(_over_environments_row(agent, tasks))
-    return pd.DataFrame(rows)
+    by_agent: dict[str, list[Group]] = {}
+    for group in groups:
+        by_agent.setdefault(group.label, []).append(group)
+    several = {agent: tasks for agent, tasks in by_agent.items() if len({group.env for group in tasks}) > 1}
+    if len({frozenset(group.env for group in tasks) for tasks in several.values()}) > 1:
+        warn("agents of different environments are aggregated; compare runs of the same environments.")
+    return pd.DataFrame([_over_environments_row(agent, tasks) for agent, tasks in several.items()])
 
 
 def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, object]:

@@ -26,7 +26,8 @@ class GroupCurve:
 
     :param seeds: y by x of each run with numbers in both columns.
     :param mean: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
-        evaluated, within the range that all runs cover. The 95 % bootstrap interval is NaN with fewer than
+        evaluated, within the range that all runs cover; over wall-clock time a run that has ended keeps its last value.
+        The 95 % bootstrap interval is NaN with fewer than
         :data:`~rlher.core.stats.MIN_SEEDS` runs.
     :param is_wilson: whether the interval is at least as wide as Wilson's over all episodes.
     """
@@ -39,7 +40,7 @@ class GroupCurve:
     @property
     def has_band(self) -> bool:
         """Whether there are enough seeds for an interval."""
-        return len(self.seeds) >= stats.MIN_SEEDS
+        return len(self.seeds) >= stats.MIN_SEEDS and not self.mean.empty
 
 
 def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> list[GroupCurve]:
@@ -69,7 +70,8 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     seeds = [points.rolling(smooth, min_periods=1).mean() for _, points in found]
     # Values between two evaluations are interpolated linearly; outside of a run's range they stay NaN.
     table = pd.concat(seeds, axis=1, sort=True) if seeds else pd.DataFrame()
-    common = table.interpolate(method="index", limit_area="inside").dropna()
+    between = table.interpolate(method="index", limit_area="inside")
+    common = (between.ffill() if x == "wall_seconds" else between).dropna()
     if common.empty:
         if seeds:
             warn(f"no mean of {group.label}, because its runs have no {short_name(x)} in common.")

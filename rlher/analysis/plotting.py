@@ -1,5 +1,6 @@
 """`rlher plot`: draw learning curves with matplotlib. `rlher report` embeds the same curves as SVG."""
 
+import contextlib
 import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,8 @@ from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.mathtext import MathTextParser
+from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import GroupCurve, aggregate_all
@@ -26,7 +29,7 @@ from rlher.analysis.grouping import load_groups
 from rlher.analysis.loading import STEPS_PER_SECOND, short_name
 from rlher.config.commands import PlotConfig
 from rlher.core.console import csv_text, escape_control, warn
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, did_you_mean
 from rlher.core.files import output_file
 from rlher.core.stats import MIN_SEEDS
 from rlher.envs.rendering import has_display
@@ -220,6 +223,12 @@ def _load(config: PlotConfig) -> list[GroupCurve]:
     if unknown := [color for color in config.colors if not is_color_like(color.rpartition("=")[2])]:
         raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
     groups = load_groups(config.runs, config.logs, config.by)
+    labels = {group.label for group in groups}
+    for name in (color.rpartition("=")[0] for color in config.colors if "=" in color):
+        if name not in labels:
+            raise UserError(
+                f"colors names {name!r}{did_you_mean(name, labels)}; the curves are {', '.join(sorted(labels))}."
+            )
     return aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
 
 
@@ -228,7 +237,7 @@ def _numbers(curves: Iterable[GroupCurve]) -> pd.DataFrame:
         curve.mean.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=len(curve.seeds))
         for curve in curves
     ]
-    return pd.concat(lines)[["env", "group", "seeds", "x", "iqm", "low", "high"]]
+    return pd.concat(lines, ignore_index=True)[["env", "group", "seeds", "x", "iqm", "low", "high"]]
 
 
 def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
@@ -241,7 +250,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     by_env: dict[str, list[GroupCurve]] = {}
     for curve in curves:
         by_env.setdefault(curve.group.env, []).append(curve)
-    columns = min(len(by_env), MAX_COLUMNS)
+    columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
     is_paper = config.style == "paper"
     width, height = (3.3 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
@@ -256,12 +265,13 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         if index % columns:
             panel.set_ylabel("")
     entries = _legend_entries(curves, styles, with_seeds=not is_paper)
-    title = escape_control(config.title) if config.title and len(by_env) > 1 else None
+    title = config.title if len(by_env) > 1 else None
     legend_height = 0.0
     if config.legend == "above":
         legend_height = _draw_legend(figure, entries, title)
     elif title:
-        legend_height = figure.suptitle(title, fontsize="large").get_window_extent().height / figure.dpi
+        _set_typed(drawn := figure.suptitle("", fontsize="large"), title)
+        legend_height = drawn.get_window_extent().height / figure.dpi
     if config.legend == "inside":
         _legend(panels[0], entries, loc="best")
     figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
@@ -276,10 +286,19 @@ def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, sty
     :param title: None: name of the environment.
     """
     _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles, with_seeds=config.style != "paper")
-    labels = {"xlabel": config.xlabel, "ylabel": config.ylabel}
-    panel.set(**{name: escape_control(text) for name, text in labels.items() if text is not None})
-    name = textwrap.shorten(escape_control(curves[0].group.env if title is None else title), 58, placeholder="…")
-    panel.set_title(name.replace("$", r"\$") if panel.title.get_parse_math() else name)  # not a formula of a stranger
+    env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
+    panel.set_title(env.replace("$", r"\$") if panel.title.get_parse_math() else env)  # not a formula of a stranger
+    for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
+        if typed is not None:
+            _set_typed(text, typed)
+
+
+def _set_typed(text: Text, typed: str) -> None:
+    """Set a text that the user typed. What is between dollar signs is a formula if matplotlib can draw it."""
+    text.set_text(escape_control(typed))
+    with contextlib.suppress(ValueError):
+        MathTextParser("path").parse(typed)
+        text.set_parse_math(True)
 
 
 def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
@@ -331,8 +350,7 @@ def _draw_panel(
     drawn = [curve for curve in curves if curve.seeds]
     for curve in drawn:
         style, shade = styles[curve.group.label], min(0.15, 0.4 / len(drawn))
-        shows_seeds = not curve.has_band or (with_seeds and len(drawn) <= MAX_WITH_SEEDS)
-        _draw_curve(panel, curve, x_axis.unit, style, shade, shows_seeds)
+        _draw_curve(panel, curve, x_axis.unit, style, shade, _shows_seeds(curve, drawn, with_seeds))
     panel.set(xlabel=x_axis.label, ylabel=escape_control(y_axis.label))
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
@@ -345,6 +363,15 @@ def _draw_panel(
     panel.grid(alpha=0.3)
 
 
+def _shows_seeds(curve: GroupCurve, panel: Sequence[GroupCurve], with_seeds: bool = True) -> bool:
+    """Return whether the runs of a curve are drawn as well.
+
+    :param panel: all curves of its panel.
+    :param with_seeds: draw them where there is a band, too.
+    """
+    return len(curve.seeds) > 1 and (not curve.has_band or (with_seeds and len(panel) <= MAX_WITH_SEEDS))
+
+
 def _draw_curve(
     panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str, Any], shade: float, with_seeds: bool
 ) -> None:
@@ -352,7 +379,7 @@ def _draw_curve(
 
     :param shade: opacity of the band.
     """
-    if len(curve.seeds) > 1 and with_seeds:
+    if with_seeds:
         for seed in curve.seeds:
             panel.plot(seed.index / unit, seed, color=style["color"], linewidth=0.6, alpha=0.5)
     x, mean = curve.mean.index / unit, curve.mean
@@ -369,8 +396,13 @@ def _legend_entries(curves: Sequence[GroupCurve], styles: Styles, with_seeds: bo
         if curve.seeds:
             seeds.setdefault(curve.group.label, []).append(len(curve.seeds))
     formulas = {curve.group.label for curve in curves if curve.group.draws_formulas}
+    points = {curve.group.label for curve in curves} - {curve.group.label for curve in curves if len(curve.mean) != 1}
     return [
-        Entry(escape_control(f"{label} ({_range(each)})" if with_seeds else label), label in formulas, styles[label])
+        Entry(
+            escape_control(f"{label} ({_range(each)})" if with_seeds else label),
+            label in formulas,
+            {**styles[label], **({"linestyle": "", "marker": "o"} if label in points else {})},
+        )
         for label, each in seeds.items()
     ]
 
@@ -383,7 +415,11 @@ def _draw_legend(figure: Figure, entries: Sequence[Entry], title: str | None = N
     for rows in range(1, len(entries) + 1):
         columns = -(-len(entries) // rows)
         by_row = [entry for first in range(columns) for entry in wrapped[first::columns]]  # it fills columns
-        legend = _legend(figure, by_row, loc="outside upper center", ncols=columns, columnspacing=1.2, title=title)
+        legend = _legend(
+            figure, by_row, loc="outside upper center", ncols=columns, columnspacing=1.2, title=" " if title else None
+        )
+        if title:
+            _set_typed(legend.get_title(), title)
         size = legend.get_window_extent()
         if size.width <= figure.bbox.width or columns == 1:
             break
@@ -407,19 +443,18 @@ def _range(seeds: Sequence[int]) -> str:
 
 
 def caption(curves: Sequence[GroupCurve]) -> str:
-    """Return a text that explains the lines and bands of a chart."""
+    """Return a text that explains the lines and bands of charts, one for each environment."""
     seeds = {len(curve.seeds) for curve in curves}
     if max(seeds, default=1) == 1:
         return "Each line is a single run."
     single = " (a single run if there is one seed)" if 1 in seeds else ""
     iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
+    fewer = ", the mean of fewer than 4" if max(seeds) >= 4 and seeds & {2, 3} else ""
+    panels = [[other for other in curves if other.group.env == curve.group.env] for curve in curves]
+    thin = "Thin lines: seeds. " if any(map(_shows_seeds, curves, panels)) else ""
     band = f"No band: an interval needs {MIN_SEEDS} seeds."
     if any(curve.has_band for curve in curves):
         wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
-        fewer = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
-        band = f"Band: 95 % interval, bootstrap over seeds{wilson}{fewer}."
-    thin = "Thin lines: seeds. "
-    if len({curve.group.label for curve in curves}) > MAX_WITH_SEEDS:
-        without = any(len(curve.seeds) > 1 and not curve.has_band for curve in curves)
-        thin = "Thin lines: seeds of those without a band. " if without else ""
-    return f"Thick line: {iqm}{single}. {thin}{band}"
+        none = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
+        band = f"Band: 95 % interval, bootstrap over seeds{wilson}{none}."
+    return f"Thick line: {iqm}{fewer}{single}. {thin}{band}"

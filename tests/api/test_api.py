@@ -270,15 +270,18 @@ def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make, tmp_path: 
         rlher.plot({"$k=4$": folder}, style="paper").savefig(tmp_path / "a.pdf")
         assert dict(matplotlib.rcParams) == large
         with rlher.style("paper"):
-            panel = rlher.plot({"$k=4$": folder}, ax=matplotlib.figure.Figure().subplots(), style="paper")
+            panel = rlher.plot({"$k=4$": folder}, ax=matplotlib.figure.Figure().subplots())
             fonts = {(text.get_fontname(), text.get_fontsize()) for text in (panel.title, panel.xaxis.label)}
     assert fonts == {("STIXGeneral", 8)}
     assert dict(matplotlib.rcParams) == before
-    panel = rlher.plot(folder, ax=matplotlib.figure.Figure().subplots())
-    assert panel.title.get_parse_math(), "a title of the user may be a formula"
+    texts = {"title": r"$\pi$", "xlabel": r"$10^3$", "ylabel": "5 $"}
+    panel = rlher.plot(folder, ax=matplotlib.figure.Figure().subplots(), **texts)
+    drawn = (panel.title, panel.xaxis.label, panel.yaxis.label)
+    assert [text.get_parse_math() for text in drawn[:2]] == [True, True]
+    assert [text.get_text() for text in drawn] == [*texts.values()]
     plt.close("all")
-    with pytest.raises(UserError):
-        rlher.style("papier")
+    with pytest.raises(UserError), rlher.style("papier"):
+        pass
 
 
 def test_export_writes_a_folder_for_stable_baselines3(run: rlher.Run) -> None:
