@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -192,7 +193,7 @@ class Run:
 
 
 Folders = str | Path | Run | Sequence[str | Path | Run]
-"""One run or folder of runs, or several of them."""
+"""One run or folder of runs, or several of them; ``*`` stands for any part of a name."""
 
 Runs = Folders | Mapping[str, Folders]
 """Runs, or runs by the name of their agent."""
@@ -556,8 +557,12 @@ def _paths(runs: Runs) -> list[str]:
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
     if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:
         raise UserError(f"runs are folders or what rlher.load returns, not {odd[0]}; see rlher.runs.")
-    return [str(each.folder if isinstance(each, Run) else each) for each in several]
+    names = [str(each.folder if isinstance(each, Run) else each) for each in several]
+    return [path for name in names for path in ([name] if Path(name).exists() else sorted(glob(name)) or [name])]
 
 
 def _list(by: str | Sequence[str]) -> list[str]:
-    return by.split(",") if isinstance(by, str) else list(by)
+    keys = by.split(",") if isinstance(by, str) else [str(key) for key in by]
+    if folder := next((key for key in keys if Path(key).is_dir()), None):
+        raise UserError(f"by={folder!r} is a folder, not a config key; give several folders as a list.")
+    return keys

@@ -146,6 +146,10 @@ def _caption(seeds: pd.Series) -> str:
 # ------------------------------------------------------------------------------------------- several environments
 
 
+MAX_NAMES = 50
+"""Maximum number of characters of a cell with the names of environments; of more, their number is shown."""
+
+
 def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
     """Return one row per agent with runs on several environments: its success over all of them.
 
@@ -183,7 +187,7 @@ def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, obje
 def _over_environments_cells(row: Row) -> Cells:
     return {
         "agent": row["agent"],
-        "environments": row["environments"],
+        "environments": names if len(names := row["environments"]) <= MAX_NAMES else f"{names.count(',') + 1}",
         "runs": str(row["runs"]),
         "interquartile mean": _percent(row["iqm"], row["low"], row["high"]),
         "optimality gap": _percent(row["gap"], row["gap_low"], row["gap_high"]),

@@ -64,10 +64,10 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
-    :param smooth: number of points in the running mean of each run.
+    :param smooth: number of points in the running mean of each run, which is centred.
     """
     found = [(run, points) for run in group.runs if len(points := run.points(x, y))]
-    seeds = [points.rolling(smooth, min_periods=1).mean() for _, points in found]
+    seeds = [points.rolling(smooth, min_periods=1, center=True).mean() for _, points in found]
     # Values between two evaluations are interpolated linearly; outside of a run's range they stay NaN.
     table = pd.concat(seeds, axis=1, sort=True) if seeds else pd.DataFrame()
     between = table.interpolate(method="index", limit_area="inside")

@@ -119,6 +119,8 @@ MAX_WITH_SEEDS = 2
 """Maximum number of groups with bands whose seeds are drawn as well; more could not be told apart."""
 MIN_HEIGHT = 2.8
 """Inches of a panel from which on there is room for a caption."""
+LABEL_CHARACTERS = 28
+"""Characters of a line of a vertical label, which fits the smallest panel."""
 CHARACTERS = 15
 """Characters of a small font per inch."""
 
@@ -137,7 +139,7 @@ def plot(config: PlotConfig) -> int:
     stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
     for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
-        figure.savefig(picture, dpi=300 if config.style == "paper" else 150, format=Path(name).suffix[1:].lower())
+        figure.savefig(picture, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:
             temporary.write_bytes(picture.getvalue())
         print(name)
@@ -155,11 +157,14 @@ def plot(config: PlotConfig) -> int:
 class CurvesFigure(Figure):
     """A figure whose files have TrueType fonts. A notebook shows it once: as the value of a cell, or at its end."""
 
+    file_dpi = 150
+    """Dots per inch of a PNG file."""
     numbers: pd.DataFrame
     """The drawn numbers, one row per point of a line; ``low`` and ``high`` are NaN without a band."""
 
     def savefig(self, *arguments: Any, **keywords: Any) -> None:
         """Save the figure, with the fonts of :data:`SETTINGS`."""
+        keywords.setdefault("dpi", self.file_dpi)
         with matplotlib.rc_context(SETTINGS):
             super().savefig(*arguments, **keywords)
 
@@ -194,6 +199,7 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
         from matplotlib import pyplot
     figure: Any = pyplot.figure(FigureClass=CurvesFigure) if for_pyplot else CurvesFigure()
     figure.numbers = _numbers(curves)
+    figure.file_dpi = 300 if config.style == "paper" else 150
     with style(config.style):
         _draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
@@ -216,7 +222,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
     with style(config.style):
         _draw_env(panel, curves, config, styles, config.title)
         if config.legend == "inside":
-            panel.legend(loc="best", frameon=False)
+            panel.legend(loc="best", edgecolor="none")  # its background hides what is below it
 
 
 def _load(config: PlotConfig) -> list[GroupCurve]:
@@ -253,7 +259,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
     is_paper = config.style == "paper"
-    width, height = (3.3 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
+    width, height = (3.25 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
     figure.set_layout_engine("constrained")
     figure.set_figwidth(config.figsize[0] if config.figsize else width)
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=axis_of(config.y).is_rate).flat)
@@ -273,10 +279,10 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         _set_typed(drawn := figure.suptitle("", fontsize="large"), title)
         legend_height = drawn.get_window_extent().height / figure.dpi
     if config.legend == "inside":
-        _legend(panels[0], entries, loc="best")
+        _legend(panels[0], entries, loc="best", edgecolor="none")  # its background hides what is below it
     figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
     if not is_paper and figure.get_figheight() >= MIN_HEIGHT * rows + legend_height:
-        text = textwrap.fill(caption(curves), int(figure.get_figwidth() * CHARACTERS))
+        text = textwrap.fill(caption(curves, config.smooth), int(figure.get_figwidth() * CHARACTERS))
         figure.supxlabel(text, fontsize="small", color="#555555")
 
 
@@ -351,7 +357,7 @@ def _draw_panel(
     for curve in drawn:
         style, shade = styles[curve.group.label], min(0.15, 0.4 / len(drawn))
         _draw_curve(panel, curve, x_axis.unit, style, shade, _shows_seeds(curve, drawn, with_seeds))
-    panel.set(xlabel=x_axis.label, ylabel=escape_control(y_axis.label))
+    panel.set(xlabel=x_axis.label, ylabel=textwrap.fill(escape_control(y_axis.label), LABEL_CHARACTERS))
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -416,7 +422,13 @@ def _draw_legend(figure: Figure, entries: Sequence[Entry], title: str | None = N
         columns = -(-len(entries) // rows)
         by_row = [entry for first in range(columns) for entry in wrapped[first::columns]]  # it fills columns
         legend = _legend(
-            figure, by_row, loc="outside upper center", ncols=columns, columnspacing=1.2, title=" " if title else None
+            figure,
+            by_row,
+            loc="outside upper center",
+            ncols=columns,
+            columnspacing=1.2,
+            frameon=False,
+            title=" " if title else None,
         )
         if title:
             _set_typed(legend.get_title(), title)
@@ -430,7 +442,7 @@ def _draw_legend(figure: Figure, entries: Sequence[Entry], title: str | None = N
 def _legend(target: Figure | Axes, entries: Sequence[Entry], **keys: Any) -> Legend:
     handles = [Line2D([], [], **entry.style) for entry in entries]
     texts = [entry.text for entry in entries]
-    legend = target.legend(handles, texts, frameon=False, title_fontsize="large", **keys)
+    legend = target.legend(handles, texts, title_fontsize="large", **keys)
     for entry, text in zip(entries, legend.get_texts(), strict=True):
         text.set_parse_math(entry.has_formulas)
     return legend
@@ -442,11 +454,12 @@ def _range(seeds: Sequence[int]) -> str:
     return f"{low}{f'–{high}' * (high > low)} seed{'s' * (high > 1)}"
 
 
-def caption(curves: Sequence[GroupCurve]) -> str:
+def caption(curves: Sequence[GroupCurve], smooth: int = 1) -> str:
     """Return a text that explains the lines and bands of charts, one for each environment."""
     seeds = {len(curve.seeds) for curve in curves}
+    smoothed = f" Smoothed over {smooth} points." if smooth > 1 else ""
     if max(seeds, default=1) == 1:
-        return "Each line is a single run."
+        return f"Each line is a single run.{smoothed}"
     single = " (a single run if there is one seed)" if 1 in seeds else ""
     iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
     fewer = ", the mean of fewer than 4" if max(seeds) >= 4 and seeds & {2, 3} else ""
@@ -457,4 +470,4 @@ def caption(curves: Sequence[GroupCurve]) -> str:
         wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
         none = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
         band = f"Band: 95 % interval, bootstrap over seeds{wilson}{none}."
-    return f"Thick line: {iqm}{fewer}{single}. {thin}{band}"
+    return f"Thick line: {iqm}{fewer}{single}. {thin}{band}{smoothed}"

@@ -56,6 +56,8 @@ class Table:
 
         :param width: characters per line of a text; a wider table wraps its cells.
         """
+        if self.numbers.empty:
+            return ""
         if name == "csv":
             return csv_text(self.numbers).rstrip()
         cells = self.cells
@@ -63,7 +65,7 @@ class Table:
             cells = cells.map(self._to_latex).rename(columns=self._to_latex)
             caption, label = self._to_latex(self.title), f"tab:{self.name}"
             text = cells.to_latex(index=False, escape=False, caption=caption, label=label).rstrip()
-            return text.replace("\\caption", "\\centering\n\\caption", 1)
+            return text.replace("\\caption", "\\centering\n\\small\n\\caption", 1)
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
         lines = [f"{self.title}:", ""] if self.title else []
         if name == "text":
