@@ -23,7 +23,7 @@ from rlher.run.trust import UntrustedCode
 from rlher.training.setup import prepare
 from tests.conftest import TINY
 from tests.support.documents import blocks, commands
-from tests.training.test_resume import at_step  # noqa: F401
+from tests.training.conftest import at_step  # noqa: F401
 
 COMMANDS = [words for words in commands("docs/extend.md") if words[0] == "train"]
 SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.every=60")
