@@ -471,9 +471,7 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.exit_code:
-            fault = EnvironmentFault(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.")
-            fault.folder = run.folder
-            raise fault
+            raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
     return [_wrap(lookup.find(str(run.folder), "", True), trust_code=True) for run in trained]
 
 
@@ -537,12 +535,17 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
     if result.status is not Status.FINISHED:
-        fault = EnvironmentFault(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.")
-        fault.folder = run.folder
-        raise fault
+        raise _failed_run(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.", run.folder)
     if run.config.progress:
         print("\n".join(final_lines(run, result)), file=sys.stderr)
     return _wrap(run, trust_code=True)
+
+
+def _failed_run(message: str, folder: Path | None) -> EnvironmentFault:
+    """Return the exception of a run that failed."""
+    fault = EnvironmentFault(message)
+    fault.folder = folder
+    return fault
 
 
 def _paths(runs: Runs) -> list[str]:

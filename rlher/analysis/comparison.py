@@ -274,7 +274,7 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Callable
     "summary": ("", summary, _summary_cells),
     "environments": ("Final success rate over several environments", over_environments, _over_environments_cells),
     "improvement": ("Probability that a run of A succeeds more often than one of B", improvements, _improvement_cells),
-    "profiles": ("Performance profile: share of runs above each final success rate", performance_profiles, _profile_cells),
+    "profiles": ("Performance profile: share of runs above each success rate", performance_profiles, _profile_cells),
 }
 """Title, numbers and cells of each table of a comparison."""
 NEEDS = {

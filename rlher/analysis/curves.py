@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rlher.analysis.grouping import Group
-from rlher.analysis.loading import short_name
 from rlher.core import stats
-from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.evaluation.metrics import METRICS
 
@@ -27,8 +25,7 @@ class GroupCurve:
     :param seeds: y by x of each run with numbers in both columns.
     :param mean: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
         evaluated, within the range that all runs cover; over wall-clock time a run that has ended keeps its last value.
-        The 95 % bootstrap interval is NaN with fewer than
-        :data:`~rlher.core.stats.MIN_SEEDS` runs.
+        The 95 % bootstrap interval is NaN with fewer than :data:`~rlher.core.stats.MIN_SEEDS` runs.
     :param is_wilson: whether the interval is at least as wide as Wilson's over all episodes.
     """
 
@@ -73,8 +70,6 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     between = table.interpolate(method="index", limit_area="inside")
     common = (between.ffill() if x == "wall_seconds" else between).dropna()
     if common.empty:
-        if seeds:
-            warn(f"no mean of {group.label}, because its runs have no {short_name(x)} in common.")
         return GroupCurve(group, seeds, pd.DataFrame(columns=["iqm", "low", "high"], dtype=float), is_wilson=False)
     if len(common) > MAX_POINTS:
         common = common.iloc[np.linspace(0, len(common) - 1, MAX_POINTS).round().astype(int)]

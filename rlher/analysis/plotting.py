@@ -113,10 +113,12 @@ class Entry(NamedTuple):
     style: Mapping[str, Any]
 
 
+INSIDE: dict[str, Any] = {"loc": "best", "edgecolor": "none"}
+"""Arguments of a legend within a panel, whose background hides the lines below it."""
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
 MAX_WITH_SEEDS = 2
-"""Maximum number of groups with bands whose seeds are drawn as well; more could not be told apart."""
+"""Maximum number of groups with bands whose seeds are drawn as well; more are hard to tell from each other."""
 MIN_HEIGHT = 2.8
 """Inches of a panel from which on there is room for a caption."""
 LABEL_CHARACTERS = 28
@@ -222,7 +224,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
     with style(config.style):
         _draw_env(panel, curves, config, styles, config.title)
         if config.legend == "inside":
-            panel.legend(loc="best", edgecolor="none")  # its background hides what is below it
+            panel.legend(**INSIDE)
 
 
 def _load(config: PlotConfig) -> list[GroupCurve]:
@@ -230,12 +232,16 @@ def _load(config: PlotConfig) -> list[GroupCurve]:
         raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
     groups = load_groups(config.runs, config.logs, config.by)
     labels = {group.label for group in groups}
-    for name in (color.rpartition("=")[0] for color in config.colors if "=" in color):
+    for name in _colors_by_name(config.colors):
         if name not in labels:
             raise UserError(
                 f"colors names {name!r}{did_you_mean(name, labels)}; the curves are {', '.join(sorted(labels))}."
             )
-    return aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
+    curves = aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
+    for curve in curves:
+        if curve.mean.empty:
+            warn(f"no mean of {curve.group.label}, because its runs have no {X_COLUMNS[config.x]} in common.")
+    return curves
 
 
 def _numbers(curves: Iterable[GroupCurve]) -> pd.DataFrame:
@@ -279,7 +285,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         _set_typed(drawn := figure.suptitle("", fontsize="large"), title)
         legend_height = drawn.get_window_extent().height / figure.dpi
     if config.legend == "inside":
-        _legend(panels[0], entries, loc="best", edgecolor="none")  # its background hides what is below it
+        _legend(panels[0], entries, **INSIDE)
     figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
     if not is_paper and figure.get_figheight() >= MIN_HEIGHT * rows + legend_height:
         text = textwrap.fill(caption(curves, config.smooth), int(figure.get_figwidth() * CHARACTERS))
@@ -336,12 +342,17 @@ def line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first:
     :param colors: to use in place of :data:`COLORS`; ``label=color`` is that of one group.
     :param first: number of lines that are drawn already.
     """
-    named = dict(color.rsplit("=", 1) for color in colors if "=" in color)
+    named = _colors_by_name(colors)
     palette = [color for color in colors if "=" not in color] or COLORS
     return {
         label: {"color": named.get(label, palette[index % len(palette)]), "linestyle": DASHES[index % len(DASHES)]}
         for index, label in enumerate(dict.fromkeys(curve.group.label for curve in curves), first)
     }
+
+
+def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
+    """Return the colours that are given as ``label=color``."""
+    return dict(color.rsplit("=", 1) for color in colors if "=" in color)
 
 
 def _draw_panel(

@@ -11,6 +11,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher.cli.commands import known_keys
+from rlher.config.key import takes_list
 from rlher.config.override_syntax import literal
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
@@ -84,7 +85,7 @@ def require_single(overrides: Sequence[Override]) -> None:
     for each in overrides:
         if each.is_sweep_override():
             key, _, values = str(each.input_line).partition("=")
-            is_list = (item := known_keys().get(key)) is not None and str(item.type).startswith("list")
+            is_list = (item := known_keys().get(key)) is not None and takes_list(item)
             advice = f"write {key}=[{values}]" if is_list else "add -m for a run per value"
             raise UserError(f"{each.input_line} has several values; {advice}.")
 

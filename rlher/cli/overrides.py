@@ -14,6 +14,7 @@ from rlher.cli.groups import GROUPS, option_file, options
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
 from rlher.config.algorithms import base_of
 from rlher.config.her import HER_NAMES
+from rlher.config.key import takes_list
 from rlher.config.override_syntax import quote
 from rlher.core.errors import UserError, first_line
 
@@ -85,7 +86,7 @@ def assign(
             raise UserError(f"{no_key} {key!r}{closest_key(key, keys)}.")
         if key in keys and isinstance(value, float) and value.is_integer():
             value = int(value)  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
-        if key in keys and str(keys[key].type).startswith("list") and not isinstance(value, list | None):
+        if key in keys and takes_list(keys[key]) and not isinstance(value, list | None):
             value = [value]  # algo.net_arch=256
         try:
             OmegaConf.update(config, key, value, force_add=True)

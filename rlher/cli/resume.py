@@ -76,6 +76,6 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     if others:
         changes = [f"{key.removesuffix('.name')}={wanted[key]} (it was trained with {recorded[key]})" for key in others]
         found = " and ".join(changes)
-        advice = f"start a new run from its weights with {run.as_start()}"
+        advice = f"start a new run from its weights with {run.init_from_override()}"
         raise UserError(f"{run} cannot be resumed with {found}; {advice}.")
     return changed

@@ -93,6 +93,11 @@ def default_of(item: Field) -> Any:
     return item.default if item.default_factory is MISSING else item.default_factory()
 
 
+def takes_list(item: Field) -> bool:
+    """Return whether the value of a key is a list."""
+    return str(item.type).startswith("list")
+
+
 def dotted_keys(schema: type | Any, prefix: str = "") -> dict[str, Field]:
     """Return the fields of a config dataclass and of its sections by dotted key."""
     found: dict[str, Field] = {}

@@ -93,8 +93,8 @@ def prepare_streams() -> None:
     """Make stderr lenient, let stdout print any character, and reopen closed streams.
 
     Otherwise the next file that is opened would take the number of a closed stream, and MuJoCo would write into it.
-    Worker processes inherit them.
-    stdout still raises if it cannot be written, because it has the result of a command.
+    Worker processes inherit the streams. stdout still raises if it cannot be written, because it has the result of a
+    command.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:

@@ -13,10 +13,11 @@ def ignore_current_folder() -> None:
     A user's own modules have an explicit path, see :func:`rlher.core.user_code.import_module`.
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
-    with suppress(OSError, RuntimeError):  # the current folder was deleted, or there is no home
+    with suppress(OSError):  # the current folder was deleted
+        sys.path[:] = [folder or os.getcwd() for folder in sys.path]  # a notebook may change into a run folder later
+    with suppress(RuntimeError):  # there is no home
         # Torch unpickles what it caches, by default in a folder for temporary files, where archives are unpacked.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path.home() / ".cache" / "torchinductor"))
-        sys.path[:] = [folder or os.getcwd() for folder in sys.path]  # a notebook may change into a run folder later
     _use_bundled_glfw()
 
 

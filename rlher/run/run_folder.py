@@ -63,7 +63,7 @@ class RunFolder:
     def __str__(self) -> str:
         return str(relative(self.folder))
 
-    def as_start(self) -> str:
+    def init_from_override(self) -> str:
         """Return the word of a command that starts a new run from this one's weights."""
         return command_line([f"init_from={self}"])
 

@@ -29,7 +29,7 @@ class ChangedConfig(UserError):
     def __init__(self, run: RunFolder, keys: list[str]) -> None:
         super().__init__(
             f"{run.folder / run_folder.CONFIG} was changed since its checkpoint was written: {', '.join(keys)}; "
-            f"restore the file, or start a new run with {run.as_start()}."
+            f"restore the file, or start a new run with {run.init_from_override()}."
         )
         self.keys = keys
 
@@ -125,7 +125,9 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     if finished and checkpoint is None:
         none = "checkpoint.every is null" if run.config.checkpoint.every is None else "none fitted on the disk"
         reason = " ".join(damaged) or none
-        raise UserError(f"{run} is finished and has no checkpoint ({reason}); start a new run with {run.as_start()}.")
+        raise UserError(
+            f"{run} is finished and has no checkpoint ({reason}); start a new run with {run.init_from_override()}."
+        )
 
 
 def _changed_modules(run: RunFolder) -> list[str]:
