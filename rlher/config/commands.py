@@ -161,6 +161,9 @@ class ListConfig:
     """Config keys of `rlher list`."""
 
     what: str | None = runtime_key(
-        None, "the list to print; null: all", choices=("algos", "envs", "strategies", "agents"), positional=True
+        None,
+        "the list to print; null: all; schema: the JSON schema of recipes, for editors",
+        choices=("algos", "envs", "strategies", "agents", "schema"),
+        positional=True,
     )
     json: bool = runtime_key(False, "print JSON on stdout")

@@ -1,9 +1,14 @@
 """Config files: precedence of recipes, files of --config-dir, and files that cannot be read."""
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
+
+from rlher.core.safe_read import read_yaml
+
+HYPERPARAMS = Path(__file__).parents[2] / "hyperparams"
 
 
 @pytest.mark.parametrize("text", ["id: [", "id: !!python/object/apply:os.system [exit]"])
@@ -85,3 +90,17 @@ def test_recipe_is_recorded(rlher, tmp_path: Path, words: tuple[str, ...], recor
     (tmp_path / "conf/recipe").mkdir(parents=True)
     (tmp_path / "conf/recipe/mine.yaml").write_text("total_timesteps: 100\n")
     assert composed(rlher, *words)["recipe"] == recorded
+
+
+def test_schema_of_recipes_accepts_every_recipe_and_no_other_key(rlher) -> None:
+    import jsonschema
+
+    done = rlher("list", "schema")
+    assert done.out == (HYPERPARAMS / "schema.json").read_text(), "rlher list schema > hyperparams/schema.json"
+    check = jsonschema.Draft7Validator(json.loads(done.out))
+    for file in HYPERPARAMS.glob("*.yaml"):
+        assert "$schema=schema.json" in file.read_text().splitlines()[0]
+        assert not list(check.iter_errors(read_yaml(file))), file
+    for wrong in ({"algo": {"gama": 1}}, {"seed": "a"}, {"n_envs": 0}, {"engine": {"precision": "bf17"}}, {"logs": "x"}):
+        assert list(check.iter_errors(wrong)), wrong
+    assert not list(check.iter_errors({"algo": {"learning_rate_schedule": "my_code:fall"}, "eval": {"freq": None}}))

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from rlher.config.commands import ListConfig
+from rlher.config.schema import recipe_schema
 from rlher.core.console import output_width, text_table
 from rlher.run.run_folder import RESULT
 
@@ -54,7 +55,10 @@ LISTS = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agent
 
 
 def run(config: ListConfig) -> int:
-    """Print one list, or all of them."""
+    """Print one list, or all of them, or the schema of recipes."""
+    if config.what == "schema":
+        print(json.dumps(recipe_schema(), indent=2))
+        return 0
     lists = {name: rows() for name, rows in LISTS.items() if config.what in (None, name)}
     if config.json:
         print(json.dumps(lists, indent=2))
