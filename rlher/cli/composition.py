@@ -23,6 +23,7 @@ from rlher.cli.groups import option_file
 from rlher.cli.messages import hydra_errors_as_user_errors
 from rlher.cli.overrides import assign, values_of
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import CONF_FOLDERS
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal
 from rlher.core.errors import UserError
@@ -90,7 +91,7 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
     defaults = [f"/schema/{command.name}@_here_", *({group: name} for group, name in choices.items()), "_self_"]
     ConfigStore.instance().store(name=command.name, node={"defaults": defaults})
-    folders = [f"file://{Path(folder).absolute()}" for folder in config_dirs]
+    folders = [f"file://{folder.absolute()}" for folder in [*map(Path, config_dirs), *CONF_FOLDERS]]
     config, keys = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}"]), command.keys(choices)
     if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
         found, before = recipes.read(recipe, config_dirs), OmegaConf.to_container(config)

@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
+from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.user_code import import_named
 
@@ -222,3 +223,6 @@ ALGORITHMS = {
     "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
 }
 """Every algorithm, by the name that ``algo=`` takes."""
+
+for added in plugin_values("ALGORITHMS"):
+    ALGORITHMS |= added

@@ -22,7 +22,7 @@ COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
 @pytest.mark.parametrize("name", slow_except([each for each in PYTHON if each != "docs/python.md"], PYTHON))
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
+    names: dict = {"__file__": str(tmp_path / "my_code.py")}
     if name == "docs/guide/coming_from.md":
         SAC("MultiInputPolicy", make_env("FetchReach-v4"), policy_kwargs={"net_arch": [8]}).save("model.zip")
     for code in blocks(name, "python"):

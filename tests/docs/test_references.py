@@ -51,7 +51,7 @@ def test_paths_exist(name: str, files: set[str]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_modules_exist(name: str) -> None:
-    text = (ROOT / name).read_text()
+    text = (ROOT / name).read_text().replace('"rlher.plugins"', "")  # a group of entry points
     assert [found for found in re.findall(r"\brlher(?:\.\w+)+", text) if not importable(found)] == []
 
 

@@ -16,6 +16,7 @@ from rlher.cli.groups import GROUPS
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
+from rlher.config.plugins import plugin_values
 from rlher.config.training import run_keys
 
 
@@ -78,15 +79,21 @@ class Command:
         return getattr(self.module, "sweep", None)
 
 
+def _modules() -> dict[str, str]:
+    """Return the modules of all commands by name, without importing them."""
+    own = {module.name: f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)}
+    return {name: module for commands in (*plugin_values("COMMANDS"), own) for name, module in commands.items()}
+
+
 def command_names() -> list[str]:
     """Return the names of all commands without importing them."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(_modules())
 
 
 @functools.cache
 def load_command(name: str) -> Command:
     """Import a command's module."""
-    module = importlib.import_module(f"{__name__}.{name}")
+    module = importlib.import_module(_modules()[name])
     summary = (module.__doc__ or "").splitlines()[0].rstrip(".")
     return Command(name, summary, get_type_hints(module.run)["config"], module)
 

@@ -1,0 +1,79 @@
+"""An installed package adds an algorithm, an environment with its recipe, and a command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLUGIN = '''
+"""My plugin."""
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlher.config.algorithms import Algorithm, DDPGConfig
+from rlher.config.key import experiment_key
+
+@dataclass
+class MineConfig(DDPGConfig):
+    """An algorithm of a plugin."""
+
+    tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
+
+ALGORITHMS = {"mine": Algorithm(MineConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous")}
+CONF = Path(__file__).parent / "conf"
+COMMANDS = {"greet": "my_greeting"}
+'''
+GREETING = '''
+"""Greet an algorithm."""
+from rlher.config.commands import ListConfig
+
+def run(config: ListConfig) -> int:
+    print("greetings")
+    return 0
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """Install a plugin into a folder, as pip does."""
+    info = tmp_path / "site" / "my_plugin-1.0.dist-info"
+    for folder in (info, tmp_path / "site/conf/env", tmp_path / "site/conf/recipe"):
+        folder.mkdir(parents=True)
+    info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
+    info.joinpath("entry_points.txt").write_text("[rlher.plugins]\nmine = my_plugin\n")
+    site = info.parent
+    site.joinpath("my_plugin.py").write_text(PLUGIN)
+    site.joinpath("my_greeting.py").write_text(GREETING)
+    keys = "id: FetchReach-v4\ndescription: of a plugin\nactions: continuous\nmax_episode_steps: 10\n"
+    site.joinpath("conf/env/near.yaml").write_text(keys)
+    site.joinpath("conf/recipe/mine-near.yaml").write_text("algo: {batch_size: 32}\n")
+    return site
+
+
+def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "rlher", *words]
+    environment = os.environ | {"PYTHONPATH": str(plugin)}
+    return subprocess.run(command, cwd=plugin.parent, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
+    listed = run(plugin, "list")
+    assert "An algorithm of a plugin" in listed.stdout
+    assert "near" in listed.stdout
+    assert run(plugin, "greet").stdout == "greetings\n"
+    words = ("total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false", "threads=1")
+    trained = run(plugin, "train", "algo=mine", "env=near", *words)
+    assert trained.returncode == 0, trained.stderr
+    config = (plugin.parent / "logs/mine/FetchReach-v4_1/config.yaml").read_text()
+    assert "tau: 0.25" in config
+    assert "batch_size: 32" in config
+
+
+def test_broken_plugin_is_left_out(plugin: Path) -> None:
+    plugin.joinpath("my_plugin.py").write_text("import nothing_of_the_name")
+    listed = run(plugin, "list", "algos")
+    assert listed.returncode == 0
+    assert "tqc" in listed.stdout
+    assert "my_plugin" in listed.stderr
