@@ -84,16 +84,14 @@ class Run:
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
 
         :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
-        :raises UserError: it is not a dictionary with the keys of the environment's observations.
+        :raises UserError: it is not an observation of the environment.
         """
         import numpy as np
 
         keys = self.model.observation_space.spaces  # type: ignore[attr-defined]
-        if not isinstance(observation, Mapping) or not keys.keys() <= observation.keys():
-            raise UserError(f"predict needs a dictionary with {', '.join(keys)}, as reset and step return it.")
-        shapes = {key: np.shape(observation[key]) for key in keys}
-        if any(shape[len(shape) - len(keys[key].shape) :] != keys[key].shape for key, shape in shapes.items()):
-            raise UserError(f"predict needs observations of {self.config.env.label}, not of the shapes {shapes}.")
+        shapes = {key: np.shape(each) for key, each in observation.items()} if isinstance(observation, Mapping) else {}
+        if any(space.shape not in (shapes.get(key), shapes.get(key, ())[1:]) for key, space in keys.items()):
+            raise UserError(f"predict needs observations of {self.config.env.label} as reset and step return them.")
         return self.model.predict(observation, deterministic=deterministic)[0]
 
     def evaluate(
@@ -106,13 +104,9 @@ class Run:
         """
         from rlher.evaluation.agent import choose_model
 
-        keys = {
-            "episodes": episodes,
-            "seed": seed,
-            "deterministic": deterministic,
-            "model": model or self._source.model,
-        }
-        config = _compose("evaluate", _words(vars(self._source) | keys))
+        source = vars(self._source)
+        keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model or source["model"]}
+        config = _compose("evaluate", _words(source | keys))
         return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -254,8 +248,6 @@ def train(
     her = None if her is True else her or "off"
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     chosen["progress"] = None if progress else False
-    if not isinstance(env, str):
-        raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
     if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
         keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
@@ -336,8 +328,6 @@ def compare(
     keys = {"runs": _paths(runs), "by": _list(by), "format": format}
     config = _compose("compare", _words(keys))
     found = comparison.table(table, comparison.load(config), format or "text")
-    if found.numbers.empty:
-        warn(f"the table {table!r} is empty, because it needs {comparison.NEEDS[table]}.")
     return found.format(format) if format else found.numbers
 
 
@@ -371,8 +361,6 @@ def plot(
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
     config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), "style": _style.get(), **keys}))
     if ax is not None:
-        if not hasattr(ax, "plot"):
-            raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
         draw_on(ax, config)
         return ax
     return draw_runs(config, for_pyplot=True)
@@ -551,11 +539,7 @@ def _failed_run(message: str, folder: Path | None) -> EnvironmentFault:
 def _paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping) and runs:
         return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
-    is_table = hasattr(runs, "columns")  # of which iterating gives the columns
-    if isinstance(runs, str | Path | Run) or is_table or not isinstance(runs, Iterable):
-        several: list[Any] = [runs]
-    else:
-        several = list(runs)
+    several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
     if not several:  # no runs mean all of logs to the command
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
     if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:
@@ -565,7 +549,4 @@ def _paths(runs: Runs) -> list[str]:
 
 
 def _list(by: str | Sequence[str]) -> list[str]:
-    keys = by.split(",") if isinstance(by, str) else [str(key) for key in by]
-    if folder := next((key for key in keys if Path(key).is_dir()), None):
-        raise UserError(f"by={folder!r} is a folder, not a config key; give several folders as a list.")
-    return keys
+    return by.split(",") if isinstance(by, str) else list(by)

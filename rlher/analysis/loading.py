@@ -205,10 +205,8 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     final = pd.DataFrame([result] if result.get("status") == "finished" else [], columns=[*COLUMNS])
     try:
         rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])
-    except KeyError as error:
-        raise ValueError(f"{path.name} lacks the columns timesteps and success_rate") from error
-    except (ValueError, OverflowError, TypeError) as error:
-        raise ValueError(f"{path.name} is empty or damaged ({first_line(error)})") from error
+    except (KeyError, ValueError, OverflowError, TypeError) as error:
+        raise ValueError(f"{path.name} is empty, damaged or lacks a column ({first_line(error)})") from error
     if rows.empty:
         raise ValueError(f"{path.name} has no evaluation yet")
     if not rows["success_rate"].between(0, 1).all():
