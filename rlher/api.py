@@ -48,11 +48,12 @@ class Run:
     """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
 
     :param run: its folder and config.
-    :param source: how its agent is found: run or bundled agent, ``model`` and ``device``.
+    :param source: how its agent is found: ``agent`` that comes with rlher, ``model``, ``device`` and ``trust_code``.
     """
 
-    def __init__(self, run: run_folder.RunFolder, source: PlayConfig) -> None:
-        self._run, self._source = run, source
+    def __init__(self, run: run_folder.RunFolder, **source: Any) -> None:
+        self._run = run
+        self._source = PlayConfig(run=None if source.get("agent") else str(run.folder), **source)
 
     @property
     def folder(self) -> Path:
@@ -271,7 +272,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
     found.resolve_model(model)
-    return _wrap(found, agent=agent, model=model, device=device, trust_code=trust_code)
+    return Run(found, agent=agent, model=model, device=device, trust_code=trust_code)
 
 
 def agents() -> list[str]:
@@ -325,7 +326,7 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    keys = {"runs": _paths(runs), "by": _list(by), "format": format}
+    keys = {"runs": _paths(runs), "by": by, "format": format}
     config = _compose("compare", _words(keys))
     found = comparison.table(table, comparison.load(config), format or "text")
     return found.format(format) if format else found.numbers
@@ -359,7 +360,7 @@ def plot(
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), "style": _style.get(), **keys}))
+    config = _compose("plot", _words({"runs": _paths(runs), "by": by, "style": _style.get(), **keys}))
     if ax is not None:
         draw_on(ax, config)
         return ax
@@ -395,7 +396,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     """
     from rlher.cli.commands.report import write
 
-    words = _words({"runs": _paths(runs), "by": _list(by), "output": output, **keys})
+    words = _words({"runs": _paths(runs), "by": by, "output": output, **keys})
     return write(_compose("report", words), command_line(["rlher", "report", *words]))
 
 
@@ -460,7 +461,7 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
     for run in trained:
         if run.exit_code:
             raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
-    return [_wrap(lookup.find(str(run.folder), "", True), trust_code=True) for run in trained]
+    return [Run(lookup.find(str(run.folder), "", True), trust_code=True) for run in trained]
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
@@ -508,10 +509,6 @@ def _path(code: Any) -> str:
     return f"{code.__module__}:{name}"
 
 
-def _wrap(run: run_folder.RunFolder, **source: Any) -> Run:
-    return Run(run, PlayConfig(run=None if source.get("agent") else str(run.folder), **source))
-
-
 def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     """Return a run that has just ended.
 
@@ -526,7 +523,7 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
         raise _failed_run(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.", run.folder)
     if run.config.progress:
         print("\n".join(final_lines(run, result)), file=sys.stderr)
-    return _wrap(run, trust_code=True)
+    return Run(run, trust_code=True)
 
 
 def _failed_run(message: str, folder: Path | None) -> EnvironmentFault:
@@ -546,7 +543,3 @@ def _paths(runs: Runs) -> list[str]:
         raise UserError(f"runs are folders or what rlher.load returns, not {odd[0]}; see rlher.runs.")
     names = [str(each.folder if isinstance(each, Run) else each) for each in several]
     return [path for name in names for path in ([name] if Path(name).exists() else sorted(glob(name)) or [name])]
-
-
-def _list(by: str | Sequence[str]) -> list[str]:
-    return by.split(",") if isinstance(by, str) else list(by)

@@ -44,7 +44,7 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> l
 
     :raises UserError: no run has the columns, or numbers in both.
     """
-    known = {column for group in groups for run in group.runs for column in run.columns}
+    known = {column for group in groups for run in group.runs for column in (*run.evaluations, *run.log)}
     for column in (x, y):
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))

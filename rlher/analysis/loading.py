@@ -26,9 +26,6 @@ from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.run_folder import COMMANDS, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
 
-LOGGED_TIMESTEPS = "time/total_timesteps"
-"""Column of ``progress.csv`` with the environment steps so far."""
-
 MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
 
@@ -66,11 +63,6 @@ class LoadedRun:
         ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
         return _read_log(self.folder / TRAINING_LOG, self.evaluations)
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that :meth:`points` takes."""
-        return [*self.evaluations, *self.log]
 
     def points(self, x: str, y: str) -> pd.Series:
         """Return a column by another one, sorted, where both have numbers; no points if the run lacks one.
@@ -227,12 +219,11 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame:
 def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Return a ``progress.csv`` as :attr:`LoadedRun.log`."""
     try:
-        rows = _numbers(read_table(path)).rename(columns={LOGGED_TIMESTEPS: "timesteps"})
+        rows = _numbers(read_table(path)).rename(columns={"time/total_timesteps": "timesteps"})
     except (OSError, ValueError, OverflowError):
         return pd.DataFrame()
     if "timesteps" not in rows:
         return pd.DataFrame()
-    rows = rows.drop(columns=[name for name in rows if str(name).startswith(("eval/", "time/"))])
     log = rows.groupby("timesteps", as_index=False).last()  # the last number of each column
     log = log.assign(**{short_name(name): log[name] for name in map(str, log)})
     for name in ("wall_seconds", "updates"):
