@@ -48,11 +48,12 @@ class Run:
     """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
 
     :param run: its folder and config.
-    :param source: how its agent is found: run or bundled agent, ``model`` and ``device``.
+    :param source: how its agent is found: ``agent`` that comes with rlher, ``model``, ``device`` and ``trust_code``.
     """
 
-    def __init__(self, run: run_folder.RunFolder, source: PlayConfig) -> None:
-        self._run, self._source = run, source
+    def __init__(self, run: run_folder.RunFolder, **source: Any) -> None:
+        self._run = run
+        self._source = PlayConfig(run=None if source.get("agent") else str(run.folder), **source)
 
     @property
     def folder(self) -> Path:
@@ -84,16 +85,14 @@ class Run:
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
 
         :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
-        :raises UserError: it is not a dictionary with the keys of the environment's observations.
+        :raises UserError: it is not an observation of the environment.
         """
         import numpy as np
 
         keys = self.model.observation_space.spaces  # type: ignore[attr-defined]
-        if not isinstance(observation, Mapping) or not keys.keys() <= observation.keys():
-            raise UserError(f"predict needs a dictionary with {', '.join(keys)}, as reset and step return it.")
-        shapes = {key: np.shape(observation[key]) for key in keys}
-        if any(shape[len(shape) - len(keys[key].shape) :] != keys[key].shape for key, shape in shapes.items()):
-            raise UserError(f"predict needs observations of {self.config.env.label}, not of the shapes {shapes}.")
+        shapes = {key: np.shape(each) for key, each in observation.items()} if isinstance(observation, Mapping) else {}
+        if any(space.shape not in (shapes.get(key), shapes.get(key, ())[1:]) for key, space in keys.items()):
+            raise UserError(f"predict needs observations of {self.config.env.label} as reset and step return them.")
         return self.model.predict(observation, deterministic=deterministic)[0]
 
     def evaluate(
@@ -106,13 +105,9 @@ class Run:
         """
         from rlher.evaluation.agent import choose_model
 
-        keys = {
-            "episodes": episodes,
-            "seed": seed,
-            "deterministic": deterministic,
-            "model": model or self._source.model,
-        }
-        config = _compose("evaluate", _words(vars(self._source) | keys))
+        source = vars(self._source)
+        keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model or source["model"]}
+        config = _compose("evaluate", _words(source | keys))
         return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -254,8 +249,6 @@ def train(
     her = None if her is True else her or "off"
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     chosen["progress"] = None if progress else False
-    if not isinstance(env, str):
-        raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
     if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
         keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
@@ -279,7 +272,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
     found.resolve_model(model)
-    return _wrap(found, agent=agent, model=model, device=device, trust_code=trust_code)
+    return Run(found, agent=agent, model=model, device=device, trust_code=trust_code)
 
 
 def agents() -> list[str]:
@@ -333,11 +326,9 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    keys = {"runs": _paths(runs), "by": _list(by), "format": format}
+    keys = {"runs": _paths(runs), "by": by, "format": format}
     config = _compose("compare", _words(keys))
     found = comparison.table(table, comparison.load(config), format or "text")
-    if found.numbers.empty:
-        warn(f"the table {table!r} is empty, because it needs {comparison.NEEDS[table]}.")
     return found.format(format) if format else found.numbers
 
 
@@ -369,10 +360,8 @@ def plot(
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = _compose("plot", _words({"runs": _paths(runs), "by": _list(by), "style": _style.get(), **keys}))
+    config = _compose("plot", _words({"runs": _paths(runs), "by": by, "style": _style.get(), **keys}))
     if ax is not None:
-        if not hasattr(ax, "plot"):
-            raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
         draw_on(ax, config)
         return ax
     return draw_runs(config, for_pyplot=True)
@@ -407,7 +396,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     """
     from rlher.cli.commands.report import write
 
-    words = _words({"runs": _paths(runs), "by": _list(by), "output": output, **keys})
+    words = _words({"runs": _paths(runs), "by": by, "output": output, **keys})
     return write(_compose("report", words), command_line(["rlher", "report", *words]))
 
 
@@ -472,7 +461,7 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
     for run in trained:
         if run.exit_code:
             raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
-    return [_wrap(lookup.find(str(run.folder), "", True), trust_code=True) for run in trained]
+    return [Run(lookup.find(str(run.folder), "", True), trust_code=True) for run in trained]
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
@@ -520,10 +509,6 @@ def _path(code: Any) -> str:
     return f"{code.__module__}:{name}"
 
 
-def _wrap(run: run_folder.RunFolder, **source: Any) -> Run:
-    return Run(run, PlayConfig(run=None if source.get("agent") else str(run.folder), **source))
-
-
 def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     """Return a run that has just ended.
 
@@ -538,7 +523,7 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
         raise _failed_run(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.", run.folder)
     if run.config.progress:
         print("\n".join(final_lines(run, result)), file=sys.stderr)
-    return _wrap(run, trust_code=True)
+    return Run(run, trust_code=True)
 
 
 def _failed_run(message: str, folder: Path | None) -> EnvironmentFault:
@@ -551,21 +536,10 @@ def _failed_run(message: str, folder: Path | None) -> EnvironmentFault:
 def _paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping) and runs:
         return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
-    is_table = hasattr(runs, "columns")  # of which iterating gives the columns
-    if isinstance(runs, str | Path | Run) or is_table or not isinstance(runs, Iterable):
-        several: list[Any] = [runs]
-    else:
-        several = list(runs)
+    several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
     if not several:  # no runs mean all of logs to the command
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
     if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:
         raise UserError(f"runs are folders or what rlher.load returns, not {odd[0]}; see rlher.runs.")
     names = [str(each.folder if isinstance(each, Run) else each) for each in several]
     return [path for name in names for path in ([name] if Path(name).exists() else sorted(glob(name)) or [name])]
-
-
-def _list(by: str | Sequence[str]) -> list[str]:
-    keys = by.split(",") if isinstance(by, str) else [str(key) for key in by]
-    if folder := next((key for key in keys if Path(key).is_dir()), None):
-        raise UserError(f"by={folder!r} is a folder, not a config key; give several folders as a list.")
-    return keys

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from rlher.analysis.grouping import Group, load_groups
+from rlher.analysis.grouping import Group, load_groups, number_of_seeds
 from rlher.analysis.tables import MISSING, Cells, Row, Table
 from rlher.config.commands import CurvesConfig
 from rlher.core import stats
@@ -34,7 +34,7 @@ def load(config: CurvesConfig) -> list[Group]:
 def few_seeds(groups: Iterable[Group]) -> str:
     """Return a message that names the groups with too few seeds for an interval, empty if there are none."""
     few = [group.name for group in groups if len(group.runs) < MIN_SEEDS]
-    return f"fewer than {MIN_SEEDS} seeds, so no interval for {'; '.join(few)}." if few else ""
+    return f"fewer than {MIN_SEEDS} seeds, so no interval, probability or profile for {'; '.join(few)}." if few else ""
 
 
 def final_success_rates(group: Group) -> np.ndarray:
@@ -58,7 +58,7 @@ def _percent(rate: float, low: float = np.nan, high: float = np.nan) -> str:
 # ------------------------------------------------------------------------------------- final success of each agent
 
 
-def summary(groups: Iterable[Group]) -> pd.DataFrame:
+def summary(groups: Sequence[Group]) -> pd.DataFrame:
     """Return one row per group: final success rate and steps to reach a success rate.
 
     ``success_rate`` is the interquartile mean over seeds of the final evaluation, in [0, 1]; ``low`` and ``high`` are
@@ -68,15 +68,13 @@ def summary(groups: Iterable[Group]) -> pd.DataFrame:
     median over all seeds, with infinity for the ``never_90`` seeds that did not reach it. ``timesteps`` is the longest
     run.
     """
-    groups = list(groups)
-    envs = list(dict.fromkeys(group.env for group in groups))  # the agents of one environment below each other
+    envs = [group.env for group in groups]  # the agents of one environment below each other
     return pd.DataFrame([_summary_row(group) for group in sorted(groups, key=lambda group: envs.index(group.env))])
 
 
 def _summary_row(group: Group) -> dict[str, object]:
     finals = final_success_rates(group)
     low, high = stats.bootstrap_interval([finals], stats.iqm, _wilson([group]))
-    crashes = np.array([run.final("crash_rate") for run in group.runs])
     steps = {level: np.array([run.steps_to(level / 100) for run in group.runs]) for level in STEPS_TO}
     return {
         "env": group.env,
@@ -86,7 +84,7 @@ def _summary_row(group: Group) -> dict[str, object]:
         "low": float(low),
         "high": float(high),
         "each": finals.tolist(),
-        "crash_rate": float(np.nanmean(crashes)) if np.isfinite(crashes).any() else np.nan,
+        "crash_rate": float(pd.Series([run.final("crash_rate") for run in group.runs]).mean()),
         **{f"steps_to_{level}": float(np.median(each)) for level, each in steps.items()},
         **{f"never_{level}": int(np.isinf(each).sum()) for level, each in steps.items()},
         "timesteps": max(run.timesteps for run in group.runs),
@@ -99,55 +97,38 @@ def _summary_cells(row: Row) -> Cells:
         "agent": row["agent"],
         "seeds": str(row["seeds"]),
         "final success": _percent(row["success_rate"], row["low"], row["high"]),
-        "per seed": _each_seed(row),
+        "per seed": " / ".join(f"{100 * final:.0f}" for final in row["each"]),
         BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
         **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
         "steps": f"{row['timesteps']:,}",
     }
 
 
-def _each_seed(row: Row) -> str:
-    return " / ".join(f"{100 * final:.0f}" for final in row["each"])
-
-
 def _steps_to(row: Row, level: int) -> str:
     median, never, seeds = row[f"steps_to_{level}"], row[f"never_{level}"], row["seeds"]
-    if never == seeds:
-        return "never"
     if np.isinf(median):
-        return f"never in {never} of {seeds}"
+        return "never" if never == seeds else f"never in {never} of {seeds}"
     return f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
 
 
 def _by_environment(numbers: pd.DataFrame) -> pd.DataFrame:
     """Return the final success rates of :func:`summary` for a paper, environments by agents; see :func:`_caption`."""
-    cells = [_paper_cell(row, numbers["seeds"].nunique() > 1) for row in numbers.to_dict("records")]
+    rates = [_percent(row["success_rate"], row["low"], row["high"]) for row in numbers.to_dict("records")]
+    cells = [rate.replace("%", "") for rate in rates]
+    if numbers["seeds"].nunique() > 1:
+        cells = [f"{cell}, n = {seeds}" for cell, seeds in zip(cells, numbers["seeds"], strict=True)]
     table = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
     return table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
 
 
-def _paper_cell(row: Row, with_count: bool) -> str:
-    """Return the final success rate with its interval, or the rates of two seeds, and with the number of seeds."""
-    each = f" ({_each_seed(row)})" * (row["seeds"] == 2)
-    rate = _percent(row["success_rate"], row["low"], row["high"]).replace("%", "")
-    return rate + each + f", n = {row['seeds']}" * with_count
-
-
 def _caption(seeds: pd.Series) -> str:
     """Return a text that explains the cells of :func:`_by_environment`, by the number of seeds of each."""
-    fewest, most = seeds.min(), seeds.max()
-    mean = "mean" if most < 4 else "interquartile mean" if fewest >= 4 else "interquartile mean (mean if n < 4)"
-    text = f"Final success rate in per cent: {mean} over {most if fewest == most else 'n'} seed{'s' * bool(most > 1)}"
-    if most >= MIN_SEEDS:
-        text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
-    return text + "; in parentheses: the rates of both seeds" * bool((seeds == 2).any())
+    mean = f"{'interquartile mean' if seeds.max() >= 4 else 'mean'} over {number_of_seeds(seeds)}"
+    interval = "95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
+    return f"Final success rate in per cent: {mean}; in brackets: {interval}"
 
 
 # ------------------------------------------------------------------------------------------- several environments
-
-
-MAX_NAMES = 50
-"""Maximum number of characters of a cell with the names of environments; of more, their number is shown."""
 
 
 def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
@@ -187,7 +168,7 @@ def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, obje
 def _over_environments_cells(row: Row) -> Cells:
     return {
         "agent": row["agent"],
-        "environments": names if len(names := row["environments"]) <= MAX_NAMES else f"{names.count(',') + 1}",
+        "environments": row["environments"],
         "runs": str(row["runs"]),
         "interquartile mean": _percent(row["iqm"], row["low"], row["high"]),
         "optimality gap": _percent(row["gap"], row["gap_low"], row["gap_high"]),
@@ -234,8 +215,6 @@ def improvement_interval(probability: float, m: int, n: int) -> tuple[float, flo
         return (estimate - theta) ** 2 - z**2 * variance
 
     def lower(estimate: float) -> float:
-        if estimate <= 0:
-            return 0.0
         return float(scipy.optimize.brentq(excess, 0, min(estimate, 1 - 1e-9), args=(estimate,)))
 
     return lower(probability), 1 - lower(1 - probability)  # the variance is symmetric around 0.5
@@ -277,16 +256,10 @@ TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Callable
     "profiles": ("Performance profile: share of runs above each success rate", performance_profiles, _profile_cells),
 }
 """Title, numbers and cells of each table of a comparison."""
-NEEDS = {
-    "environments": "an agent with runs on several environments",
-    "improvement": f"two agents with at least {MIN_SEEDS} seeds each on one environment",
-    "profiles": f"an agent with at least {MIN_SEEDS} seeds",
-}
-"""What a table without rows lacks."""
 
 
 def table(name: str, groups: Sequence[Group], format: str = "text") -> Table:
-    """Return a table of :data:`TABLES`; without rows if it lacks its :data:`NEEDS`.
+    """Return a table of :data:`TABLES`; without rows if no agent has enough seeds or environments.
 
     :param format: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
     """
@@ -294,7 +267,7 @@ def table(name: str, groups: Sequence[Group], format: str = "text") -> Table:
     numbers = to_numbers(groups)
     if (name, format) == ("summary", "latex"):
         title, numbers, to_cells = _caption(numbers["seeds"]), _by_environment(numbers), dict
-    elif title and "low" in numbers and numbers["low"].notna().any():
+    elif title and "low" in numbers:
         title += ", with 95 % intervals in brackets"
     return Table(title, numbers, to_cells, name, {group.label for group in groups if group.draws_formulas})
 

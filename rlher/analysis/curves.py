@@ -25,14 +25,13 @@ class GroupCurve:
     :param seeds: y by x of each run with numbers in both columns.
     :param mean: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
         evaluated, within the range that all runs cover; over wall-clock time a run that has ended keeps its last value.
-        The 95 % bootstrap interval is NaN with fewer than :data:`~rlher.core.stats.MIN_SEEDS` runs.
-    :param is_wilson: whether the interval is at least as wide as Wilson's over all episodes.
+        The 95 % bootstrap interval is NaN with fewer than :data:`~rlher.core.stats.MIN_SEEDS` runs;
+        for rates of evaluations it is at least as wide as Wilson's over all episodes.
     """
 
     group: Group
     seeds: list[pd.Series]
     mean: pd.DataFrame
-    is_wilson: bool
 
     @property
     def has_band(self) -> bool:
@@ -45,7 +44,7 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> l
 
     :raises UserError: no run has the columns, or numbers in both.
     """
-    known = {column for group in groups for run in group.runs for column in run.columns}
+    known = {column for group in groups for run in group.runs for column in (*run.evaluations, *run.log)}
     for column in (x, y):
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))
@@ -70,13 +69,12 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     between = table.interpolate(method="index", limit_area="inside")
     common = (between.ffill() if x == "wall_seconds" else between).dropna()
     if common.empty:
-        return GroupCurve(group, seeds, pd.DataFrame(columns=["iqm", "low", "high"], dtype=float), is_wilson=False)
+        return GroupCurve(group, seeds, pd.DataFrame(columns=["iqm", "low", "high"], dtype=float))
     if len(common) > MAX_POINTS:
         common = common.iloc[np.linspace(0, len(common) - 1, MAX_POINTS).round().astype(int)]
     values = common.to_numpy().T
-    is_wilson = len(seeds) >= stats.MIN_SEEDS and y in EVALUATION_RATES
     episodes = sum(run.episodes for run, _ in found)
-    at_least = stats.wilson((values.mean(axis=0) * episodes).round(), episodes) if is_wilson else None
+    at_least = stats.wilson((values.mean(axis=0) * episodes).round(), episodes) if y in EVALUATION_RATES else None
     low, high = stats.bootstrap_interval([values], stats.iqm, at_least)
     mean = pd.DataFrame({"iqm": stats.iqm(values), "low": low, "high": high}, index=common.index)
-    return GroupCurve(group, seeds, mean, is_wilson)
+    return GroupCurve(group, seeds, mean)

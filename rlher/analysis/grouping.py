@@ -1,7 +1,6 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ from rlher.config.override_syntax import split_name
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.matplotlib_settings import is_mathtext
 from rlher.run.run_folder import CONFIG
 
 DEFAULT_BY = ("algo", "her")
@@ -23,19 +23,6 @@ EMPTY = ["None", "[]", "{}"]
 
 IGNORED_KEYS = {*keys_ignored_by("grouping"), *SHORT_NAMES}
 """Keys in which runs of one experiment may differ: seed, length, machine, evaluation and output."""
-
-
-GREEK = (
-    r"\\(?:alpha|beta|gamma|delta|(?:var)?(?:epsilon|theta|phi)|zeta|eta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|"
-    r"upsilon|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega)(?![A-Za-z])"
-)
-SYMBOL = rf"(?:[A-Za-z0-9 =<>+\-.,()/]|{GREEK})"
-SCRIPT = rf"(?:[A-Za-z0-9]|{GREEK}|{{{SYMBOL}+}})"
-MATHEMATICS = (
-    rf"(?:[A-Za-z0-9 _^{{}}=<>+\-.,()/]|"
-    rf"\$(?! *\$)(?:{SYMBOL}(?:_{SCRIPT}(?:\^{SCRIPT})?|\^{SCRIPT}(?:_{SCRIPT})?)?)+\$)+"
-)
-"""Names whose formulas, with powers, indices and Greek letters, both matplotlib and LaTeX draw."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +43,12 @@ class Group:
     def name(self) -> str:
         """Environment and label."""
         return f"{self.env}, {self.label}"
+
+
+def number_of_seeds(counts: Collection[int]) -> str:
+    """Return ``1 seed``, ``3 seeds`` or ``3–5 seeds``."""
+    low, high = min(counts), max(counts)
+    return f"{low}{f'–{high}' * (high > low)} seed{'s' * (high > 1)}"
 
 
 Labelled = Iterable[tuple[str, LoadedRun]]
@@ -136,7 +129,7 @@ def _make_groups(labelled: Labelled, note: Note, typed: Sequence[str] = ()) -> l
     """
     groups = []
     for (env, label), pool in _pool(labelled):
-        draws_formulas = label in typed and re.fullmatch(MATHEMATICS, label) is not None
+        draws_formulas = label in typed and is_mathtext(label)
         groups.append(Group(env, label, _without_repeated(pool, note), draws_formulas))
         if keys := [*map(str, _differences(groups[-1].runs))]:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""

@@ -26,9 +26,6 @@ from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.run_folder import COMMANDS, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
 
-LOGGED_TIMESTEPS = "time/total_timesteps"
-"""Column of ``progress.csv`` with the environment steps so far."""
-
 MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
 
@@ -66,11 +63,6 @@ class LoadedRun:
         ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
         return _read_log(self.folder / TRAINING_LOG, self.evaluations)
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that :meth:`points` takes."""
-        return [*self.evaluations, *self.log]
 
     def points(self, x: str, y: str) -> pd.Series:
         """Return a column by another one, sorted, where both have numbers; no points if the run lacks one.
@@ -205,10 +197,8 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     final = pd.DataFrame([result] if result.get("status") == "finished" else [], columns=[*COLUMNS])
     try:
         rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])
-    except KeyError as error:
-        raise ValueError(f"{path.name} lacks the columns timesteps and success_rate") from error
-    except (ValueError, OverflowError, TypeError) as error:
-        raise ValueError(f"{path.name} is empty or damaged ({first_line(error)})") from error
+    except (KeyError, ValueError, OverflowError, TypeError) as error:
+        raise ValueError(f"{path.name} is empty, damaged or lacks a column ({first_line(error)})") from error
     if rows.empty:
         raise ValueError(f"{path.name} has no evaluation yet")
     if not rows["success_rate"].between(0, 1).all():
@@ -229,12 +219,11 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame:
 def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Return a ``progress.csv`` as :attr:`LoadedRun.log`."""
     try:
-        rows = _numbers(read_table(path)).rename(columns={LOGGED_TIMESTEPS: "timesteps"})
+        rows = _numbers(read_table(path)).rename(columns={"time/total_timesteps": "timesteps"})
     except (OSError, ValueError, OverflowError):
         return pd.DataFrame()
     if "timesteps" not in rows:
         return pd.DataFrame()
-    rows = rows.drop(columns=[name for name in rows if str(name).startswith(("eval/", "time/"))])
     log = rows.groupby("timesteps", as_index=False).last()  # the last number of each column
     log = log.assign(**{short_name(name): log[name] for name in map(str, log)})
     for name in ("wall_seconds", "updates"):

@@ -1,15 +1,14 @@
 """`rlher plot`: draw learning curves with matplotlib. `rlher report` embeds the same curves as SVG."""
 
-import contextlib
 import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from rlher.core.matplotlib_settings import SETTINGS  # before matplotlib
+from rlher.core.matplotlib_settings import SETTINGS, is_mathtext  # before matplotlib
 
 # isort: split
 import matplotlib
@@ -18,18 +17,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.mathtext import MathTextParser
 from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import GroupCurve, aggregate_all
-from rlher.analysis.grouping import load_groups
-from rlher.analysis.loading import STEPS_PER_SECOND, short_name
+from rlher.analysis.grouping import load_groups, number_of_seeds
+from rlher.analysis.loading import short_name
 from rlher.config.commands import PlotConfig
 from rlher.core.console import csv_text, escape_control, warn
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.core.stats import MIN_SEEDS
 from rlher.envs.rendering import has_display
@@ -86,31 +83,15 @@ AXES = {
     "wall_seconds": Axis("wall-clock time, min", unit=60),
     "updates": Axis("gradient updates"),
     **{metric.name: Axis(metric.axis, metric.is_rate) for metric in METRICS},
-    "critic_loss": Axis("critic loss"),
-    "actor_loss": Axis("actor loss"),
-    "loss": Axis("loss of the Q-network"),
-    STEPS_PER_SECOND: Axis("environment steps per second"),
     "object_moved": Axis("training episodes in which the achieved goal moved", is_rate=True),
     "success_at_reset": Axis("training episodes at their goal from the start", is_rate=True),
     "action_saturation": Axis("action entries at their bounds", is_rate=True),
     "rollout/success_rate": Axis("success rate of training episodes", is_rate=True),
 }
-"""Axes of columns; those of ``progress.csv`` also without their section. The label of any other column is its name."""
+"""Axes of columns; those of ``progress.csv`` also without their section. Any other column is called by its name."""
 
 Styles = Mapping[str, Mapping[str, Any]]
 """Colour and dashes of a line by the label of its group."""
-
-
-class Entry(NamedTuple):
-    """A line of a legend.
-
-    :param has_formulas: whether text between dollar signs is set as a formula.
-    :param style: of the line.
-    """
-
-    text: str
-    has_formulas: bool
-    style: Mapping[str, Any]
 
 
 INSIDE: dict[str, Any] = {"loc": "best", "edgecolor": "none"}
@@ -119,12 +100,17 @@ MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
 MAX_WITH_SEEDS = 2
 """Maximum number of groups with bands whose seeds are drawn as well; more are hard to tell from each other."""
-MIN_HEIGHT = 2.8
-"""Inches of a panel from which on there is room for a caption."""
 LABEL_CHARACTERS = 28
 """Characters of a line of a vertical label, which fits the smallest panel."""
 CHARACTERS = 15
 """Characters of a small font per inch."""
+LEGEND_LINE = 12
+"""Characters of a small font that fit in the place of a legend's line, with some room."""
+
+CAPTION = (
+    "Thick line: interquartile mean over seeds, mean of fewer than 4. Thin lines: seeds. "
+    f"Band: 95 % bootstrap interval of {MIN_SEEDS} or more seeds; of evaluation rates, at least Wilson's."
+)
 
 
 def plot(config: PlotConfig) -> int:
@@ -159,14 +145,12 @@ def plot(config: PlotConfig) -> int:
 class CurvesFigure(Figure):
     """A figure whose files have TrueType fonts. A notebook shows it once: as the value of a cell, or at its end."""
 
-    file_dpi = 150
-    """Dots per inch of a PNG file."""
     numbers: pd.DataFrame
     """The drawn numbers, one row per point of a line; ``low`` and ``high`` are NaN without a band."""
 
     def savefig(self, *arguments: Any, **keywords: Any) -> None:
         """Save the figure, with the fonts of :data:`SETTINGS`."""
-        keywords.setdefault("dpi", self.file_dpi)
+        keywords.setdefault("dpi", 300)
         with matplotlib.rc_context(SETTINGS):
             super().savefig(*arguments, **keywords)
 
@@ -201,7 +185,6 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
         from matplotlib import pyplot
     figure: Any = pyplot.figure(FigureClass=CurvesFigure) if for_pyplot else CurvesFigure()
     figure.numbers = _numbers(curves)
-    figure.file_dpi = 300 if config.style == "paper" else 150
     with style(config.style):
         _draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
@@ -219,8 +202,6 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
     styles = line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
     if config.figsize:
         raise UserError("figsize is that of your own figure; leave it out with ax.")
-    if config.style == "paper" and matplotlib.rcParams["font.size"] != STYLES["paper"]["font.size"]:
-        warn("the text of these axes is not that of a paper; make the figure within `with rlher.style('paper')`.")
     with style(config.style):
         _draw_env(panel, curves, config, styles, config.title)
         if config.legend == "inside":
@@ -232,11 +213,8 @@ def _load(config: PlotConfig) -> list[GroupCurve]:
         raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
     groups = load_groups(config.runs, config.logs, config.by)
     labels = {group.label for group in groups}
-    for name in _colors_by_name(config.colors):
-        if name not in labels:
-            raise UserError(
-                f"colors names {name!r}{did_you_mean(name, labels)}; the curves are {', '.join(sorted(labels))}."
-            )
+    if odd := _colors_by_name(config.colors).keys() - labels:
+        raise UserError(f"colors names {min(odd)!r}; the curves are {', '.join(sorted(labels))}.")
     curves = aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
     for curve in curves:
         if curve.mean.empty:
@@ -267,7 +245,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     is_paper = config.style == "paper"
     width, height = (3.25 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
     figure.set_layout_engine("constrained")
-    figure.set_figwidth(config.figsize[0] if config.figsize else width)
+    figure.set_size_inches(*(config.figsize or (width, height * rows)))
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=axis_of(config.y).is_rate).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
@@ -276,18 +254,16 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         _draw_env(panel, members, config, styles, config.title if len(by_env) == 1 else None)
         if index % columns:
             panel.set_ylabel("")
-    entries = _legend_entries(curves, styles, with_seeds=not is_paper)
     title = config.title if len(by_env) > 1 else None
-    legend_height = 0.0
     if config.legend == "above":
-        legend_height = _draw_legend(figure, entries, title)
+        legend_height = _draw_legend(figure, curves, styles, not is_paper, title)
+        if not config.figsize:
+            figure.set_figheight(figure.get_figheight() + legend_height)
     elif title:
-        _set_typed(drawn := figure.suptitle("", fontsize="large"), title)
-        legend_height = drawn.get_window_extent().height / figure.dpi
+        _set_typed(figure.suptitle("", fontsize="large"), title)
     if config.legend == "inside":
-        _legend(panels[0], entries, **INSIDE)
-    figure.set_figheight(config.figsize[1] if config.figsize else height * rows + legend_height)
-    if not is_paper and figure.get_figheight() >= MIN_HEIGHT * rows + legend_height:
+        _draw_legend(figure, curves, styles, not is_paper, panel=panels[0])
+    if not is_paper and not config.figsize:
         text = textwrap.fill(caption(curves, config.smooth), int(figure.get_figwidth() * CHARACTERS))
         figure.supxlabel(text, fontsize="small", color="#555555")
 
@@ -308,9 +284,7 @@ def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, sty
 def _set_typed(text: Text, typed: str) -> None:
     """Set a text that the user typed. What is between dollar signs is a formula if matplotlib can draw it."""
     text.set_text(escape_control(typed))
-    with contextlib.suppress(ValueError):
-        MathTextParser("path").parse(typed)
-        text.set_parse_math(True)
+    text.set_parse_math(is_mathtext(typed))
 
 
 def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
@@ -323,7 +297,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         _draw_panel(figure.subplots(), curves, x, y, styles)
         if with_legend:
-            figure.set_figheight(2.8 + _draw_legend(figure, _legend_entries(curves, styles)))
+            figure.set_figheight(2.8 + _draw_legend(figure, curves, styles))
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -333,7 +307,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
 
 def axis_of(column: str) -> Axis:
     """Return the axis of a column."""
-    return AXES.get(column) or AXES.get(short_name(column)) or Axis(column)
+    return AXES.get(column) or AXES.get(short_name(column)) or Axis(column.replace("_", " "))
 
 
 def line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> Styles:
@@ -356,18 +330,24 @@ def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
 
 
 def _draw_panel(
-    panel: Axes,
-    curves: Iterable[GroupCurve],
-    x: str,
-    y: str,
-    styles: Styles,
-    with_seeds: bool = True,
+    panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, styles: Styles, with_seeds: bool = True
 ) -> None:
+    """Draw each group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band.
+
+    :param with_seeds: draw the runs of groups with a band as well, if there are few groups.
+    """
     x_axis, y_axis = axis_of(x), axis_of(y)
     drawn = [curve for curve in curves if curve.seeds]
     for curve in drawn:
-        style, shade = styles[curve.group.label], min(0.15, 0.4 / len(drawn))
-        _draw_curve(panel, curve, x_axis.unit, style, shade, _shows_seeds(curve, drawn, with_seeds))
+        style, mean = styles[curve.group.label], curve.mean
+        if len(curve.seeds) > 1 and (not curve.has_band or (with_seeds and len(drawn) <= MAX_WITH_SEEDS)):
+            for seed in curve.seeds:
+                panel.plot(seed.index / x_axis.unit, seed, color=style["color"], linewidth=0.6, alpha=0.5)
+        if curve.has_band:
+            shade = {"color": style["color"], "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
+            panel.fill_between(mean.index / x_axis.unit, mean["low"], mean["high"], **shade)
+        point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(mean) == 1 else {}  # it may be on the axis
+        panel.plot(mean.index / x_axis.unit, mean["iqm"], **style, **point, label=curve.group.label)
     panel.set(xlabel=x_axis.label, ylabel=textwrap.fill(escape_control(y_axis.label), LABEL_CHARACTERS))
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
@@ -380,105 +360,40 @@ def _draw_panel(
     panel.grid(alpha=0.3)
 
 
-def _shows_seeds(curve: GroupCurve, panel: Sequence[GroupCurve], with_seeds: bool = True) -> bool:
-    """Return whether the runs of a curve are drawn as well.
+def _draw_legend(
+    figure: Figure,
+    curves: Iterable[GroupCurve],
+    styles: Styles,
+    with_seeds: bool = True,
+    title: str | None = None,
+    panel: Axes | None = None,
+) -> float:
+    """Draw a legend above all panels, in as many columns as fit, or within one panel; return its height in inches.
 
-    :param panel: all curves of its panel.
-    :param with_seeds: draw them where there is a band, too.
+    :param with_seeds: say how many seeds a group has.
     """
-    return len(curve.seeds) > 1 and (not curve.has_band or (with_seeds and len(panel) <= MAX_WITH_SEEDS))
-
-
-def _draw_curve(
-    panel: Axes, curve: GroupCurve, unit: float, style: Mapping[str, Any], shade: float, with_seeds: bool
-) -> None:
-    """Draw a group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band.
-
-    :param shade: opacity of the band.
-    """
-    if with_seeds:
-        for seed in curve.seeds:
-            panel.plot(seed.index / unit, seed, color=style["color"], linewidth=0.6, alpha=0.5)
-    x, mean = curve.mean.index / unit, curve.mean
-    if curve.has_band:
-        panel.fill_between(x, mean["low"], mean["high"], color=style["color"], alpha=shade, linewidth=0)
-    marker = "o" if len(mean) == 1 else None
-    clip_on = marker is None  # a single point may be on the axis
-    panel.plot(x, mean["iqm"], **style, marker=marker, clip_on=clip_on, label=curve.group.label)
-
-
-def _legend_entries(curves: Sequence[GroupCurve], styles: Styles, with_seeds: bool = True) -> list[Entry]:
-    seeds: dict[str, list[int]] = {}
+    by_label: dict[str, list[GroupCurve]] = {}
     for curve in curves:
         if curve.seeds:
-            seeds.setdefault(curve.group.label, []).append(len(curve.seeds))
-    formulas = {curve.group.label for curve in curves if curve.group.draws_formulas}
-    points = {curve.group.label for curve in curves} - {curve.group.label for curve in curves if len(curve.mean) != 1}
-    return [
-        Entry(
-            escape_control(f"{label} ({_range(each)})" if with_seeds else label),
-            label in formulas,
-            {**styles[label], **({"linestyle": "", "marker": "o"} if label in points else {})},
-        )
-        for label, each in seeds.items()
-    ]
+            by_label.setdefault(curve.group.label, []).append(curve)
+    width = int(figure.get_figwidth() * CHARACTERS)
+    wrap = textwrap.TextWrapper(max(width - LEGEND_LINE, 1), max_lines=20, placeholder="…")
+    texts = []
+    for label, members in by_label.items():
+        count = number_of_seeds([len(each.seeds) for each in members])
+        texts.append(wrap.fill(escape_control(f"{label} ({count})" if with_seeds else label)))
+    columns = width // (max(map(len, texts), default=0) + LEGEND_LINE)
+    place = INSIDE if panel else {"loc": "outside upper center", "frameon": False, "ncols": max(columns, 1)}
+    handles = [Line2D([], [], **styles[label]) for label in by_label]
+    legend = (panel or figure).legend(handles, texts, title=title and " ", title_fontsize="large", **place)
+    for text, members in zip(legend.get_texts(), by_label.values(), strict=True):
+        text.set_parse_math(members[0].group.draws_formulas)
+    if title:
+        _set_typed(legend.get_title(), title)
+    return legend.get_window_extent().height / figure.dpi
 
 
-def _draw_legend(figure: Figure, entries: Sequence[Entry], title: str | None = None) -> float:
-    """Draw one legend above all panels, in as many columns as fit; return its height in inches."""
-    width = int(figure.get_figwidth() * CHARACTERS) - 8  # beside the line
-    wrap = textwrap.TextWrapper(max(width, 1), max_lines=20, placeholder="…")
-    wrapped = [entry._replace(text=wrap.fill(entry.text)) for entry in entries]
-    for rows in range(1, len(entries) + 1):
-        columns = -(-len(entries) // rows)
-        by_row = [entry for first in range(columns) for entry in wrapped[first::columns]]  # it fills columns
-        legend = _legend(
-            figure,
-            by_row,
-            loc="outside upper center",
-            ncols=columns,
-            columnspacing=1.2,
-            frameon=False,
-            title=" " if title else None,
-        )
-        if title:
-            _set_typed(legend.get_title(), title)
-        size = legend.get_window_extent()
-        if size.width <= figure.bbox.width or columns == 1:
-            break
-        legend.remove()
-    return size.height / figure.dpi
-
-
-def _legend(target: Figure | Axes, entries: Sequence[Entry], **keys: Any) -> Legend:
-    handles = [Line2D([], [], **entry.style) for entry in entries]
-    texts = [entry.text for entry in entries]
-    legend = target.legend(handles, texts, title_fontsize="large", **keys)
-    for entry, text in zip(entries, legend.get_texts(), strict=True):
-        text.set_parse_math(entry.has_formulas)
-    return legend
-
-
-def _range(seeds: Sequence[int]) -> str:
-    """Return ``1 seed``, ``3 seeds`` or ``3–5 seeds``."""
-    low, high = min(seeds), max(seeds)
-    return f"{low}{f'–{high}' * (high > low)} seed{'s' * (high > 1)}"
-
-
-def caption(curves: Sequence[GroupCurve], smooth: int = 1) -> str:
-    """Return a text that explains the lines and bands of charts, one for each environment."""
-    seeds = {len(curve.seeds) for curve in curves}
-    smoothed = f" Smoothed over {smooth} points." if smooth > 1 else ""
-    if max(seeds, default=1) == 1:
-        return f"Each line is a single run.{smoothed}"
-    single = " (a single run if there is one seed)" if 1 in seeds else ""
-    iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
-    fewer = ", the mean of fewer than 4" if max(seeds) >= 4 and seeds & {2, 3} else ""
-    panels = [[other for other in curves if other.group.env == curve.group.env] for curve in curves]
-    thin = "Thin lines: seeds. " if any(map(_shows_seeds, curves, panels)) else ""
-    band = f"No band: an interval needs {MIN_SEEDS} seeds."
-    if any(curve.has_band for curve in curves):
-        wilson = ", at least Wilson's over their episodes" if any(curve.is_wilson for curve in curves) else ""
-        none = "" if all(curve.has_band for curve in curves) else f"; none with fewer than {MIN_SEEDS} seeds"
-        band = f"Band: 95 % interval, bootstrap over seeds{wilson}{none}."
-    return f"Thick line: {iqm}{fewer}{single}. {thin}{band}{smoothed}"
+def caption(curves: Iterable[GroupCurve], smooth: int = 1) -> str:
+    """Return a text that explains the lines and bands of charts."""
+    text = CAPTION if any(len(curve.seeds) > 1 for curve in curves) else "Each line is a single run."
+    return f"{text} Smoothed over {smooth} points." if smooth > 1 else text

@@ -124,10 +124,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     that distinguish experiments come first, then seed and versions.
     """
     runs = pd.DataFrame([dict(_values(run)) for group in groups for run in group.runs]).fillna(MISSING)
-    sections = {name.rpartition(".")[0] for name in map(str, runs)}  # an empty section is a key of its run
-    names = sorted(
-        (name for name in map(str, runs) if name not in sections), key=lambda name: not is_experiment_key(name)
-    )
+    names = sorted(map(str, runs), key=lambda name: not is_experiment_key(name))
     runs = runs[names]
     numbers = np.repeat(np.arange(len(groups)), [len(group.runs) for group in groups])
     table = runs.groupby(numbers).agg(_join_distinct).T

@@ -42,8 +42,8 @@ class Table:
     title: str
     numbers: pd.DataFrame
     to_cells: Callable[[Row], Cells]
-    name: str = ""
-    formulas: Collection[str] = ()
+    name: str
+    formulas: Collection[str]
 
     @property
     def cells(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pytest
 import scipy
 
 from rlher.analysis import comparison
-from rlher.analysis.grouping import MATHEMATICS, load_groups
+from rlher.analysis.grouping import load_groups
 from rlher.api import compare
 from rlher.core import stats
 from tests.analysis.conftest import HTML_IN_NAME
@@ -92,23 +92,16 @@ def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[
     assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\], n = 3", rows[0][1]), "with its interval and number of seeds"
     assert rows[2][1] == "100.0, n = 1"
     assert r"\label{tab:summary}" in first
-    assert r"mean over n seeds; in brackets: 95 \% interval" in first
+    assert r"mean over 1--3 seeds; in brackets: 95 \% interval" in first
 
 
 @pytest.mark.parametrize(
-    ("seeds", "cell", "caption"),
-    [
-        (1, "40.0", r"mean over 1 seed}"),
-        (2, "45.0 (40 / 50)", r"mean over 2 seeds; in parentheses: the rates of both seeds}"),
-        (3, "50.0 [40.0, 60.0]", "mean over 3 seeds; in brackets: 95 "),
-        (4, "55.0 [40.0, 70.0]", "interquartile mean over 4 seeds; in brackets: 95 "),
-    ],
+    ("seeds", "cell"), [(1, "40.0"), (2, "45.0"), (3, "50.0 [40.0, 60.0]"), (4, "55.0 [40.0, 70.0]")]
 )
-def test_the_caption_says_what_a_latex_table_shows(make_run: Make, seeds: int, cell: str, caption: str) -> None:
-    runs = [make_run(f"{seed}", seed, 0.04 + 0.01 * seed) for seed in range(seeds)]
-    text = compare(runs, format="latex")
+def test_a_latex_table_has_the_interval_of_three_seeds(make_run: Make, seeds: int, cell: str) -> None:
+    text = compare([make_run(f"{seed}", seed, 0.04 + 0.01 * seed) for seed in range(seeds)], format="latex")
     assert latex_rows(text)[1] == [["Some-v0", cell]]
-    assert caption in text
+    assert f"mean over {seeds} seed" in text
 
 
 def latex_rows(table: str) -> tuple[list[str], list[list[str]]]:
@@ -136,6 +129,7 @@ def test_only_formulas_that_the_user_typed_are_drawn(rlher, make_run: Make) -> N
         r"$\input{x}$": r"\$\textbackslash{}input\{x\}\$",
         "$k": r"\$k",
         "[a": "{}[a",
+        r"$\frac{1}{n}$%": r"$\frac{1}{n}$\%",
     }
     for number in range(5):
         make_run(f"{number}/$k$", env={"id": "Some-v0", "name": "$k$"} if number == 4 else {})
@@ -147,13 +141,6 @@ def test_only_formulas_that_the_user_typed_are_drawn(rlher, make_run: Make) -> N
     drawn = Path("a.svg").read_text()
     assert f"<!-- {FORMULA} a_b (1 seed) -->" in drawn
     assert "$k (1 seed)" in drawn
-
-
-def test_greek_powers_and_indices_are_mathematics() -> None:
-    for name in (FORMULA, "a $k=4$, $n<2$", r"$\varepsilon_{\alpha 0}$", "plain"):
-        assert re.fullmatch(MATHEMATICS, name), name
-    for name in ("$k", "$$", "$ $", "$k_$", "$k_{$", "$a^b^c$", r"$\frac12$", r"$\alphax$", r"\$k$", "a$k$%"):
-        assert not re.fullmatch(MATHEMATICS, name), name
 
 
 def test_markdown_escapes_what_a_run_is_called(rlher, two_agents: list[str], make_run: Make) -> None:

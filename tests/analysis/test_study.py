@@ -31,8 +31,7 @@ def test_a_study_with_runs_and_its_reruns(rlher, two_agents: list[str], make_run
     make_run("optuna/study/trials/0/sac/Some-v0_1", 7, algo={"gamma": 0.5})
     make_run("optuna/study/reruns/0/sac/Some-v0_1", 1000, algo={"gamma": 0.9})
     rlher("report", *two_agents, "logs/optuna/study")
-    # In the order of the legend's columns: its rows read good, bad, study.
-    assert legends(read()) == [["good (3 seeds)", "study: sac, future (1 seed)", "bad (3 seeds)"]]
+    assert legends(read()) == [["good (3 seeds)", "bad (3 seeds)", "study: sac, future (1 seed)"]]
     assert "gamma" in section(read(), "configuration").split("<details>")[0]
 
 

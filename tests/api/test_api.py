@@ -225,7 +225,7 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     assert [text.get_text() for text in named.legends[0].get_texts()] == ["HER"]
 
 
-def test_the_tables_of_compare_as_numbers_and_text(make_run: Make, capsys: pytest.CaptureFixture) -> None:
+def test_the_tables_of_compare_as_numbers_and_text(make_run: Make) -> None:
     runs = {
         name: [make_run(f"{name}/{seed}", seed, 0.05 * (number + 1)) for seed in range(3)]
         for number, name in enumerate(("one", "two"))
@@ -237,7 +237,6 @@ def test_the_tables_of_compare_as_numbers_and_text(make_run: Make, capsys: pytes
     assert "\\begin{tabular}" in rlher.compare(runs, format="latex")
     for selected, lacks in ((runs, "environments"), (runs["one"][:2], "improvement"), (runs["one"][:2], "profiles")):
         assert rlher.compare(selected, table=lacks).empty
-        assert f"the table '{lacks}' is empty, because it needs " in capsys.readouterr().err
     assert rlher.compare(runs, table="improvement", format="markdown").count("| Some-v0 |") == 1
     for mistake in ({"table": "improvements"}, {"format": "html"}):
         with pytest.raises(UserError):
