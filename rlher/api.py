@@ -249,6 +249,8 @@ def train(
     her = None if her is True else her or "off"
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     chosen["progress"] = None if progress else False
+    if not isinstance(env, str):
+        raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
     if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
         keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
     words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)

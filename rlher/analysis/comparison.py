@@ -123,9 +123,11 @@ def _by_environment(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _caption(seeds: pd.Series) -> str:
     """Return a text that explains the cells of :func:`_by_environment`, by the number of seeds of each."""
-    mean = f"{'interquartile mean' if seeds.max() >= 4 else 'mean'} over {number_of_seeds(seeds)}"
-    interval = "95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
-    return f"Final success rate in per cent: {mean}; in brackets: {interval}"
+    mean = "mean" if seeds.max() < 4 else "interquartile mean" + " (mean if n < 4)" * bool(seeds.min() < 4)
+    text = f"Final success rate in per cent: {mean} over {number_of_seeds(seeds)}"
+    if seeds.max() >= MIN_SEEDS:
+        text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
+    return text
 
 
 # ------------------------------------------------------------------------------------------- several environments

@@ -2,6 +2,7 @@
 
 import io
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -106,11 +107,6 @@ CHARACTERS = 15
 """Characters of a small font per inch."""
 LEGEND_LINE = 12
 """Characters of a small font that fit in the place of a legend's line, with some room."""
-
-CAPTION = (
-    "Thick line: interquartile mean over seeds, mean of fewer than 4. Thin lines: seeds. "
-    f"Band: 95 % bootstrap interval of {MIN_SEEDS} or more seeds; of evaluation rates, at least Wilson's."
-)
 
 
 def plot(config: PlotConfig) -> int:
@@ -394,6 +390,14 @@ def _draw_legend(
 
 
 def caption(curves: Iterable[GroupCurve], smooth: int = 1) -> str:
-    """Return a text that explains the lines and bands of charts."""
-    text = CAPTION if any(len(curve.seeds) > 1 for curve in curves) else "Each line is a single run."
-    return f"{text} Smoothed over {smooth} points." if smooth > 1 else text
+    """Return a text that explains the lines and bands of charts, one for each environment."""
+    seeds = {len(curve.seeds) for curve in curves}
+    panels = Counter(curve.group.env for curve in curves)
+    if max(seeds, default=1) == 1:
+        parts = ["Each line is a single run."]
+    else:
+        iqm = "interquartile mean over seeds, mean of fewer than 4" if max(seeds) >= 4 else "mean over seeds"
+        band = f"95 % bootstrap interval of {MIN_SEEDS} or more seeds; of evaluation rates, at least Wilson's"
+        has_thin_lines = min(panels.values()) <= MAX_WITH_SEEDS or seeds.intersection(range(2, MIN_SEEDS))
+        parts = [f"Thick line: {iqm}.", "Thin lines: seeds." if has_thin_lines else "", f"Band: {band}."]
+    return " ".join(filter(None, [*parts, f"Smoothed over {smooth} points." if smooth > 1 else ""]))
