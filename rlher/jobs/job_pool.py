@@ -185,7 +185,7 @@ class _Runner:
                 os.dup2(file.fileno(), stream.fileno())
         try:
             with interrupt_on_stop_signals():
-                return _call_in(os.getcwd(), function)
+                return function()
         except KeyboardInterrupt:
             raise WorkerLost("was stopped") from None
         except Exception:

@@ -5,7 +5,6 @@ and somebody else may have written the file.
 """
 
 import contextlib
-import functools
 import hashlib
 import platform
 import re
@@ -62,7 +61,6 @@ def package_versions() -> dict[str, str | None]:
     return {name: _version(name) for name in PACKAGES}
 
 
-@functools.cache  # a process may train many runs
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -70,7 +68,6 @@ def _version(package: str) -> str | None:
         return None
 
 
-@functools.cache
 def _git_state() -> dict[str, Any] | None:
     """Return the commit of rlher's own checkout and whether files were changed since; None outside a checkout."""
     root = Path(__file__).parents[2]
@@ -94,7 +91,6 @@ def _gpu() -> str | None:
     return th.cuda.get_device_name() if th.cuda.is_available() else None
 
 
-@functools.cache
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None

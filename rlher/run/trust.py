@@ -117,8 +117,8 @@ def sign(text: str, folder: Path, working_folder: Path) -> str:
         if not key.exists():
             key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with atomic_write(key) as temporary:
+                temporary.chmod(0o600)
                 temporary.write_bytes(secrets.token_bytes(KEY_BYTES))
-            key.chmod(0o600)
         return f"{text}{PREFIX}{_digest(text, folder, working_folder)}\n"
     except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
         return text
