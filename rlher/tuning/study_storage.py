@@ -9,7 +9,6 @@ import os
 import re
 import sqlite3
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -171,20 +170,20 @@ def open_study(
     name: str,
     direction: StudyDirection,
     identity: dict[str, Any],
-    baseline: Iterable[dict[str, Any]] = (),
+    baseline: dict[str, Any] | None = None,
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
     :param identity: settings that must be equal for two commands to share a study; stored in it.
-    :param baseline: parameters of the trials to queue when the study is created.
+    :param baseline: parameters of a trial to queue when the study is created.
     :return: the study, and whether it was created now.
     :raises UserError: a study of this name has another identity.
     """
     study = optuna.create_study(storage=storage, study_name=name, direction=direction, load_if_exists=True)
     stored = study.user_attrs.get(IDENTITY)
     if stored is None:
-        for params in baseline:  # before the identity: a command that joins finds the baseline queued
-            study.enqueue_trial(params, user_attrs={BASELINE: True}, skip_if_exists=True)
+        if baseline is not None:  # before the identity: a command that joins finds the baseline queued
+            study.enqueue_trial(baseline, user_attrs={BASELINE: True}, skip_if_exists=True)
         study.set_user_attr(IDENTITY, identity)
         return study, True
     requested = json.loads(json.dumps(identity))
