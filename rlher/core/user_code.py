@@ -33,16 +33,11 @@ def import_module(module: str, key: str = "env.modules") -> ModuleType:
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
-            raise UserError(
-                f"{key}={module!r} cannot be imported; install it, or set PYTHONPATH to its folder."
-            ) from None
-        raise UserError(f"importing {module!r} failed: {error}.") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit of a script without a main guard
-        raise UserError(f"importing {module!r} failed: {describe_error(error)}.") from error
+    except ModuleNotFoundError as error:  # of the module, or of one that it imports
+        advice = "install it, or set PYTHONPATH to its folder"
+        raise UserError(f"{key}={module!r} cannot be imported: {first_line(error)}; {advice}.") from error
+    except (Exception, SystemExit) as error:  # SystemExit: a script without a main guard
+        raise UserError(f"{key}={module!r} cannot be imported: {describe_error(error)}.") from error
 
 
 def _is_found(name: str) -> bool:
@@ -76,11 +71,6 @@ def import_named(key: str, name: str, known: Mapping[str, str], kind: type | Non
         what = "a function or class" if kind is None else f"a subclass of {kind.__name__}"
         raise UserError(f"{key}: {name} is not {what}; check the spelling.")
     return found
-
-
-def instance_of(found: Callable[..., Any], *arguments: Any) -> Any:
-    """Return a function as it is, and an object of a class, made with the arguments."""
-    return found(*arguments) if isinstance(found, type) else found
 
 
 def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:

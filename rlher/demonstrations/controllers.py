@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlher.core.errors import UserError, describe_error, did_you_mean
-from rlher.core.user_code import import_named, instance_of
+from rlher.core.user_code import import_named
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 
 SCRIPTED = "scripted"
@@ -74,4 +74,4 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
             f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
-    return Controller(name, instance_of(found, env), env.action_space)
+    return Controller(name, found(env) if isinstance(found, type) else found, env.action_space)

@@ -74,14 +74,13 @@ def _git_state() -> dict[str, Any] | None:
     if not (root / ".git").exists():
         return None
 
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True, timeout=10)
-        return done.stdout.strip()
-
+    describe = ["git", "-C", root, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
-        return {"commit": git("rev-parse", "HEAD"), "changed": bool(git("status", "--porcelain", "-uno"))}
+        done = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
+    commit, _, changed = done.stdout.strip().partition("-")
+    return {"commit": commit, "changed": bool(changed)}
 
 
 def _gpu() -> str | None:
