@@ -4,7 +4,6 @@ A command that cannot reach its database when it starts ends with an error. Late
 call of :func:`wait_for_database` is repeated until the server is back.
 """
 
-import json
 import os
 import re
 import sqlite3
@@ -174,7 +173,7 @@ def open_study(
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
-    :param identity: settings that must be equal for two commands to share a study; stored in it.
+    :param identity: settings that must be equal for two commands to share a study; stored in it as JSON.
     :param baseline: parameters of a trial to queue when the study is created.
     :return: the study, and whether it was created now.
     :raises UserError: a study of this name has another identity.
@@ -186,11 +185,10 @@ def open_study(
             study.enqueue_trial(baseline, user_attrs={BASELINE: True}, skip_if_exists=True)
         study.set_user_attr(IDENTITY, identity)
         return study, True
-    requested = json.loads(json.dumps(identity))
     if not isinstance(stored, dict):
         raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
-    for key in [*requested, *stored]:
-        if stored.get(key) != requested.get(key):
-            why = f"has {key}={stored.get(key)}, this command {requested.get(key)}"
+    for key in [*identity, *stored]:
+        if stored.get(key) != identity.get(key):
+            why = f"has {key}={stored.get(key)}, this command {identity.get(key)}"
             raise UserError(f"the study {name!r} {why}; choose another --study-name.")
     return study, False
