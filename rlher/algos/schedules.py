@@ -19,7 +19,7 @@ def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float"
     """
     if ":" in kind:
         key = "algo.learning_rate_schedule"
-        factor = with_arguments(key, import_named(key, kind, {}), {})
+        factor = with_arguments(key, import_named(key, kind), {})
         return lambda progress_remaining: start * float(factor(progress_remaining))
     if kind == "constant_then_linear":
         return lambda progress_remaining: start * min(1.0, progress_remaining / DECAY_SHARE)

@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -46,20 +45,16 @@ def _is_found(name: str) -> bool:
     return False
 
 
-def import_named(key: str, name: str, known: Mapping[str, str], kind: type | None = None) -> Any:
-    """Return what the path of a known name names, or what ``module:name`` names in a module of the user's.
+def import_named(key: str, name: str, kind: type | None = None) -> Any:
+    """Return what ``module:name`` names.
 
     :param key: config key that names it, for messages.
-    :param known: paths of rlher's own choices by name.
     :param kind: its base class; None: anything that can be called.
     :raises UserError: there is no such name, its module cannot be imported, or it is of another kind.
     """
-    if name in known:
-        return resolve_name(known[name])
     module, _, attribute = name.rpartition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
-        choices = f"one of {', '.join(known)}, or " if known else ""
-        raise UserError(f"{key}={name} is not valid{did_you_mean(name, known)}; use {choices}module:name of your own.")
+        raise UserError(f"{key}={name} is not valid; use module:name of your own.")
     imported = import_module(module, key)
     if not hasattr(imported, attribute):
         public = [each for each in vars(imported) if not each.startswith("_")]
@@ -99,7 +94,7 @@ def build_class(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any
     :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
     """
     path, kwargs = parse_class(key, entry)
-    found = import_named(key, path, {}, kind)
+    found = import_named(key, path, kind)
     try:
         return found(*arguments, **kwargs)
     except Exception as error:

@@ -68,7 +68,7 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
     without_version = env_id.rpartition(":")[2].rpartition("-v")[0]
     found: Any
     if name != SCRIPTED:
-        found = import_named("controller", name, {})
+        found = import_named("controller", name)
     elif (found := SCRIPTED_CONTROLLERS.get(without_version)) is None:
         raise UserError(
             f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
