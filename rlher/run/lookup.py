@@ -48,10 +48,9 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     :param trust_code: as for :func:`find`.
     :raises UserError: there is no run at all.
     """
-    for folder in sorted(_run_folders(Path(logs)), key=lambda each: _modified(each / CONFIG), reverse=True):
-        if not is_finished(folder):
-            return find(str(folder), logs, trust_code)
-    return find(None, logs, trust_code)
+    configs = [folder / CONFIG for folder in _run_folders(Path(logs)) if not is_finished(folder)]
+    latest = max(configs, key=_modified, default=None)
+    return find(str(latest.parent) if latest else None, logs, trust_code)
 
 
 def find_experiment(config: TrainConfig) -> Path | None:

@@ -74,7 +74,7 @@ def _git_state() -> dict[str, Any] | None:
     if not (root / ".git").exists():
         return None
 
-    describe = ["git", "-C", root, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    describe = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         done = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
