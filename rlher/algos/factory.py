@@ -196,7 +196,8 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     parameters = inspect.signature(resolve_name(ALGORITHMS[algo.name].sb3)).parameters
     own = {name: value for name, value in values.items() if name in parameters}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
-    policy["activation_fn"] = import_named("algo.activation", algo.activation, ACTIVATIONS, nn.Module)
+    activation = ACTIVATIONS.get(algo.activation, algo.activation)
+    policy["activation_fn"] = import_named("algo.activation", activation, nn.Module)
     own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
     if isinstance(algo, ActorCriticConfig):
         mean = np.zeros(venv.action_space.shape or ())
@@ -207,7 +208,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
     for name, value in _policy_kwargs(algo).items():
         is_code = isinstance(value, str) and ":" in value
-        policy[name] = import_named(f"algo.policy_kwargs.{name}", value, {}) if is_code else value
+        policy[name] = import_named(f"algo.policy_kwargs.{name}", value) if is_code else value
     if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):

@@ -13,7 +13,6 @@ from rlher.config.key import compared_values, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
 from rlher.core.errors import UserError
-from rlher.core.nested import is_same
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder
 
@@ -72,7 +71,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     assign(config, values, keys, "a resumed run has no key")
     changed = to_object(config, TrainConfig)
     recorded, wanted = (compared_values(each, "resume") for each in (run.config, changed))
-    others = [key for key, value in wanted.items() if not is_same(value, recorded[key])]
+    others = [key for key, value in wanted.items() if value != recorded[key]]
     if others:
         changes = [f"{key.removesuffix('.name')}={wanted[key]} (it was trained with {recorded[key]})" for key in others]
         found = " and ".join(changes)

@@ -195,7 +195,7 @@ class TQCConfig(SACConfig):
 def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
     """Import the class of a config's model: the algorithm's, or the user's own that extends it."""
     base = ALGORITHMS[algo.name].load()
-    return base if algo.model is None else import_named("algo.model", algo.model, {}, base)
+    return base if algo.model is None else import_named("algo.model", algo.model, base)
 
 
 def base_of(path: str) -> str:
@@ -205,7 +205,7 @@ def base_of(path: str) -> str:
     :raises UserError: the class cannot be imported, or does not extend an algorithm.
     """
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
-    found = next((each for each in import_named("algo", path, {}, object).__mro__ if each in names), None)
+    found = next((each for each in import_named("algo", path, object).__mro__ if each in names), None)
     if found is None:
         raise UserError(f"algo={path} extends no algorithm; use a subclass of {', '.join(map(_name_of, names))}.")
     return names[found]

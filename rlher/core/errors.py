@@ -37,29 +37,20 @@ class DamagedFile(UserError):
         self.path = path
 
 
-class MissingPackage(UserError):
-    """A package of an extra is not installed; ``extra`` is its name in ``pip install 'rlher[<extra>]'``.
-
-    :param what: what needs the package, such as ``logger=wandb``.
-    """
-
-    def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(f"{what} needs the package {package}, which is not installed; run {pip_install(extra)}.")
-        self.extra = extra
-
-
 def pip_install(extra: str) -> str:
     """Return the command that installs an extra."""
     return f"pip install 'rlher[{extra}]' (in a checkout: '.[{extra}]')"
 
 
 def require_package(what: str, package: str, extra: str | None = None) -> None:
-    """Raise MissingPackage unless a package is installed.
+    """Raise UserError unless a package is installed.
 
+    :param what: what needs the package, such as ``logger=wandb``.
     :param extra: the extra that it belongs to; None: the extra of the same name.
     """
     if find_spec(package) is None:
-        raise MissingPackage(what, package, extra or package)
+        install = pip_install(extra or package)
+        raise UserError(f"{what} needs the package {package}, which is not installed; run {install}.")
 
 
 class EnvironmentFault(Message):

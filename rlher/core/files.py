@@ -4,7 +4,7 @@ import contextlib
 import errno
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,10 @@ UNFINISHED = ".rlher-"
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of ``path``; rename it to ``path`` if the block ends without an error."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}{UNFINISHED}", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.stem}{UNFINISHED}{secrets.token_hex(8)}{path.suffix}")
+    temporary.touch(exist_ok=False)
     try:
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp creates a file that only its owner can read
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)

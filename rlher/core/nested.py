@@ -33,11 +33,6 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def is_same(one: Any, two: Any) -> bool:
-    """Return whether two values of a config are equal; unlike in Python, NaN equals itself."""
-    return one == two or repr(one) == repr(two)
-
-
 def finite_float(value: Any) -> float | None:
     """Return a finite number read from a file as float; None for any other value, booleans included."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 INTERRUPTED = 130
@@ -28,14 +28,12 @@ class StopRequest:
             self.at_step_boundary = True
             raise KeyboardInterrupt
 
-    @contextmanager
-    def catch_signals(self) -> Iterator[None]:
-        """Record SIGINT, SIGTERM and SIGHUP within the block.
+    def catch_signals(self) -> AbstractContextManager[None]:
+        """Record SIGINT, SIGTERM and SIGHUP within a ``with`` block.
 
         Batch systems send SIGTERM before they kill a job, terminals SIGHUP when they are closed.
         """
-        with _handled_by(self._handle, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            yield
+        return _handled_by(self._handle, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def _handle(self, number: int, frame: Any) -> None:
         if self.requested:  # a closed terminal sends SIGHUP, and its command SIGTERM, which must not be too much
@@ -47,9 +45,8 @@ class StopRequest:
             print("\nrlher: stopping after this step and evaluation; another Ctrl-C stops at once", file=sys.stderr)
 
 
-@contextmanager
-def interrupt_on_stop_signals() -> Iterator[None]:
-    """Raise KeyboardInterrupt on the first SIGTERM or SIGHUP within the block, as Ctrl-C does."""
+def interrupt_on_stop_signals() -> AbstractContextManager[None]:
+    """Raise KeyboardInterrupt on the first SIGTERM or SIGHUP within a ``with`` block, as Ctrl-C does."""
     raised = False
 
     def interrupt(number: int, frame: Any) -> None:
@@ -58,8 +55,7 @@ def interrupt_on_stop_signals() -> Iterator[None]:
             raised = True
             raise KeyboardInterrupt
 
-    with _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP):
-        yield
+    return _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager

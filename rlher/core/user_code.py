@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -33,16 +32,11 @@ def import_module(module: str, key: str = "env.modules") -> ModuleType:
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
-            raise UserError(
-                f"{key}={module!r} cannot be imported; install it, or set PYTHONPATH to its folder."
-            ) from None
-        raise UserError(f"importing {module!r} failed: {error}.") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit of a script without a main guard
-        raise UserError(f"importing {module!r} failed: {describe_error(error)}.") from error
+    except ModuleNotFoundError as error:  # of the module, or of one that it imports
+        advice = "install it, or set PYTHONPATH to its folder"
+        raise UserError(f"{key}={module!r} cannot be imported: {first_line(error)}; {advice}.") from error
+    except (Exception, SystemExit) as error:  # SystemExit: a script without a main guard
+        raise UserError(f"{key}={module!r} cannot be imported: {describe_error(error)}.") from error
 
 
 def _is_found(name: str) -> bool:
@@ -51,20 +45,16 @@ def _is_found(name: str) -> bool:
     return False
 
 
-def import_named(key: str, name: str, known: Mapping[str, str], kind: type | None = None) -> Any:
-    """Return what the path of a known name names, or what ``module:name`` names in a module of the user's.
+def import_named(key: str, name: str, kind: type | None = None) -> Any:
+    """Return what ``module:name`` names.
 
     :param key: config key that names it, for messages.
-    :param known: paths of rlher's own choices by name.
     :param kind: its base class; None: anything that can be called.
     :raises UserError: there is no such name, its module cannot be imported, or it is of another kind.
     """
-    if name in known:
-        return resolve_name(known[name])
     module, _, attribute = name.rpartition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
-        choices = f"one of {', '.join(known)}, or " if known else ""
-        raise UserError(f"{key}={name} is not valid{did_you_mean(name, known)}; use {choices}module:name of your own.")
+        raise UserError(f"{key}={name} is not valid; use module:name of your own.")
     imported = import_module(module, key)
     if not hasattr(imported, attribute):
         public = [each for each in vars(imported) if not each.startswith("_")]
@@ -76,11 +66,6 @@ def import_named(key: str, name: str, known: Mapping[str, str], kind: type | Non
         what = "a function or class" if kind is None else f"a subclass of {kind.__name__}"
         raise UserError(f"{key}: {name} is not {what}; check the spelling.")
     return found
-
-
-def instance_of(found: Callable[..., Any], *arguments: Any) -> Any:
-    """Return a function as it is, and an object of a class, made with the arguments."""
-    return found(*arguments) if isinstance(found, type) else found
 
 
 def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
@@ -109,7 +94,7 @@ def build_class(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any
     :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
     """
     path, kwargs = parse_class(key, entry)
-    found = import_named(key, path, {}, kind)
+    found = import_named(key, path, kind)
     try:
         return found(*arguments, **kwargs)
     except Exception as error:

@@ -22,7 +22,6 @@ import pickle
 import signal
 import socket
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -172,18 +171,12 @@ def start_server(imports: Sequence[str]) -> None:
     its workers, because it collects their exit status.
 
     :param imports: names of the modules.
-    :raises UserError: the path of temporary files is too long.
     """
     multiprocessing.set_forkserver_preload(list(imports))
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
     try:
         forkserver.ensure_running()
-    except OSError as error:
-        if "AF_UNIX" not in str(error):
-            raise
-        folder = tempfile.gettempdir()
-        raise UserError(f"the path of temporary files is too long for sockets: {folder}; set TMPDIR=/tmp.") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
 

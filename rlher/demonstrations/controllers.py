@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlher.core.errors import UserError, describe_error, did_you_mean
-from rlher.core.user_code import import_named, instance_of
+from rlher.core.user_code import import_named
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 
 SCRIPTED = "scripted"
@@ -68,10 +68,10 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
     without_version = env_id.rpartition(":")[2].rpartition("-v")[0]
     found: Any
     if name != SCRIPTED:
-        found = import_named("controller", name, {})
+        found = import_named("controller", name)
     elif (found := SCRIPTED_CONTROLLERS.get(without_version)) is None:
         raise UserError(
             f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
-    return Controller(name, instance_of(found, env), env.action_space)
+    return Controller(name, found(env) if isinstance(found, type) else found, env.action_space)

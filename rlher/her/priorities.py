@@ -284,7 +284,7 @@ def make_priority(name: str | type[Priority], storage: Storage, **options: Any) 
     if isinstance(name, str) and name not in PRIORITIES:
         if ":" not in name:
             raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-        name = import_named("her.priority", name, {}, Priority)
+        name = import_named("her.priority", name, Priority)
     return (PRIORITIES[name] if isinstance(name, str) else name)(storage, **options)
 
 

@@ -158,7 +158,7 @@ def strategy_of(
     :raises UserError: the user's own cannot be imported, or does not take the arguments.
     """
     if callable(name) or (isinstance(name, str) and ":" in name):
-        own = name if callable(name) else import_named(key, name, {})
+        own = name if callable(name) else import_named(key, name)
         return partial(_call_own, with_arguments(key, own, kwargs or {}), getattr(own, "__name__", type(own).__name__))
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError, require_package
+from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_read import require_own_file
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_server
@@ -185,7 +185,7 @@ class _Runner:
                 os.dup2(file.fileno(), stream.fileno())
         try:
             with interrupt_on_stop_signals():
-                return _call_in(os.getcwd(), function)
+                return function()
         except KeyboardInterrupt:
             raise WorkerLost("was stopped") from None
         except Exception:
@@ -221,6 +221,5 @@ def _connect_ray(config: TrainConfig) -> Any:
         with contextlib.chdir(sys.prefix):  # Ray's workers import modules from the folder they are started in
             ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {reason}") from error
+        raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {first_line(error)}.") from error
     return ray

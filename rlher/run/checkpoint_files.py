@@ -8,7 +8,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rlher.core.files import sync, write_json
 from rlher.core.safe_read import links_outside
@@ -56,7 +55,7 @@ def newest_first(parent: Path) -> list[Path]:
     """Return the checkpoints of a run, newest first."""
     if not parent.is_dir():
         return []
-    found = (each for each in parent.iterdir() if each.is_dir() and each.name.isascii() and each.name.isdigit())
+    found = (each for each in parent.iterdir() if each.is_dir() and each.name.isdecimal())
     return sorted(found, key=timesteps_of, reverse=True)
 
 
@@ -75,7 +74,7 @@ def verify(folder: Path) -> None:
         for path in folder.rglob("*"):  # files missing in the manifest are not read, but could be written through
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 raise DamagedCheckpoint(f"{path} is a link or not a regular file.")
-        sums = _read_checksums(folder)
+        sums: dict[str, str] = dict(json.loads((folder / MANIFEST).read_text())["sha256"])
         for name, digest in sums.items():
             if links_outside(folder / name, folder):
                 raise DamagedCheckpoint(f"{folder / MANIFEST} names a file outside the checkpoint.")
@@ -85,11 +84,6 @@ def verify(folder: Path) -> None:
         raise DamagedCheckpoint(f"{folder} is damaged: {error}.") from error
     if not sums:
         raise DamagedCheckpoint(f"{folder} is empty.")
-
-
-def _read_checksums(folder: Path) -> dict[str, str]:
-    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
-    return dict(manifest["sha256"])
 
 
 def _digest(file: Path) -> str:

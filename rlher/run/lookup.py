@@ -8,7 +8,7 @@ from pathlib import Path
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_read import links_outside, read_json
-from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, env_name, read_config
+from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, read_config, safe_name
 from rlher.run.trust import require_no_code
 
 
@@ -48,10 +48,9 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
     :param trust_code: as for :func:`find`.
     :raises UserError: there is no run at all.
     """
-    for folder in sorted(_run_folders(Path(logs)), key=lambda each: _modified(each / CONFIG), reverse=True):
-        if not is_finished(folder):
-            return find(str(folder), logs, trust_code)
-    return find(None, logs, trust_code)
+    configs = [folder / CONFIG for folder in _run_folders(Path(logs)) if not is_finished(folder)]
+    latest = max(configs, key=_modified, default=None)
+    return find(str(latest.parent) if latest else None, logs, trust_code)
 
 
 def find_experiment(config: TrainConfig) -> Path | None:
@@ -60,7 +59,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
     Of several the finished one, else the one started last.
     """
     identity = experiment_id(config)
-    folders = Path(config.logs, config.algo.label).glob(f"{glob.escape(env_name(config))}_*")
+    folders = Path(config.logs, config.algo.label).glob(f"{glob.escape(safe_name(config.env.label))}_*")
     own = [each for each in folders if not links_outside(each, Path(config.logs))]
     found = [each for each in own if read_json(each / METADATA).get("experiment") == identity]
     return max(found, key=lambda each: (is_finished(each), _modified(each / METADATA)), default=None)
@@ -100,16 +99,6 @@ def _modified(path: Path) -> float:
 # ------------------------------------------------------------------------------------------------ bundled agents
 
 
-class UnknownAgent(UserError):
-    """There is no bundled agent ``name``."""
-
-    def __init__(self, name: str) -> None:
-        known = agent_names()
-        hint = did_you_mean(name, known) or f"; the agents are {', '.join(known)}"
-        super().__init__(f"there is no agent {name!r}{hint}.")
-        self.name = name
-
-
 def agent_names() -> list[str]:
     """Return the names of all bundled agents, sorted."""
     return sorted(path.parent.name for path in _agents().glob(f"*/{MODELS['best']}"))
@@ -118,10 +107,12 @@ def agent_names() -> list[str]:
 def agent_folder(name: str) -> Path:
     """Return the folder of a bundled agent: a run folder that holds the weights of the policy alone.
 
-    :raises UnknownAgent: there is none of that name.
+    :raises UserError: there is none of that name.
     """
-    if name not in agent_names():
-        raise UnknownAgent(name)
+    known = agent_names()
+    if name not in known:
+        hint = did_you_mean(name, known) or f"; the agents are {', '.join(known)}"
+        raise UserError(f"there is no agent {name!r}{hint}.")
     return _agents() / name
 
 

@@ -5,7 +5,6 @@ and somebody else may have written the file.
 """
 
 import contextlib
-import functools
 import hashlib
 import platform
 import re
@@ -62,7 +61,6 @@ def package_versions() -> dict[str, str | None]:
     return {name: _version(name) for name in PACKAGES}
 
 
-@functools.cache  # a process may train many runs
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -70,21 +68,19 @@ def _version(package: str) -> str | None:
         return None
 
 
-@functools.cache
 def _git_state() -> dict[str, Any] | None:
     """Return the commit of rlher's own checkout and whether files were changed since; None outside a checkout."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
 
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True, timeout=10)
-        return done.stdout.strip()
-
+    describe = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
-        return {"commit": git("rev-parse", "HEAD"), "changed": bool(git("status", "--porcelain", "-uno"))}
+        done = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
+    commit, _, changed = done.stdout.strip().partition("-")
+    return {"commit": commit, "changed": bool(changed)}
 
 
 def _gpu() -> str | None:
@@ -94,7 +90,6 @@ def _gpu() -> str | None:
     return th.cuda.get_device_name() if th.cuda.is_available() else None
 
 
-@functools.cache
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None

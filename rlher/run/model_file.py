@@ -83,7 +83,7 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
     """
     with _as_user_error(file if isinstance(file, Path) else Path("the model in memory")), open_zip(file) as archive:
         _require_spaces(archive, model)
-        tensors = _tensors(archive, POLICY, model.device)
+        tensors = read_tensors(archive.read(POLICY), model.device)
         _require_same_normalization(archive, tensors, model)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
         if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
@@ -99,13 +99,13 @@ def load_all(path: Path, model: OffPolicyAlgorithm) -> None:
     with _as_user_error(path), open_zip(path) as archive:
         _require_spaces(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
-        parameters: dict = {name[: -len(".pth")]: _tensors(archive, name, model.device) for name in names}
+        parameters: dict = {name[: -len(".pth")]: read_tensors(archive.read(name), model.device) for name in names}
         if ENT_COEF_OPTIMIZER in parameters and getattr(model, ENT_COEF_OPTIMIZER, None) is None:
             raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
         _require_same_normalization(archive, parameters["policy"], model)
         model.set_parameters(parameters, exact_match=True, device=model.device)
         if VARIABLES in archive.namelist():
-            for name, value in (_tensors(archive, VARIABLES, model.device) or {}).items():
+            for name, value in (read_tensors(archive.read(VARIABLES), model.device) or {}).items():
                 if name != FIXED_ENT_COEF:
                     recursive_getattr(model, name).data.copy_(value)
 
@@ -117,10 +117,6 @@ def read_timesteps(path: Path) -> int:
     """
     with _as_user_error(path), open_zip(path) as archive:
         return int(json.loads(archive.read("data"))["num_timesteps"])
-
-
-def _tensors(archive: zipfile.ZipFile, name: str, device: th.device) -> dict[str, th.Tensor]:
-    return read_tensors(archive.read(name), device)
 
 
 def _require_same_normalization(

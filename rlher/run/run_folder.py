@@ -11,8 +11,8 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,23 +42,15 @@ TRAINING_LOG = "progress.csv"
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """A run folder and the config of its training.
 
     :param folder: made absolute, because an environment may change the current folder.
     """
 
-    folder: Path
-    config: TrainConfig
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", self.folder.absolute())
-        try:
-            str(self.folder).encode()
-        except UnicodeEncodeError as error:
-            raise UserError(f"the path {self.folder} is not UTF-8, which a run's files need; rename it.") from error
-        object.__setattr__(self, "_inode", _inode(self.folder))
+    def __init__(self, folder: Path, config: TrainConfig) -> None:
+        self.folder, self.config = folder.absolute(), config
+        self._inode = _inode(folder)
 
     def __str__(self) -> str:
         return str(relative(self.folder))
@@ -88,9 +80,12 @@ class RunFolder:
         raise UserError(f"{self} has no model {name!r}{near}; use best or last, or {steps}.")
 
     def require_folder(self) -> None:
-        """Raise RunFolderLost if the folder was moved, deleted or replaced; called before a training run writes."""
-        if _inode(self.folder) != self._inode:  # type: ignore[attr-defined]
-            raise RunFolderLost(self.folder)
+        """Raise UserError if the folder was moved, deleted or replaced; called before a training run writes."""
+        if _inode(self.folder) != self._inode:
+            raise UserError(
+                f"{self.folder} was moved or deleted during the run, so training has ended and nothing more is "
+                "written; if it was moved, resume it in its new place."
+            )
 
     @property
     def checkpoints(self) -> Path:
@@ -142,17 +137,6 @@ def _inode(folder: Path) -> int | None:
     return folder.stat().st_ino if folder.exists() else None
 
 
-class RunFolderLost(UserError):
-    """A run folder was moved, deleted or replaced by another while the run was trained in it."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(
-            f"{folder} was moved or deleted during the run, so training has ended and nothing more is written; if it "
-            "was moved, resume it in its new place."
-        )
-        self.folder = folder
-
-
 def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, command: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
@@ -167,7 +151,7 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, com
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
         require_no_link(parent, parent.parent)
-        folder = _make_numbered_folder(parent, env_name(config))
+        folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
         run.write_config(working_folder)
         write_text(folder / COMMANDS, command + "\n")
@@ -199,11 +183,6 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def env_name(config: TrainConfig) -> str:
-    """Return the name of a run's environment in the name of its folder."""
-    return safe_name(config.env.label)
-
-
 def safe_name(name: str) -> str:
     """Return an environment's id as a folder name: without slashes, colons and leading dots."""
     return re.sub(r"[^\w.-]+", "-", name).lstrip(".-") or "env"
@@ -212,11 +191,9 @@ def safe_name(name: str) -> str:
 def _make_numbered_folder(parent: Path, name: str) -> Path:
     pattern = re.compile(re.escape(name) + r"_(\d+)")
     taken = [int(match[1]) for entry in parent.iterdir() if (match := pattern.fullmatch(entry.name))]
-    number = max(taken, default=0) + 1
+    number = max(taken, default=0)
     while True:
-        try:
-            (parent / f"{name}_{number}").mkdir()
-        except FileExistsError:  # created by another process just now
-            number += 1
-        else:
-            return parent / f"{name}_{number}"
+        number += 1
+        with suppress(FileExistsError):  # created by another process just now
+            (folder := parent / f"{name}_{number}").mkdir()
+            return folder

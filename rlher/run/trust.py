@@ -60,7 +60,8 @@ def _named_code(values: Any) -> list[tuple[str, Any]]:
     for key, item in keys_naming_code().items():
         value = _value(values, key)
         # An entry of a list may be {module:Class: {argument: number}}. Text among keyword arguments may name a class.
-        named = [value] if isinstance(value, list) else [leaf for leaf in _leaves(value) if not _is_number(leaf)]
+        leaves = [leaf for leaf in _leaves(value) if not isinstance(leaf, int | float | None)]
+        named = [value] if isinstance(value, list) else leaves
         is_choice = bool(item.metadata["choices"])  # other text than module:name is no valid choice
         found += [(key, each) for each in named if each and (":" in str(each) or not is_choice)]
     if ":" in str(env_id := _value(values, "env.id")):  # module:Id
@@ -73,10 +74,6 @@ def _value(values: Any, key: str) -> Any:
     for name in key.split("."):
         values = values.get(name) if isinstance(values, dict) else None
     return values
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | None)
 
 
 def interpolations(values: Any) -> list[str]:
@@ -117,8 +114,8 @@ def sign(text: str, folder: Path, working_folder: Path) -> str:
         if not key.exists():
             key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with atomic_write(key) as temporary:
+                temporary.chmod(0o600)
                 temporary.write_bytes(secrets.token_bytes(KEY_BYTES))
-            key.chmod(0o600)
         return f"{text}{PREFIX}{_digest(text, folder, working_folder)}\n"
     except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
         return text

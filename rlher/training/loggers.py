@@ -128,7 +128,7 @@ def require_installed(name: str) -> None:
     if name in LOGGERS:
         require_package(f"logger={name}", name)
     elif name != "none":
-        import_named("logger", name, LOGGERS)
+        import_named("logger", name)
 
 
 @contextmanager
@@ -160,7 +160,7 @@ class ServiceWriter(KVWriter):
     def __init__(self, name: str, run: RunFolder) -> None:
         self._name, self._service = name, None
         if name in LOGGERS:
-            self._service = self._call(lambda: import_named("logger", name, LOGGERS)(run))
+            self._service = self._call(lambda: import_named("logger", LOGGERS[name])(run))
             return
         with preserve_rng_state():
             self._service = build_class("logger", name, None, run)

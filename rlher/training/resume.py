@@ -11,7 +11,6 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
-from rlher.core.nested import is_same
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.run.metadata import own_modules
@@ -102,7 +101,7 @@ def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
     """
     values = compared_values(run.config, "resume")
     recorded = training_state.load_config(checkpoint)
-    if changed := [key for key in recorded if key not in values or not is_same(values[key], recorded[key])]:
+    if changed := [key for key in recorded if key not in values or values[key] != recorded[key]]:
         raise ChangedConfig(run, changed)
 
 

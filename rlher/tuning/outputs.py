@@ -27,18 +27,22 @@ from rlher.run.run_folder import COMMANDS
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
-from rlher.tuning.search_space import apply_params
+from rlher.tuning.search_space import Space, apply_params
 from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
-from rlher.tuning.trials import HEARTBEAT, STATE_NAMES, counted_trials
+from rlher.tuning.trials import HEARTBEAT, STATE_NAMES, counted_trials, require_own_trials
 
 
-def write_search(study: Study, config: OptimizeConfig, folder: Path) -> None:
-    """Write the files of a search whose best trials are not trained again yet."""
-    params, comment = None, ""
+def write_search(study: Study, space: Space, config: OptimizeConfig, folder: Path) -> None:
+    """Write the files of a search whose best trials are not trained again yet.
+
+    :raises UserError: another program wrote trials, whose parameters may name code.
+    """
+    require_own_trials(study, space)
+    _write_trials(study, folder)
     if ranked := rank_trials(study):
-        params, best = ranked[0].params, f"trial {ranked[0].number}, the best of the search"
+        best = f"trial {ranked[0].number}, the best of the search"
         comment = f"Values of {best}; not compared with the baseline on fresh seeds."
-    _write_files(study, params, [comment], config, folder)
+        _write_recipe(ranked[0].params, [comment], config, folder)
 
 
 def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> None:
@@ -46,52 +50,47 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
 
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
     """
-    conclusion, summary = _conclusion(compared, config), _summary(study, compared)
-    params, comments = None, []
+    conclusion = _conclusion(compared, config)
+    states = Counter(STATE_NAMES[trial.state] for trial in counted_trials(study))
+    candidates = [each.to_json() for each in compared]
+    summary = {"study": study.study_name, "trials": states, "candidates": candidates}
+    files = [COMMANDS, *_write_trials(study, folder)]
     if compared:
         best = compared[0]
         origin = "the baseline, which no trial beat" if best.number == BASELINE_NUMBER else f"trial {best.number}"
-        params, comments = best.params, [f"Values of {origin}.", conclusion]
+        _write_recipe(best.params, [f"Values of {origin}.", conclusion], config, folder)
         write_json(folder / "verdict.json", summary)
-    files = _write_files(study, params, comments, config, folder)
-    files += ["verdict.json"] if compared else []
+        files = ["best.yaml", *files, "verdict.json"]
     if config.json:
         print(json.dumps({"folder": str(folder), **summary}))
     else:
-        rows = [table_row(each) for each in summary["candidates"]]
+        counts = ", ".join(f"{number} {state}" for state, number in states.items())
+        rows = [table_row(each) for each in candidates]
         table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
-        lines = [_count_states(study), *table, conclusion]
+        lines = [f"{states.total()} trials: {counts}", *table, conclusion]
         print("\n".join(map(escape_control, [*lines, f"written to {folder}: {', '.join(files)}"])))
     if compared and compared[0].is_better:
         print(escape_control(f"use it: {_train_command(config, folder / 'best.yaml')}"), file=sys.stderr)
 
 
-def _write_files(
-    study: Study, params: Mapping[str, Any] | None, comments: list[str], config: OptimizeConfig, folder: Path
-) -> list[str]:
-    """Write the trials, the plots, and a recipe with the given parameters; return the study's files."""
-    write_trials(study, folder / "trials.csv")
-    files = [COMMANDS, "trials.csv", *(plot.name for plot in write_plots(study, folder))]
-    if params is None:
-        return files
-    recipe = apply_params(train_config(config), params)
-    text = recipe_text(recipe, [*comments, _train_command(config, folder / "best.yaml")])
-    write_text(folder / "best.yaml", sign(text, folder, Path.cwd()))
-    return ["best.yaml", *files]
+def _write_trials(study: Study, folder: Path) -> list[str]:
+    """Write the plots, and one row a trial as ``trials_dataframe`` of Optuna; return the names of the files.
 
-
-def write_trials(study: Study, path: Path) -> None:
-    """Write one row a trial, as ``trials_dataframe`` of Optuna: values, state, seconds, parameters and score."""
+    The columns are number, value, state, seconds, parameters and score.
+    """
     table = study.trials_dataframe(("number", "value", "state", "duration", "params", "user_attrs"))
     table.columns = table.columns.str.replace(r"^(params|user_attrs)_", "", regex=True)
     table["duration"] = pd.to_timedelta(table["duration"]).dt.total_seconds()
     table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
-    write_text(path, csv_text(table.drop(columns=HEARTBEAT, errors="ignore")))
+    write_text(folder / "trials.csv", csv_text(table.drop(columns=HEARTBEAT, errors="ignore")))
+    return ["trials.csv", *(plot.name for plot in write_plots(study, folder))]
 
 
-def _count_states(study: Study) -> str:
-    states = Counter(STATE_NAMES[trial.state] for trial in counted_trials(study))
-    return f"{sum(states.values())} trials: " + ", ".join(f"{number} {state}" for state, number in states.items())
+def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:
+    """Write ``best.yaml`` with the given parameters."""
+    file = folder / "best.yaml"
+    text = recipe_text(apply_params(train_config(config), params), [*comments, _train_command(config, file)])
+    write_text(file, sign(text, folder, Path.cwd()))
 
 
 def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
@@ -114,14 +113,6 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
     return shlex.join([*words, *(f"{key}={quote(path)}" for key, path in given.items() if path is not None)])
-
-
-def _summary(study: Study, compared: list[Candidate]) -> dict[str, Any]:
-    return {
-        "study": study.study_name,
-        "trials": Counter(STATE_NAMES[trial.state] for trial in counted_trials(study)),
-        "candidates": [each.to_json() for each in compared],
-    }
 
 
 # ------------------------------------------------------------------------------------------- best.yaml

@@ -21,5 +21,5 @@ def make_pruner(config: OptimizeConfig) -> BasePruner:
         return MedianPruner(n_startup_trials=STARTUP_TRIALS, n_warmup_steps=evaluations // 3)
     if config.pruner == "hyperband":
         low = max(evaluations // 4, 1)
-        return HyperbandPruner(min_resource=low, max_resource=max(evaluations * config.n_seeds, low))
+        return HyperbandPruner(min_resource=low, max_resource=evaluations * config.n_seeds)
     return NopPruner()

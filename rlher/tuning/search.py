@@ -5,10 +5,8 @@ import re
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.exceptions import StorageInternalError
@@ -25,13 +23,13 @@ from rlher.core.files import write_text
 from rlher.core.safe_read import require_no_link
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
-from rlher.run.run_folder import COMMANDS
+from rlher.run.run_folder import COMMANDS, safe_name
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
 from rlher.tuning.objective import RERUN_SPACE, RerunObjective, SearchObjective
 from rlher.tuning.outputs import write_results, write_search
 from rlher.tuning.samplers import make_pruner, make_sampler
-from rlher.tuning.significance import compare_candidates, rerun_parameters, select_candidates
+from rlher.tuning.significance import Candidates, compare_candidates, select_candidates
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_own_trials
@@ -49,7 +47,8 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     """
     _validate(config)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    folder = (Path(config.logs) / "optuna" / (config.study_name or _default_name(config))).absolute()
+    default_name = safe_name(f"{config.algo.name}-{config.env.label}-{Path(config.search_space).stem}")
+    folder = Path(config.logs, "optuna", config.study_name or default_name).absolute()
     require_no_link(folder, Path(config.logs))
     space = search_space.load(config.search_space, train_config(config))
     try:
@@ -81,7 +80,7 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
     try:
         trials_after = n_candidates * config.rerun_seeds / config.n_seeds
         run_jobs(TrialJobs(study, spec, f"{folder.name}, search", trials_after), pool, config.progress)
-        _write_search(study, config, space, folder)
+        write_search(study, space, config, folder)
         _require_completed_trial(study)
         candidates = select_candidates(study, config)
         reruns = _open_reruns(storage, folder.name, candidates, config)
@@ -96,17 +95,12 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
         run_jobs(TrialJobs(reruns, spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
         require_own_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
-        _write_search(study, config, space, folder)
+        write_search(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(study))
         warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
         return INTERRUPTED
     write_results(study, compare_candidates(reruns, candidates, config), config, folder)
     return 0
-
-
-def _write_search(study: Study, config: OptimizeConfig, space: search_space.Space, folder: Path) -> None:
-    require_own_trials(study, space)  # before their parameters are written into a recipe of the user
-    write_search(study, config, folder)
 
 
 def _validate(config: OptimizeConfig) -> None:
@@ -118,11 +112,6 @@ def _validate(config: OptimizeConfig) -> None:
             f"study_name={config.study_name!r} cannot name a folder; "
             "use letters, digits, '_', '.' and '-', and no '.' or '-' first."
         )
-
-
-def _default_name(config: OptimizeConfig) -> str:
-    parts = (config.algo.name, config.env.label, Path(config.search_space).stem)
-    return re.sub(r"[^\w.-]+", "-", "-".join(parts))
 
 
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.Space) -> Study:
@@ -143,7 +132,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     is_minimized = OBJECTIVES[config.objective].is_minimized
     direction = StudyDirection.MINIMIZE if is_minimized else StudyDirection.MAXIMIZE
     baseline = search_space.baseline_params(space, base)
-    study, created = open_study(storage, name, direction, identity, [baseline])
+    study, created = open_study(storage, name, direction, identity, baseline)
     require_own_trials(study, space)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
@@ -151,14 +140,13 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     return study
 
 
-def _open_reruns(
-    storage: BaseStorage, name: str, candidates: Mapping[int, Mapping[str, Any]], config: OptimizeConfig
-) -> Study:
+def _open_reruns(storage: BaseStorage, name: str, candidates: Candidates, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing."""
     study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
     require_own_trials(study, RERUN_SPACE)
-    for params in rerun_parameters(candidates, config.rerun_seeds):
-        study.enqueue_trial(params, skip_if_exists=True)
+    for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
+        for number in candidates:
+            study.enqueue_trial({"candidate": number, "seed": seed}, skip_if_exists=True)
     return study
 
 

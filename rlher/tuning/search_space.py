@@ -18,28 +18,15 @@ from rlher.config.conf_files import conf_files
 from rlher.config.key import dotted_keys, to_object, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import unflatten
+from rlher.core.nested import finite_float, unflatten
 from rlher.core.safe_read import YAML_SUFFIXES, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
-from rlher.run.trust import interpolations, require_no_code
+from rlher.run.trust import UntrustedCode, interpolations, require_no_code
 
 Space = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
 LEAF_KEYS = ("low", "high", "log", "choices", "only")
 MIX = "her.goal_mix."
-
-
-class SearchSpaceError(UserError):
-    """A search space that cannot be read, or does not fit the algorithm.
-
-    :param space: name or file of the space.
-    :param problem: what is wrong; what to do.
-    :param key: the dotted config key concerned, if there is one.
-    """
-
-    def __init__(self, space: str, problem: str, key: str | None = None) -> None:
-        super().__init__(f"search space {space!r}: {problem}.")
-        self.space, self.key = space, key
 
 
 def load(name: str, config: TrainConfig) -> Space:
@@ -49,18 +36,34 @@ def load(name: str, config: TrainConfig) -> Space:
     :param config: the baseline, which is trial 0.
     :return: dotted key → distribution.
     :raises UntrustedCode: a file names code.
-    :raises SearchSpaceError: no such space, an unknown key, or a value that the schema refuses.
+    :raises UserError: no such space, an unknown key, or a value that the schema refuses.
     """
     space: Space = {}
     for part in name.split("+"):
-        for key, leaf in _leaves(_read(part), part):
-            if part.endswith(YAML_SUFFIXES) and not config.trust_code:
-                for choice in leaf.get("choices") or []:
-                    require_no_code(Path(part), unflatten({key: choice}))
-            if config.algo.name in leaf.pop("only", [config.algo.name]):
-                space[key] = _distribution(key, leaf, config, part)
+        try:
+            space |= _load_part(part, config)
+        except UntrustedCode:
+            raise
+        except (OSError, ValueError, OmegaConfBaseException, UserError) as error:
+            raise UserError(f"search space {part!r}: {' '.join(str(error).split()).rstrip('.')}.") from error
     if not space:
-        raise SearchSpaceError(name, f"it has no key for algo={config.algo.name}; add one or choose another space")
+        problem = f"it has no key for algo={config.algo.name}; add one or choose another space"
+        raise UserError(f"search space {name!r}: {problem}.")
+    return space
+
+
+def _load_part(name: str, config: TrainConfig) -> Space:
+    """Return the distributions of one file for the config's algorithm.
+
+    :raises ValueError: it is no space; so do the functions below.
+    """
+    space: Space = {}
+    for key, leaf in _leaves(_read(name)):
+        if name.endswith(YAML_SUFFIXES) and not config.trust_code:
+            for choice in leaf.get("choices") or []:
+                require_no_code(Path(name), unflatten({key: choice}))
+        if config.algo.name in leaf.pop("only", [config.algo.name]):
+            space[key] = _distribution(key, leaf, config)
     return space
 
 
@@ -122,83 +125,71 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     own = conf_files("space")
     file = Path(name) if name.endswith(YAML_SUFFIXES) else own.get(name)  # other paths would be read without a check
     if file is None or not file.is_file():
-        problem = f"there is no such space{did_you_mean(name, own)}; use {', '.join(own)} or a YAML file"
-        raise SearchSpaceError(name, problem)
-    try:
-        tree = read_yaml(file)
-        if not isinstance(tree, dict):
-            raise SearchSpaceError(name, "the file is not a mapping; write key: {low: ..., high: ...}")
-        if found := interpolations(tree):  # they could read the environment
-            raise SearchSpaceError(name, f"it contains the interpolation {found[0]!r}; write the value itself")
-        bases = tree.pop("defaults", None) or []
-        if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
-            raise SearchSpaceError(name, "its defaults must be a list of other spaces", "defaults")
-        parents = [_read(base, (*included_by, name)) for base in bases]
-        return OmegaConf.to_container(OmegaConf.merge(*parents, tree))  # type: ignore[return-value]
-    except (OSError, ValueError, OmegaConfBaseException) as error:
-        raise SearchSpaceError(name, f"the file cannot be read: {' '.join(str(error).split())}") from error
+        raise ValueError(f"there is no space {name!r}{did_you_mean(name, own)}; use {', '.join(own)} or a YAML file")
+    tree = read_yaml(file)
+    if not isinstance(tree, dict):
+        raise ValueError(f"{name} is not a mapping; write key: {{low: ..., high: ...}}")
+    if found := interpolations(tree):  # they could read the environment
+        raise ValueError(f"{name} contains the interpolation {found[0]!r}; write the value itself")
+    bases = tree.pop("defaults", None) or []
+    if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
+        raise ValueError(f"the defaults of {name} must be a list of other spaces")
+    parents = [_read(base, (*included_by, name)) for base in bases]
+    return OmegaConf.to_container(OmegaConf.merge(*parents, tree))  # type: ignore[return-value]
 
 
-def _leaves(tree: dict[str, Any], space: str, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the dotted key and the mapping of each range or choice."""
     for name, value in tree.items():
         key = prefix + str(name)
         if not isinstance(value, dict):
-            raise SearchSpaceError(
-                space, f"{key}={value} is not a range; write {{low: ..., high: ...}} or {{choices: [...]}}", key
-            )
+            raise ValueError(f"{key}={value} is not a range; write {{low: ..., high: ...}} or {{choices: [...]}}")
         if "choices" not in value and "low" not in value and "high" not in value:
-            yield from _leaves(value, space, f"{key}.")
+            yield from _leaves(value, f"{key}.")
             continue
         if unknown := [str(word) for word in value if word not in LEAF_KEYS]:
-            raise SearchSpaceError(space, f"{key} has no {unknown[0]!r}{did_you_mean(unknown[0], LEAF_KEYS)}", key)
+            raise ValueError(f"{key} has no {unknown[0]!r}{did_you_mean(unknown[0], LEAF_KEYS)}")
         yield key, value
 
 
-def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig, space: str) -> BaseDistribution:
+def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig) -> BaseDistribution:
     """Return a leaf's distribution, widened to contain the config's own value; the schema must accept its ends."""
-    _require_tunable(key, config, space)
-    own = _tunable_values(config)[key]
+    own = _own_value(key, config)
     if "choices" in leaf:
         if not isinstance(leaf["choices"], list):
-            raise SearchSpaceError(space, f"{key}: choices={leaf['choices']!r} is not a list", key)
+            raise ValueError(f"{key}: choices={leaf['choices']!r} is not a list")
         ends = leaf["choices"] + ([] if own in leaf["choices"] else [own])
         distribution: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
     else:
-        distribution, ends = _range(key, leaf, own, space)
+        distribution, ends = _range(key, leaf, own)
     for end in ends:
-        try:
-            apply_params(config, {key: encode(end)})
-        except UserError as error:
-            raise SearchSpaceError(space, str(error).rstrip("."), key) from error
+        apply_params(config, {key: encode(end)})
     return distribution
 
 
-def _range(key: str, leaf: dict[str, Any], own: Any, space: str) -> tuple[BaseDistribution, list[Any]]:
+def _range(key: str, leaf: dict[str, Any], own: Any) -> tuple[BaseDistribution, list[Any]]:
     """Return the distribution of a range, and its two ends."""
-    if isinstance(own, bool) or not isinstance(own, int | float):
-        raise SearchSpaceError(space, f"{key} is {own!r} in the baseline; use choices, or set a number, {key}=...", key)
+    if finite_float(own) is None:
+        raise ValueError(f"{key} is {own!r} in the baseline; use choices, or set a number, {key}=...")
     numbers: list[Any] = [leaf.get("low"), leaf.get("high"), own]
-    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
-        raise SearchSpaceError(space, f"{key} needs choices, or low and high as numbers", key)
+    if None in map(finite_float, numbers):
+        raise ValueError(f"{key} needs choices, or low and high as numbers")
     low, high, log = min(numbers), max(numbers), bool(leaf.get("log"))
     if leaf["low"] >= leaf["high"] or (log and low <= 0):
-        raise SearchSpaceError(space, f"{key} needs low < high{', and both above 0' if log else ''}", key)
+        raise ValueError(f"{key} needs low < high{', and both above 0' if log else ''}")
     if isinstance(own, int):
         return IntDistribution(int(low), int(high), log), [low, high]
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]
 
 
-def _require_tunable(key: str, config: TrainConfig, space: str) -> None:
-    """Raise SearchSpaceError if the algorithm has no such key, or the key cannot be tuned."""
+def _own_value(key: str, config: TrainConfig) -> Any:
+    """Return the config's value of a key that can be tuned."""
     known = _tunable_values(config)
     if key in known:
-        return
-    having = [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]
-    if having:
-        problem = f"algo={config.algo.name} has no {key}; add only: [{', '.join(having)}] to it"
-        raise SearchSpaceError(space, problem, key)
-    raise SearchSpaceError(space, f"{key} is not a key that can be tuned{did_you_mean(key, known)}", key)
+        return known[key]
+    if having := [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]:
+        raise ValueError(f"algo={config.algo.name} has no {key}; add only: [{', '.join(having)}] to it")
+    raise ValueError(f"{key} is not a key that can be tuned{did_you_mean(key, known)}")
 
 
 def _tunable_values(config: TrainConfig) -> dict[str, Any]:

@@ -108,11 +108,6 @@ def select_candidates(study: Study, config: OptimizeConfig) -> Candidates:
     return {BASELINE_NUMBER: {}, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
 
 
-def rerun_parameters(candidates: Candidates, n_seeds: int) -> list[dict[str, int]]:
-    """Return the parameters of the re-runs, seed by seed, so that all candidates advance together."""
-    return [{"candidate": number, "seed": seed} for seed in range(n_seeds) for number in candidates]
-
-
 def compare_candidates(reruns: Study, candidates: Candidates, config: OptimizeConfig) -> list[Candidate]:
     """Return baseline and candidates, best first. Candidates with fewer than two completed seeds are left out.
 

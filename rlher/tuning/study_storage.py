@@ -4,12 +4,10 @@ A command that cannot reach its database when it starts ends with an error. Late
 call of :func:`wait_for_database` is repeated until the server is back.
 """
 
-import json
 import os
 import re
 import sqlite3
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -171,27 +169,26 @@ def open_study(
     name: str,
     direction: StudyDirection,
     identity: dict[str, Any],
-    baseline: Iterable[dict[str, Any]] = (),
+    baseline: dict[str, Any] | None = None,
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
-    :param identity: settings that must be equal for two commands to share a study; stored in it.
-    :param baseline: parameters of the trials to queue when the study is created.
+    :param identity: settings that must be equal for two commands to share a study; stored in it as JSON.
+    :param baseline: parameters of a trial to queue when the study is created.
     :return: the study, and whether it was created now.
     :raises UserError: a study of this name has another identity.
     """
     study = optuna.create_study(storage=storage, study_name=name, direction=direction, load_if_exists=True)
     stored = study.user_attrs.get(IDENTITY)
     if stored is None:
-        for params in baseline:  # before the identity: a command that joins finds the baseline queued
-            study.enqueue_trial(params, user_attrs={BASELINE: True}, skip_if_exists=True)
+        if baseline is not None:  # before the identity: a command that joins finds the baseline queued
+            study.enqueue_trial(baseline, user_attrs={BASELINE: True}, skip_if_exists=True)
         study.set_user_attr(IDENTITY, identity)
         return study, True
-    requested = json.loads(json.dumps(identity))
     if not isinstance(stored, dict):
         raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
-    for key in [*requested, *stored]:
-        if stored.get(key) != requested.get(key):
-            why = f"has {key}={stored.get(key)}, this command {requested.get(key)}"
+    for key in [*identity, *stored]:
+        if stored.get(key) != identity.get(key):
+            why = f"has {key}={stored.get(key)}, this command {identity.get(key)}"
             raise UserError(f"the study {name!r} {why}; choose another --study-name.")
     return study, False

@@ -16,7 +16,6 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.samplers import RandomSampler
 from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
@@ -204,7 +203,6 @@ def _load_trial(spec: TrialSpec, trial_id: int) -> Trial:
     study = optuna.load_study(
         study_name=spec.study_name,
         storage=open_storage(spec.config.storage, spec.folder),
-        sampler=RandomSampler(),  # not used: the command has asked for all parameters
         pruner=make_pruner(spec.config),
     )
     return Trial(study, trial_id)

@@ -27,7 +27,6 @@ import rlher
 from rlher.api import _words
 from rlher.cli.main import main
 from rlher.core.errors import UserError
-from rlher.run.lookup import UnknownAgent
 from rlher.run.trust import UntrustedCode
 from tests.conftest import Make
 from tests.support.documents import ROOT, blocks, shortened
@@ -356,7 +355,7 @@ def test_mistakes_are_user_errors_and_write_nothing(
 def test_what_is_not_there_is_a_user_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plt.close("all")
-    with pytest.raises(UnknownAgent):
+    with pytest.raises(UserError, match="'td3-FetchSlid-v4'"):
         rlher.load("td3-FetchSlid-v4")
     mistakes = (lambda: rlher.load("logs/x"), lambda: rlher.plot(x="hours"), lambda: rlher.plot(titel=""))
     for call in (rlher.runs, rlher.compare, rlher.plot, *mistakes):

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from rlher.core import workers
-from rlher.core.errors import MissingPackage, UserError
+from rlher.core.errors import DamagedFile, UserError
 from rlher.core.workers import Worker, WorkerLost, close_workers, report
 
 
@@ -24,8 +24,8 @@ class Service:
     def fail(self, error):
         raise error
 
-    def import_extra(self):
-        raise MissingPackage("logger=x", "x", "x")
+    def read(self, path):
+        raise DamagedFile(path, "it is empty")
 
     def work(self, steps: int, seconds: float) -> int:
         for number in range(1, steps + 1):
@@ -57,8 +57,8 @@ def test_a_worker_answers_and_continues_after_an_exception(start) -> None:
     with pytest.raises(ValueError, match="too far") as raised:
         worker.receive(60)
     assert "Traceback" in raised.value.__notes__[0]
-    worker.send("import_extra")  # MissingPackage cannot be unpickled
-    with pytest.raises(UserError, match="logger=x needs the package x"):
+    worker.send("read", "a.zip")  # DamagedFile cannot be unpickled
+    with pytest.raises(UserError, match=r"a\.zip is damaged"):
         worker.receive(60)
     worker.send("add", 1, 2)
     assert worker.receive(60) == 3

@@ -62,7 +62,7 @@ def new_study(
     """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its trials need."""
     config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
     opened = open_storage(storage, folder)
-    study, _ = open_study(opened, "quadratic", StudyDirection.MAXIMIZE, {"n": 1}, [{"x": 3.0}])
+    study, _ = open_study(opened, "quadratic", StudyDirection.MAXIMIZE, {"n": 1}, {"x": 3.0})
     objective = Quadratic(folder, **options)  # type: ignore[arg-type]
     space = {"x": FloatDistribution(-10, 10)}
     return study, TrialSpec(config, "quadratic", objective, space, folder, TOTAL)
