@@ -70,7 +70,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     values = {names.get(key, key): value for key, value in values.items()}
     keys = load_command("train").keys({"algo": run.config.algo.name, "env": env.id})
     assign(config, values, keys, "a resumed run has no key")
-    changed = to_object(config, TrainConfig)
+    changed = to_object(config)
     recorded, wanted = (compared_values(each, "resume") for each in (run.config, changed))
     others = [key for key, value in wanted.items() if not is_same(value, recorded[key])]
     if others:
