@@ -22,6 +22,7 @@ SPECIAL = re.compile(r"[,(\[{$'\"]")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
 NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
+SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
 
 
 def quoted(word: str) -> str:
@@ -51,10 +52,8 @@ def _spelt_out(key: str, value: Any, config_dirs: Sequence[str]) -> dict[str, An
     """Return what an override stands for."""
     if isinstance(value, dict):
         return {key: value}
-    if key == "space":
-        return {"search_space": value}
-    if key == "demos":
-        return {"demos.path": value}
+    if key in SHORT_KEYS:
+        return {SHORT_KEYS[key]: value}
     if key == "recipe":
         return {key: str(value) if value else None}
     if key in GROUPS and value in (None, ""):
