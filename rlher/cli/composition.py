@@ -85,9 +85,11 @@ def _combinations(overrides: Sequence[str]) -> list[list[str]]:
 
 def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str]) -> Any:
     """Compose the config of one job: algorithm and environment, then the values of the recipe, then those typed."""
-    values = values_of(words, config_dirs)
+    values = values_of(words)
     choices = command.choices()
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
+    if (env := choices.get("env")) and not option_file("env", env, config_dirs):
+        choices["env"], values = "any", {"env.id": env} | values
     folders = [f"file://{Path(folder).absolute()}" for folder in config_dirs]
     groups = [f"+{group}={quote(name)}" for group, name in choices.items() if name]
     config = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}", *groups])

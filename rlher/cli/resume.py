@@ -64,7 +64,7 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     steps = run.config.total_timesteps
     words = [re.sub(longer, lambda more: f"total_timesteps={steps + int(more[1])}", word) for word in words]
     values, env = values_of(words), run.config.env
-    if values.get("env") in (env.id, env.name, "any"):
+    if values.get("env") in (env.id, env.name):
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
     values = {names.get(key, key): value for key, value in values.items()}
