@@ -138,9 +138,8 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
 def _options(config: TrainConfig) -> UpdateOptions:
     algo, engine, demos = config.algo, config.engine, config.demos
     same_name = {item.name: getattr(algo, item.name) for item in fields(UpdateOptions) if hasattr(algo, item.name)}
-    bounds = getattr(algo, "target_q_bounds", None)
     return UpdateOptions(
-        target_bounds=resolve_target_bounds(bounds, config.env.training_reward_range, algo.gamma),
+        target_bounds=resolve_target_bounds(algo.target_q_bounds, config.env.training_reward_range, algo.gamma),
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
         overlap=bool(engine.overlap),

@@ -77,7 +77,7 @@ def _values(item: Field | None) -> Sequence[str]:
     """Return the values that a config key takes, if they can be listed."""
     if item is None:
         return ()
-    return ("true", "false") if item.type is bool else item.metadata["choices"]
+    return ("true", "false") if item.type is bool else item.metadata.get("choices", ())
 
 
 def _paths(start: str) -> list[str]:

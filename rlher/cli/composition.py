@@ -25,7 +25,7 @@ from rlher.cli.overrides import assign, values_of
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import CONF_FOLDERS
 from rlher.config.key import to_object
-from rlher.config.override_syntax import literal
+from rlher.config.override_syntax import literal, quote
 from rlher.core.errors import UserError
 from rlher.run.trust import require_no_code
 
@@ -60,7 +60,7 @@ def compose(command: Command, line: CommandLine) -> list[Composed]:
 def _initialized(command: Command) -> Iterator[None]:
     """Initialise Hydra for a command within the block; a program that calls rlher may use Hydra itself."""
     store = ConfigStore.instance().store
-    store(group="schema", name=command.name, node=command.schema)
+    store(name=command.name, node=command.schema)
     for name, algorithm in ALGORITHMS.items():
         store(group="algo", name=name, node=algorithm.config(name))
     previous = GlobalHydra.instance().hydra
@@ -86,13 +86,15 @@ def _combinations(overrides: Sequence[str]) -> list[list[str]]:
 
 def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str]) -> Any:
     """Compose the config of one job: algorithm and environment, then the values of the recipe, then those typed."""
-    values = values_of(words, config_dirs)
+    values = values_of(words)
     choices = command.choices()
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
-    defaults = [f"/schema/{command.name}@_here_", *({group: name} for group, name in choices.items()), "_self_"]
-    ConfigStore.instance().store(name=command.name, node={"defaults": defaults})
+    if (env := choices.get("env")) and not option_file("env", env, config_dirs):
+        choices["env"], values = "any", {"env.id": env} | values
     folders = [f"file://{folder.absolute()}" for folder in [*map(Path, config_dirs), *CONF_FOLDERS]]
-    config, keys = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}"]), command.keys(choices)
+    groups = [f"+{group}={quote(name)}" for group, name in choices.items() if name]
+    config = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}", *groups])
+    keys = command.keys(choices)
     if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
         found, before = recipes.read(recipe, config_dirs), OmegaConf.to_container(config)
         assign(config, found, keys, f"recipe {recipe} does not fit algo={choices['algo']}, which has no key")
@@ -100,7 +102,7 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
             require_no_code(Path(recipe), OmegaConf.to_container(config), before)
         values["recipe"] = recipe
     assign(config, values, keys)
-    return to_object(config, command.schema)
+    return to_object(config)
 
 
 def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:

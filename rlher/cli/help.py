@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import MISSING, Field
+from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
@@ -112,7 +112,7 @@ def _config(command: Command, argv: Sequence[str]) -> Any:
 
 
 def _limits(item: Field, default: Any) -> str:
-    limits = [] if default is MISSING or default in (None, "") else [literal(default)]
-    if item.metadata["choices"]:
+    limits = [] if default in (None, "") else [literal(default)]
+    if "choices" in item.metadata:
         limits.append(f"one of {', '.join(item.metadata['choices'])}")
     return f" ({'; '.join(limits)})" if limits else ""

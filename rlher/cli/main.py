@@ -21,7 +21,7 @@ import rlher
 from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.commands import Command, command_names, load_command
-from rlher.core.console import command_line, prepare_streams, redact, warn
+from rlher.core.console import command_line, escape_control, prepare_streams, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.signals import INTERRUPTED
@@ -76,9 +76,11 @@ def run(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.FLAGS:
         return completion.complete(argv)
-    from rlher.cli import flags, help, resume, rl_zoo
+    from rlher.cli import flags, help, resume
+    from rlher.cli.groups import typed_choices
 
-    name, *words = rl_zoo.to_rlher(argv)
+    has_command = not (argv[0].startswith("-") and typed_choices(argv))  # RL Zoo's lines have none
+    name, *words = argv if has_command else ["train", *argv]
     if name not in command_names():
         known = command_names()
         raise UserError(f"there is no command {name!r}{did_you_mean(name, known)}; commands: {', '.join(known)}.")
@@ -90,6 +92,9 @@ def run(argv: list[str]) -> int:
         print(help.command_help(command))
         return UserError.exit_code
     line = flags.parse(name, words)
+    if not has_command:
+        read_as = command_line(["rlher", name, *["-m"] * line.is_sweep, *line.overrides])
+        print(f"read as: {escape_control(read_as)}", file=sys.stderr)
     if name == "train" and any(word.startswith("resume=") for word in line.overrides):
         return resume.run(line.overrides)
     return run_command(command, line, [name, *words])

@@ -1,8 +1,6 @@
 """Messages for exceptions that end a command. Messages of Hydra and OmegaConf are reworded and name the nearest key."""
 
 import contextlib
-import os
-import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -17,22 +15,26 @@ from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_l
 
 CLASSES = ("env.wrappers", "callbacks")
 """Keys whose values name classes."""
-KINDS = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
-"""Types in OmegaConf's messages."""
+KINDS = {"to Integer": "a whole number", "to Float": "a number", "a valid bool": "true or false"}
+"""What a key is, by the type in OmegaConf's message."""
 
 
 def explain(error: Exception) -> str | None:
     """Return the message for the user, or None if the exception is a bug."""
     if isinstance(error, UserError | EnvironmentFault):
         return str(error)
+    if "AF_UNIX" in str(error):
+        return "the path of temporary files is too long for sockets; set TMPDIR=/tmp."
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'a file or the output'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
     if isinstance(error, ValueError) and "before 1980" in str(error):  # of a zip file
         return "the clock of this machine is before 1980, which no model file can hold; set it."
-    if isinstance(error, ValueError) and "MPLBACKEND" in os.environ and str(error).startswith("Key backend"):
-        return f"MPLBACKEND={os.environ['MPLBACKEND']} is no backend of matplotlib; unset it."
+    if isinstance(error, ValueError) and str(error).startswith("Key backend"):
+        return "MPLBACKEND names no backend of matplotlib; unset it."
     return None
 
 
@@ -45,15 +47,11 @@ def hydra_errors_as_user_errors() -> Iterator[None]:
         raise UserError(_composition_error(error)) from None  # Hydra's own traceback has hundreds of lines
 
 
-def _missing_config(error: MissingConfigException) -> str:
-    group, _, name = str(error.missing_cfg_file).rpartition("/")
-    options = error.options or []
-    return f"there is no {group or 'config'} {name!r}{did_you_mean(name, options)}; use one of {', '.join(options)}."
-
-
 def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return _missing_config(error)
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+        group, _, name = error.missing_cfg_file.rpartition("/")
+        near = did_you_mean(name, error.options)
+        return f"there is no {group} {name!r}{near}; use one of {', '.join(error.options)}."
     if isinstance(error, OverrideParseException):  # its message may quote a part of a password
         key = error.override.partition("=")[0]
         if key in CLASSES:
@@ -74,9 +72,8 @@ def invalid_value(key: str, value: Any, cause: str) -> str:
     value = literal(value)
     if cause.startswith("Cannot convert 'list'"):
         return f"{key}={value}: {key} takes one value."
-    wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", cause)
-    if wanted and wanted[wanted.lastindex or 0] in KINDS:
-        return f"{key}={value} is invalid; {key} is {KINDS[wanted[wanted.lastindex or 0]]}."
+    if kind := next((text for name, text in KINDS.items() if cause.endswith(name)), None):
+        return f"{key}={value} is invalid; {key} is {kind}."
     return f"{key}={value}: {cause}."
 
 

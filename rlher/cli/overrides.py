@@ -10,7 +10,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.groups import GROUPS, option_file, options
+from rlher.cli.groups import GROUPS, options
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
 from rlher.config.algorithms import base_of
 from rlher.config.her import HER_NAMES
@@ -22,6 +22,7 @@ SPECIAL = re.compile(r"[,(\[{$'\"]")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
 NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
+SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
 
 
 def quoted(word: str) -> str:
@@ -31,7 +32,7 @@ def quoted(word: str) -> str:
     return f"{key}={quote(value)}" if is_text else NAMED_CLASS.sub(r"\1\\:\2", word)
 
 
-def values_of(words: Sequence[str], config_dirs: Sequence[str] = ()) -> dict[str, Any]:
+def values_of(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of overrides by config key; the names of groups, and what ``her=`` stands for, come first.
 
     :raises UserError: one cannot be parsed, or has several values.
@@ -43,18 +44,16 @@ def values_of(words: Sequence[str], config_dirs: Sequence[str] = ()) -> dict[str
     typed = [(each.get_key_element().lstrip("+"), each.value()) for each in parsed]
     values: dict[str, Any] = {}
     for key, value in sorted(typed, key=lambda each: each[0] not in GROUPS):
-        values |= _spelt_out(key, value, config_dirs)
+        values |= _spelt_out(key, value)
     return values
 
 
-def _spelt_out(key: str, value: Any, config_dirs: Sequence[str]) -> dict[str, Any]:
+def _spelt_out(key: str, value: Any) -> dict[str, Any]:
     """Return what an override stands for."""
     if isinstance(value, dict):
         return {key: value}
-    if key == "space":
-        return {"search_space": value}
-    if key == "demos":
-        return {"demos.path": value}
+    if key in SHORT_KEYS:
+        return {SHORT_KEYS[key]: value}
     if key == "recipe":
         return {key: str(value) if value else None}
     if key in GROUPS and value in (None, ""):
@@ -64,8 +63,6 @@ def _spelt_out(key: str, value: Any, config_dirs: Sequence[str]) -> dict[str, An
         return HER_NAMES.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
         return {key: base_of(value), "algo.model": value}
-    if key == "env" and not option_file(key, str(value), config_dirs):
-        return {key: "any", "env.id": str(value)}
     return {key: value}
 
 

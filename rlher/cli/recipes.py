@@ -17,37 +17,24 @@ def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
     :param name: of a recipe in ``hyperparams/`` or in a ``--config-dir``, or a YAML file.
     :raises UserError: there is no such recipe, or it cannot be used.
     """
-    if is_file(name):
-        recipe = _read_file(Path(name))
-    elif file := option_file("recipe", name, config_dirs):
-        recipe = read_file(file)
-    else:
+    path = Path(name) if is_file(name) else option_file("recipe", name, config_dirs)
+    if path is None:
         near = did_you_mean(name, options("recipe"))
         raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
-    return {key: value for key, value in (recipe or {}).items() if key not in ("defaults", "recipe")}
-
-
-def is_file(name: str) -> bool:
-    """Return whether a recipe is a file, and not the name of one that comes with rlher or a ``--config-dir``."""
-    return name.endswith(YAML_SUFFIXES)
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    """Return the content of a recipe file.
-
-    :raises UserError: it cannot be read, or is no recipe.
-    """
-    if "${" in str(path):
-        raise UserError(f"{path} has ${{ in its name, which stands for another value in a config; rename it.")
     recipe = read_file(path)
     if not isinstance(recipe, dict):
         raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
-    for name, item in dotted_keys(OptimizeConfig).items():
-        if name in recipe and not item.metadata["from_file"]:  # the file would trust itself
-            raise UserError(f"{path} sets {name}, which belongs on the command line; remove the key.")
+    for key, item in dotted_keys(OptimizeConfig).items():
+        if key in recipe and item.metadata.get("command_line_only"):  # the file would trust itself
+            raise UserError(f"{path} sets {key}, which belongs on the command line; remove the key.")
     return recipe
+
+
+def is_file(name: str) -> bool:
+    """Return whether a recipe is a file, and not the name of one that comes with rlher or a ``--config-dir``."""
+    return name.endswith(YAML_SUFFIXES)
 
 
 def read_file(path: Path) -> Any:

@@ -63,13 +63,13 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     steps = run.config.total_timesteps
     words = [re.sub(longer, lambda more: f"total_timesteps={steps + int(more[1])}", word) for word in words]
     values, env = values_of(words), run.config.env
-    if values.get("env") in (env.id, env.name, "any"):
+    if values.get("env") in (env.id, env.name):
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
     values = {names.get(key, key): value for key, value in values.items()}
     keys = load_command("train").keys({"algo": run.config.algo.name, "env": env.id})
     assign(config, values, keys, "a resumed run has no key")
-    changed = to_object(config, TrainConfig)
+    changed = to_object(config)
     recorded, wanted = (compared_values(each, "resume") for each in (run.config, changed))
     others = [key for key, value in wanted.items() if value != recorded[key]]
     if others:

@@ -1,13 +1,13 @@
 """RL Zoo's command line: the flags and hyperparameters that rlher reads, and RL Zoo's YAML files.
 
-``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
-``rlher train --algo sac --env FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
+``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` is read as
+``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
 """
 
+import argparse
 import ast
 import inspect
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +18,6 @@ from rlher.cli.groups import typed_choices
 from rlher.cli.recipes import read_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import literal
-from rlher.core.console import command_line, escape_control
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import require_no_code
@@ -31,7 +30,10 @@ FLAGS = {
     "--n-jobs": "workers",
     "--num-threads": "threads",
 }
-"""The config key of each flag of RL Zoo that rlher reads."""
+"""The config key of each flag of RL Zoo that stands for one."""
+
+PARAMETER = re.compile(r"([\w.]+):(.*)", re.DOTALL)
+"""A word after ``-params``."""
 
 HYPERPARAMETERS: dict[str, str | None] = {
     "n_timesteps": "total_timesteps",
@@ -64,46 +66,22 @@ NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 """Values with which rlher's own keys of an algorithm have no effect."""
 
 
-def to_rlher(argv: Sequence[str]) -> list[str]:
-    """Return rlher's command line for one of RL Zoo, and print it; return any other one as it is.
-
-    A line without a command trains if it has ``--algo`` or ``--env``.
-
-    :raises UserError: a value is missing, or a file cannot be read.
-    """
-    chooses = any(word.partition("=")[0] in ("--algo", "--env") for word in argv)
-    command, *words = ["train", *argv] if argv[0].startswith("-") and chooses else argv
-    if command not in ("train", "optimize") or not {"-h", "--help", "--help-all"}.isdisjoint(words):
-        return [command, *words]
-    found: list[str] = []
-    file: Path | None = None
-    while words:
-        flag, equals, value = words.pop(0).partition("=")
-        if flag in ("-params", "--hyperparams"):
-            while words and re.match(r"[\w.]+:", words[0]):
-                name, _, text = words.pop(0).partition(":")
-                found += overrides({name: read_python(text)})
-        elif flag == "--track":
-            found.append("logger=wandb")
-        elif flag in FLAGS or flag in ("-conf", "--conf-file"):
-            if not equals and not words:
-                raise UserError(f"{flag} needs a value.")
-            value = value if equals else words.pop(0)
-            if flag in FLAGS:
-                found.append(f"{FLAGS[flag]}={literal(value)}")
-            else:
-                file = Path(value)
-        else:
-            found.append(f"{flag}{equals}{value}")
-    if file is not None:
-        chosen = {"algo": "", "env": ""} | typed_choices(found)
-        found = [*file_overrides(file, **chosen, trust_code="--trust-code" in found), *found]
-    if [command, *found] != list(argv):
-        print(f"read as: {escape_control(command_line(['rlher', command, *found]))}", file=sys.stderr)
-    return [command, *found]
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add RL Zoo's flags to the parser of a command that trains."""
+    for flag, key in FLAGS.items():
+        parser.add_argument(flag, dest=key, default=argparse.SUPPRESS)
+    parser.add_argument("--track", dest="logger", action="store_const", const="wandb", default=argparse.SUPPRESS)
+    parser.add_argument("-params", "--hyperparams", nargs="*", default=[])
+    parser.add_argument("-conf", "--conf-file")
 
 
-def overrides(values: Mapping[str, Any]) -> list[str]:
+def parameter_overrides(words: Sequence[str]) -> list[str]:
+    """Return the overrides of the words after ``-params``: ``algo.batch_size=64`` for ``batch_size:64``."""
+    found = filter(None, map(PARAMETER.match, words))
+    return _overrides({name: read_python(text) for name, text in (each.groups() for each in found)})
+
+
+def _overrides(values: Mapping[str, Any]) -> list[str]:
     """Return the overrides of RL Zoo's hyperparameters: ``her.n_sampled_goal=4``."""
     return [f"{key}={literal(value)}" for key, value in translated(values).items()]
 
@@ -136,18 +114,18 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def file_overrides(path: Path, algo: str, env: str, trust_code: bool = False) -> list[str]:
+def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
     """Return the overrides of a YAML file of RL Zoo; values that it leaves out are the defaults of SB3's constructor.
 
-    :param trust_code: it may name code.
-    :raises UserError: the file cannot be read or has no entry for the environment.
+    :param typed: the overrides of the command line, which choose the algorithm and the environment.
+    :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
-    entries = read_file(path)
-    entry = entries.get(env, entries.get("default")) if isinstance(entries, dict) else None
+    choices, entries = typed_choices(typed), read_file(path)
+    entry = entries.get(choices.get("env"), entries.get("default")) if isinstance(entries, dict) else None
     if not isinstance(entry, dict):
-        raise UserError(f"{path} has no entry {env!r}; RL Zoo's files have one for each environment.")
+        raise UserError(f"{path} has no entry for env={choices.get('env')}; RL Zoo's files have one an environment.")
     defaults: dict[str, Any] = {}
-    if algo in ALGORITHMS:
+    if (algo := choices.get("algo")) in ALGORITHMS:
         keys = {item.name for item in fields(ALGORITHMS[algo].config)}
         parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3)).parameters
         defaults = {
@@ -159,9 +137,9 @@ def file_overrides(path: Path, algo: str, env: str, trust_code: bool = False) ->
         nested = unflatten(translated(values))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
-    if not trust_code:  # words of the command line may name code, text of a file may not
+    if "trust_code=true" not in typed:  # words of the command line may name code, text of a file may not
         require_no_code(path, nested)
-    return ["recipe=null", "normalize.enabled=false", *overrides(defaults), *overrides(values)]
+    return ["recipe=null", "normalize.enabled=false", *_overrides(defaults), *_overrides(values)]
 
 
 def read_python(text: str) -> Any:

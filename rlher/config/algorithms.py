@@ -74,6 +74,8 @@ class OffPolicyConfig:
     gamma: float = key(0.95, "discount factor", low=0, high=1)
     train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
     gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
+    tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
+    target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
     activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True)
     policy_kwargs: dict[str, Any] = key(
@@ -96,25 +98,12 @@ class OffPolicyConfig:
 
 
 @dataclass
-class TargetConfig:
-    """Keys of the algorithms with a target network."""
-
-    tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
-    target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
-
-
-@dataclass
 class ActorCriticConfig(OffPolicyConfig):
     """Keys of the algorithms with continuous actions and Q critics."""
 
     n_critics: int = key(2, "number of critics", low=1)
     action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
-
-
-@dataclass
-class EnsembleConfig(ActorCriticConfig):
-    """Keys that only the fast update has."""
-
+    # Only the fast update has these:
     target_critics: int | None = key(None, "random critics whose minimum is the target; null: all critics", low=1)
     layer_norm_critics: bool = key(False, "layer normalisation in the critics")
     random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
@@ -122,7 +111,7 @@ class EnsembleConfig(ActorCriticConfig):
 
 
 @dataclass
-class DeterministicConfig(EnsembleConfig):
+class DeterministicConfig(ActorCriticConfig):
     """Keys of the algorithms with a deterministic actor, after OpenAI baselines."""
 
     action_noise: float = key(0.2, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
@@ -130,15 +119,7 @@ class DeterministicConfig(EnsembleConfig):
 
 
 @dataclass
-class EntropyConfig:
-    """Keys of the maximum-entropy algorithms."""
-
-    ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
-    target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
-
-
-@dataclass
-class DQNConfig(TargetConfig, OffPolicyConfig):
+class DQNConfig(OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), used for the HER paper's bit flipping."""
 
     learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
@@ -154,12 +135,15 @@ class DQNConfig(TargetConfig, OffPolicyConfig):
 
 
 @dataclass
-class SACConfig(EntropyConfig, TargetConfig, EnsembleConfig):
+class SACConfig(ActorCriticConfig):
     """Soft actor-critic (Haarnoja et al. 2018)."""
+
+    ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
+    target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
 
 
 @dataclass
-class TD3Config(TargetConfig, DeterministicConfig):
+class TD3Config(DeterministicConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
@@ -171,7 +155,7 @@ class TD3Config(TargetConfig, DeterministicConfig):
 
 
 @dataclass
-class DDPGConfig(TargetConfig, DeterministicConfig):
+class DDPGConfig(DeterministicConfig):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
 
     n_critics: int = key(1, "number of critics", low=1)
@@ -207,12 +191,9 @@ def base_of(path: str) -> str:
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
     found = next((each for each in import_named("algo", path, object).__mro__ if each in names), None)
     if found is None:
-        raise UserError(f"algo={path} extends no algorithm; use a subclass of {', '.join(map(_name_of, names))}.")
+        classes = ", ".join(f"rlher.algos.{model.__name__}" for model in names)
+        raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
     return names[found]
-
-
-def _name_of(model: type) -> str:
-    return f"rlher.algos.{model.__name__}"
 
 
 ALGORITHMS = {

@@ -3,15 +3,13 @@
 import functools
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from omegaconf import OmegaConf
 
 from rlher.core.errors import UserError, did_you_mean
-
-ConfigT = TypeVar("ConfigT")
 
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """What the values of a run's keys are compared or written for.
@@ -30,22 +28,9 @@ MAX_EPISODES = 100_000_000
 """Largest number of episodes of a command; their seeds count up from a seed of at most :data:`MAX_SEED`."""
 
 
-def config_key(
-    default: Any,
-    text: str,
-    *,
-    ignored_by: Iterable[Purpose],
-    low: float | None = None,
-    high: float | None = None,
-    length: int | None = None,
-    choices: tuple[str, ...] = (),
-    positional: bool = False,
-    may_name_code: bool = False,
-    from_file: bool = True,
-) -> Any:
-    """Declare a config key; use :func:`experiment_key` or :func:`runtime_key`.
+class KeyRules(TypedDict, total=False):
+    """What a config key may declare besides its default and its text.
 
-    :param text: its line in ``--help``.
     :param ignored_by: purposes that ignore the value of the key.
     :param low: smallest allowed number; for a list, of each entry.
     :param high: largest allowed number.
@@ -53,20 +38,26 @@ def config_key(
     :param choices: allowed values.
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
-    :param from_file: a recipe may set it; False: the command line only.
+    :param command_line_only: a recipe file must not set it.
+    """
+
+    ignored_by: Sequence[Purpose]
+    low: float
+    high: float
+    length: int
+    choices: tuple[str, ...]
+    positional: bool
+    may_name_code: bool
+    command_line_only: bool
+
+
+def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
+    """Declare a config key; use :func:`experiment_key` or :func:`runtime_key`.
+
+    :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    metadata = {
-        "text": text,
-        "ignored_by": tuple(ignored_by),
-        "low": low,
-        "high": high,
-        "length": length,
-        "choices": choices,
-        "positional": positional,
-        "may_name_code": may_name_code,
-        "from_file": from_file,
-    }
+    metadata = {"text": text, **rules}
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -98,18 +89,6 @@ def takes_list(item: Field) -> bool:
     return str(item.type).startswith("list")
 
 
-def dotted_keys(schema: type | Any, prefix: str = "") -> dict[str, Field]:
-    """Return the fields of a config dataclass and of its sections by dotted key."""
-    found: dict[str, Field] = {}
-    for item in fields(schema):
-        nested = default_of(item)
-        if is_dataclass(nested):
-            found |= dotted_keys(nested, f"{prefix}{item.name}.")
-        else:
-            found[prefix + item.name] = item
-    return found
-
-
 def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
     """Yield the dotted keys of a config and of its sections, each with its field and its value."""
     for item in fields(config):
@@ -118,6 +97,11 @@ def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, A
             yield from values_by_key(value, f"{name}.")
         else:
             yield name, item, value
+
+
+def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
+    """Return the fields of a config dataclass and of its sections by dotted key."""
+    return {name: item for name, item, _ in values_by_key(schema(), prefix)}
 
 
 def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
@@ -132,14 +116,12 @@ def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
     }
 
 
-def to_object(cfg: Any, schema: type[ConfigT]) -> ConfigT:
+def to_object(cfg: Any) -> Any:
     """Return a composed config as its dataclass.
 
     :raises UserError: a value is missing, out of its range, or not among its choices.
     """
     config = OmegaConf.to_object(cfg)
-    if not isinstance(config, schema):
-        raise TypeError(f"the config was composed as {type(config).__name__}, not {schema.__name__}")
     validate(config)
     return config
 
@@ -150,7 +132,7 @@ def validate(config: Any) -> None:
     A section with further rules has a method ``check``.
     """
     for name, item, value in values_by_key(config):
-        if value is not None and value is not MISSING:
+        if value is not None:
             _validate_value(name, value, item)
     for part in (config, *(getattr(config, item.name) for item in fields(config))):
         if hasattr(part, "check"):
@@ -159,8 +141,8 @@ def validate(config: Any) -> None:
 
 def _validate_value(name: str, value: Any, item: Field) -> None:
     low, high, length, choices = (item.metadata.get(limit) for limit in ("low", "high", "length", "choices"))
-    if choices and value not in choices and not (item.metadata["may_name_code"] and ":" in str(value)):
-        own = ", nor module:name of your own" if item.metadata["may_name_code"] else ""
+    if choices and value not in choices and not (item.metadata.get("may_name_code") and ":" in str(value)):
+        own = ", nor module:name of your own" if item.metadata.get("may_name_code") else ""
         near = [choice for choice in choices if choice.endswith(str(value))] or choices  # tex: latex, and not text
         raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{own}{did_you_mean(str(value), near)}.")
     if length is not None and isinstance(value, list) and len(value) != length:

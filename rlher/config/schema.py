@@ -23,7 +23,7 @@ def recipe_schema() -> dict[str, Any]:
     """Return the schema of the files in ``hyperparams/``; ``algo`` has the keys of every algorithm."""
     root: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#"} | _section()
     for name, item in (dotted_keys(OptimizeConfig) | run_keys()).items():
-        if item.metadata["from_file"] and "recipe" not in name:
+        if not item.metadata.get("command_line_only") and "recipe" not in name:
             *sections, key = name.split(".")
             properties = root["properties"]
             for each in sections:
@@ -37,11 +37,11 @@ def _section() -> dict[str, Any]:
 
 
 def _key(item: Field) -> dict[str, Any]:
-    limits = {"minimum": item.metadata["low"], "maximum": item.metadata["high"], "enum": item.metadata["choices"]}
-    used = {name: limit for name, limit in limits.items() if limit not in (None, ())}
-    if item.metadata["may_name_code"] and "enum" in used:
-        used = {"anyOf": [{"enum": used["enum"]}, {"pattern": ":"}]}
-    return _value(item.type, used) | {"description": item.metadata["text"]}
+    names = {"low": "minimum", "high": "maximum", "choices": "enum"}
+    limits = {names[rule]: limit for rule, limit in item.metadata.items() if rule in names}
+    if item.metadata.get("may_name_code") and "enum" in limits:
+        limits = {"anyOf": [{"enum": limits["enum"]}, {"pattern": ":"}]}
+    return _value(item.type, limits) | {"description": item.metadata["text"]}
 
 
 def _value(kind: Any, limits: dict[str, Any]) -> dict[str, Any]:

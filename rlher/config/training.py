@@ -1,6 +1,5 @@
 """Config keys of `rlher train`: update step, evaluation, checkpoints and the run itself."""
 
-import functools
 import hashlib
 from dataclasses import Field, dataclass
 from typing import Any
@@ -117,7 +116,7 @@ class TrainConfig:
         "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
     )
     ray_address: str | None = runtime_key(
-        None, "head of the Ray cluster, host:port; null: a cluster on this machine", from_file=False
+        None, "head of the Ray cluster, host:port; null: a cluster on this machine", command_line_only=True
     )
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
@@ -137,9 +136,11 @@ class TrainConfig:
     )
     resume: str | None = experiment_key(None, "run folder to resume, or latest", ignored_by=["recipe"])
     trust_code: bool = runtime_key(
-        False, "run the code that a recipe file, or with resume a config.yaml, of somebody else names", from_file=False
+        False,
+        "run the code that a recipe file, or with resume a config.yaml, of somebody else names",
+        command_line_only=True,
     )
-    logs: str = runtime_key("logs", "folder of all runs", from_file=False)
+    logs: str = runtime_key("logs", "folder of all runs", command_line_only=True)
     progress: bool = runtime_key(
         True, "show a progress bar or, if stderr is not a terminal, a line per evaluation; false: warnings only"
     )
@@ -165,12 +166,6 @@ def run_keys() -> dict[str, Field]:
     for algorithm in ALGORITHMS.values():
         found |= dotted_keys(algorithm.config, "algo.")
     return found
-
-
-@functools.cache
-def keys_naming_code() -> dict[str, Field]:
-    """Return the keys whose values may name the user's own code."""
-    return {name: item for name, item in run_keys().items() if item.metadata["may_name_code"]}
 
 
 def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class OptimizeConfig(TrainConfig):
     )
     study_name: str | None = runtime_key(None, "name of the study; null: from algorithm, environment and space")
     storage: str | None = runtime_key(
-        None, "sqlite:///..., postgresql://...; null: a journal file under `logs`", from_file=False
+        None, "sqlite:///..., postgresql://...; null: a journal file under `logs`", command_line_only=True
     )
     heartbeat: int = runtime_key(
         30, "seconds between heartbeats of a command; its trials run again after twice that without one", low=1

@@ -126,7 +126,7 @@ def read_config(folder: Path) -> TrainConfig:
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
         schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), EnvConfig())
-        return to_object(OmegaConf.merge(OmegaConf.structured(schema), values), TrainConfig)
+        return to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:

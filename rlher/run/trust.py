@@ -17,7 +17,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import keys_naming_code
+from rlher.config.training import run_keys
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write
 from rlher.core.safe_read import require_no_link
@@ -57,12 +57,14 @@ def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
 def _named_code(values: Any) -> list[tuple[str, Any]]:
     """Return the keys whose values name modules or classes, or may do so, with these values."""
     found = []
-    for key, item in keys_naming_code().items():
+    for key, item in run_keys().items():
+        if not item.metadata.get("may_name_code"):
+            continue
         value = _value(values, key)
         # An entry of a list may be {module:Class: {argument: number}}. Text among keyword arguments may name a class.
         leaves = [leaf for leaf in _leaves(value) if not isinstance(leaf, int | float | None)]
         named = [value] if isinstance(value, list) else leaves
-        is_choice = bool(item.metadata["choices"])  # other text than module:name is no valid choice
+        is_choice = "choices" in item.metadata  # other text than module:name is no valid choice
         found += [(key, each) for each in named if each and (":" in str(each) or not is_choice)]
     if ":" in str(env_id := _value(values, "env.id")):  # module:Id
         found.append(("env.id", env_id))

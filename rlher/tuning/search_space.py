@@ -87,7 +87,7 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
             OmegaConf.update(node, key, decoded, force_add=key.startswith(MIX))
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}") from error
-    return to_object(node, TrainConfig)
+    return to_object(node)
 
 
 def contains(space: Space, params: Mapping[str, Any]) -> bool:

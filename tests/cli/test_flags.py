@@ -15,7 +15,7 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert flags.parse("train", ["--cfg", "job", "x=1"]) == (["x=1"], False, True, [])
     assert flags.parse("optimize", ["--space", "x.yaml", "space=her"]).overrides == ["space=her", "search_space=x.yaml"]
     assert flags.parse("enjoy", ["--stochastic"]).overrides == ["deterministic=false"]
-    assert flags.parse("evaluate", ["logs/a b", "--episodes", "3"]).overrides == ["run='logs/a b'", "episodes=3"]
+    assert flags.parse("evaluate", ["logs/a b", "--episodes", "3"]).overrides == ["episodes=3", "run='logs/a b'"]
 
 
 def test_names_of_algorithms_and_environments_need_no_key() -> None:
@@ -28,7 +28,7 @@ def test_names_of_algorithms_and_environments_need_no_key() -> None:
 def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lr=0.1").mkdir()
-    assert flags.parse("plot", ["lr=0.1", "x=wall"]).overrides == ["runs=['lr=0.1']", "x=wall"]
+    assert flags.parse("plot", ["lr=0.1", "x=wall"]).overrides == ["x=wall", "runs='lr=0.1'"]
 
 
 @pytest.mark.parametrize(

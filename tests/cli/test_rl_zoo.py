@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 import pytest
 import yaml
 
-from rlher.cli import rl_zoo
+from rlher.cli import flags, rl_zoo
 from rlher.config.algorithms import ALGORITHMS
 from tests.conftest import TINY
 
@@ -36,41 +36,39 @@ FetchReach-v4:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("--algo sac --env X -n 10000", "train --algo sac --env X total_timesteps=10000"),
-        ("train --algo sac -n=5 --seed 1 --device cpu", "train --algo sac total_timesteps=5 --seed 1 --device cpu"),
+        ("train --algo sac -n=5 --seed 1 --device cpu", "algo=sac total_timesteps=5 seed=1 device=cpu"),
         (
-            "--algo sac --eval-freq 500 --eval-episodes 5 --num-threads 2 --track",
-            "train --algo sac eval.freq=500 eval.episodes=5 threads=2 logger=wandb",
+            "train --algo sac --eval-freq 500 --eval-episodes 5 --num-threads 2 --track",
+            "algo=sac eval.freq=500 eval.episodes=5 threads=2 logger=wandb",
         ),
-        ("optimize --algo sac --n-trials 5 --n-jobs 2", "optimize --algo sac --n-trials 5 workers=2"),
+        ("optimize --algo sac --n-trials 5 --n-jobs 2", "algo=sac n_trials=5 workers=2"),
         (
             "train -params learning_rate:lin_1e-3 noise_std:0.1 gradient_steps:-1 env_kwargs:dict(a='b') her=off",
-            "train algo.learning_rate_schedule=linear algo.learning_rate=0.001 algo.action_noise=0.1 "
-            "algo.gradient_steps=null env.kwargs.a=b her=off",
+            "her=off algo.learning_rate_schedule=linear algo.learning_rate=0.001 algo.action_noise=0.1 "
+            "algo.gradient_steps=null env.kwargs.a=b",
         ),
         (
             "train --hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3) policy:'MlpPolicy'",
-            "train algo.net_arch=[8] algo.policy_kwargs.log_std_init=-3",
+            "algo.net_arch=[8] algo.policy_kwargs.log_std_init=-3",
         ),
     ],
 )
-def test_a_line_of_rl_zoo_is_read_and_printed(capsys: pytest.CaptureFixture, line: str, expected: str) -> None:
-    assert rl_zoo.to_rlher(line.split()) == expected.split()
-    assert capsys.readouterr().err.startswith("read as: rlher ")
+def test_flags_of_rl_zoo_are_read(line: str, expected: str) -> None:
+    name, *words = line.split()
+    assert flags.parse(name, words).overrides == expected.split()
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "printed"),
     [
-        "train algo=sac env=FetchReach-v4 seed=0,1 n_envs=1,2 -m",
-        "train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500",
-        "optimize --n-trials 3 --sampler random --pruner none algo=sac",
-        "enjoy --help",
+        ("--algo sac --env X -n 10000", "read as: rlher train algo=sac env=X total_timesteps=10000\n"),
+        ("train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500", ""),
     ],
 )
-def test_rlhers_own_lines_stay_as_they_are(line: str, capsys: pytest.CaptureFixture) -> None:
-    assert rl_zoo.to_rlher(line.split()) == line.split()
-    assert capsys.readouterr().err == ""
+def test_a_line_without_a_command_trains_and_is_printed(rlher, line: str, printed: str) -> None:
+    done = rlher(*line.split(), "--cfg", "job")
+    assert (done.code, done.err) == (0, printed)
+    assert "total_timesteps: " in done.out
 
 
 def test_a_line_of_rl_zoo_trains(rlher) -> None:

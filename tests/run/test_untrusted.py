@@ -331,6 +331,13 @@ def test_a_name_in_a_mapping_cannot_end_it() -> None:
         literal({"},'evil:X',{b": 1})
 
 
+def test_a_path_that_is_not_utf_8_is_reported(rlher) -> None:
+    os.mkdir(b"f\xff")
+    done = rlher("train", *TRAIN[1:], "logs=" + os.fsdecode(b"f\xff"))
+    assert done.code == 2
+    assert "UTF-8" in done.err
+
+
 def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mujoco = pytest.importorskip("mujoco")

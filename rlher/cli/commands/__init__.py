@@ -62,8 +62,8 @@ class Command:
 
     def choices(self) -> dict[str, str | None]:
         """Return the algorithm and the environment that it has by default."""
-        sections = {item.name: item for item in fields(self.schema) if item.name in ("algo", "env")}
-        return {name: item.metadata.get("choice") for name, item in sections.items()}
+        sections = [item for item in fields(self.schema) if item.name in ("algo", "env")]
+        return {item.name: item.metadata.get("choice") for item in sections}
 
     def run(self, config: Any, command: str) -> int:
         """Run it and return the exit code.

@@ -46,7 +46,8 @@ def write(config: ReportConfig, command: str) -> Path:
     studies = [read_study(folder, note) for folder in folders.values()]
     groups = _groups(config, studies, note)
     clips = embed((path for group in groups for run in group.runs for path in clips_of(run.folder)), note)
-    page = render(config.title or _title(groups, studies), groups, studies, clips, notes, command)
+    subjects = dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)])
+    page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")
@@ -71,7 +72,3 @@ def _groups(config: ReportConfig, studies: "list[Study]", note: "Note") -> "list
             found = group_runs(runs, config.by, note)
             groups += [replace(group, label=f"{name}: {group.label}") for group in found] if named else found
     return groups
-
-
-def _title(groups: "list[Group]", studies: "list[Study]") -> str:
-    return ", ".join(dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)]))
