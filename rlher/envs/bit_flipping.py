@@ -73,16 +73,12 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
 
     def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
         """Return 0 if all bits agree, else -1: float32, shape of the goals without their last axis."""
-        reached = np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
+        reached = self.compute_terminated(achieved_goal, desired_goal, info)
         return np.asarray(reached, dtype=np.float32) - np.float32(1.0)
 
     def compute_terminated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
         """Return whether all bits agree: bool, shape of the goals without their last axis."""
         return np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
-
-    def compute_truncated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> bool:
-        """Return False: only the length of an episode truncates it."""
-        return False
 
     def render(self) -> np.ndarray | None:
         """Return a picture of the bits above the goal: uint8, ``(2 * SQUARE, n_bits * SQUARE, 3)``."""

@@ -45,11 +45,8 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     except UserError:
         env.close()
         raise
-    module = type(env.unwrapped).__module__
-    if module.startswith("panda_gym."):
+    if type(env.unwrapped).__module__.startswith("panda_gym."):
         env = SeededResets(env)
-    elif module.startswith("gymnasium_robotics.envs.fetch."):
-        _read_fingers_only(env.unwrapped)
     env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
@@ -58,15 +55,6 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     if training and config.reward_offset:
         env = RewardOffset(env, config.reward_offset)
     return env
-
-
-def _read_fingers_only(fetch: Any) -> None:
-    """Let a Fetch environment read the two joints that it uses, its fingers, not all 15 of the robot by their names.
-
-    That takes a fifth of the time of a step (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
-    """
-    names = fetch._model_names
-    names._joint_names = [name for name in names.joint_names if name.startswith("robot")][-2:]
 
 
 class SeededResets(gym.Wrapper):
@@ -175,14 +163,10 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
         raise UserError(f"{config.id} needs a package that is not installed: {error}") from error
     except gym.error.Error as error:
         raise UserError(f"{config.id} cannot be made: {error}") from error
-    except TypeError as error:
-        if "argument" not in str(error):
-            raise _construction_error(config, kwargs, error) from error
-        # without the call that gymnasium appends to the message
-        text = str(error).split(" was raised from the environment creator")[0]
-        raise UserError(f"{config.id} does not take env.kwargs={kwargs}: {text}.") from error
     except BaseException as error:
-        raise _construction_error(config, kwargs, error) from error
+        given = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
+        fault = as_fault(error, f"{config.id}{given}: its constructor")
+        raise (UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault) from error
 
 
 @contextmanager
@@ -203,8 +187,3 @@ def _in_pybullet_data() -> Iterator[None]:
         libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
         os.dup2(saved, 1)
         os.close(saved)
-
-
-def _construction_error(config: EnvConfig, kwargs: dict[str, Any], error: BaseException) -> BaseException:
-    fault = as_fault(error, f"{config.id}{f' cannot be made with {kwargs}' if kwargs else ''}: its constructor")
-    return UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault
