@@ -100,8 +100,7 @@ def registering_module(env_id: str) -> str | None:
 
     :raises UserError: the class is of the script or notebook that runs.
     """
-    found = entry_point(env_id) if env_id in gym.registry else ""
-    module = found.partition(":")[0] if isinstance(found, str) else getattr(found, "__module__", "")
+    module = entry_module(env_id) if env_id in gym.registry else ""
     if module == "__main__":
         raise UserError(f"register {env_id} in a module of your own, not in the script or notebook that runs.")
     return None if module.partition(".")[0] in ("", "gymnasium", "rlher", *FAMILIES) else module
@@ -115,6 +114,12 @@ def entry_point(env_id: str) -> EnvCreator | str:
     found = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
     assert found is not None, f"{env_id} has no entry point"
     return found
+
+
+def entry_module(env_id: str) -> str:
+    """Return the module of what builds an environment that is registered already."""
+    found = entry_point(env_id)
+    return found.partition(":")[0] if isinstance(found, str) else found.__module__
 
 
 def _import_quietly(family: str) -> None:

@@ -61,18 +61,12 @@ def _learning_starts(config: TrainConfig) -> int:
 def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     """Choose compilation, precision and overlap; return a line for each choice."""
     algo, engine = config.algo, config.engine
-    updates = _count_updates(config)
+    steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
+    updates = steps // (algo.train_freq * config.n_envs) * (algo.gradient_steps or 0)
     compiled, compile_note = choose_compilation(engine.compile, updates)
     engine = replace(engine, compile="on" if compiled else "off", overlap=engine.overlap is not False)
     engine, note = choose_precision(engine, get_device(config.device), algo.batch_size, algo.net_arch)
     return replace(config, engine=engine), [line for line in (compile_note if updates else "", note) if line]
-
-
-def _count_updates(config: TrainConfig) -> int:
-    algo = config.algo
-    steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
-    rounds = steps // (algo.train_freq * config.n_envs)
-    return rounds * (algo.gradient_steps or 0)
 
 
 def _share_cores(config: TrainConfig) -> tuple[int, str]:

@@ -210,12 +210,9 @@ class CheckpointCallback(BaseCallback):
         observations: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
         training_state.restore_generators(generators, self.model)
-        if len(actions) == 0 or _equal(observations, expected):  # any observation can begin an episode
+        is_equal = all(np.array_equal(values, expected.get(key, ())) for key, values in observations.items())
+        if is_equal or len(actions) == 0:  # any observation can begin an episode
             self._set_last_observations(observations)
         else:
             warn(NOT_REPEATABLE)
             self._start_new_episodes()
-
-
-def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
