@@ -88,8 +88,8 @@ class EvaluationWorkers:
     """
 
     def __init__(self, config: TrainConfig) -> None:
-        self._config, self._count = config, config.eval.workers or 0
-        self._threads = ThreadPoolExecutor(self._count) if self._count else None
+        self._config = config
+        self._threads = ThreadPoolExecutor(config.eval.workers) if config.eval.workers else None
         """Each thread has its own worker process."""
         self._workers: dict[int, Worker] = {}
         """The worker of each thread, by the thread's id."""
