@@ -140,7 +140,8 @@ def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> I
         values = [np.asarray(observation[key], dtype=space.dtype) for observation in recording.observations]
         if outside := [value for value in values if not space.contains(value)]:
             all_inside = False
-            where = f"on {len(outside)} of {len(values)} steps, for example {_numbers(outside[0])}"
+            example = np.array2string(outside[0], precision=3, threshold=6)
+            where = f"on {len(outside)} of {len(values)} steps, for example {example}"
             yield Finding("warning", f"{key!r} is outside its declared {space} {where}.")
     if all_inside:
         yield Finding("ok", "observations lie in their declared spaces")
@@ -265,10 +266,6 @@ def _seeding(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterat
 
 def _keys(info: dict) -> str:
     return ", ".join(map(repr, info)) or "nothing"
-
-
-def _numbers(values: np.ndarray) -> str:
-    return np.array2string(values, precision=3, threshold=6)
 
 
 Check = Callable[[EnvConfig, FaultGuard, Recording], Iterator[Finding]]

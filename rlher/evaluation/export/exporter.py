@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from rlher.algos import goal_normalizer
 from rlher.algos.factory import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.commands import ExportConfig
+from rlher.config.commands import ExportConfig, PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
@@ -34,7 +34,7 @@ from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, training_wrappers
 from rlher.envs.registration import entry_module
 from rlher.evaluation import metrics
-from rlher.evaluation.agent import load_agent, model_name
+from rlher.evaluation.agent import ModelChoice
 from rlher.evaluation.export import play
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
@@ -60,7 +60,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run = lookup.find(config.run, config.logs, config.trust_code)
-    which = run.resolve_model(config.model)
+    chosen = ModelChoice(run, run.resolve_model(config.model), PlayConfig())
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.output is None:
         require_no_link(folder)
@@ -68,23 +68,23 @@ def export(config: ExportConfig) -> dict[str, str]:
         require_onnx()
     if config.push is not None:
         require_pushable(config.push)
-    print(escape_control(f"{run}, {model_name(run, which)}"), file=sys.stderr)
+    print(escape_control(chosen.name), file=sys.stderr)
     with user_error_on_write(folder):
         if config.output is None and folder.exists():
             shutil.rmtree(folder)  # play.py would import what somebody else has put there
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
-            notes = _write(run, which, Path(temporary), config.format == "onnx")
+            notes = _write(chosen, Path(temporary), config.format == "onnx")
             files = [path.replace(folder / path.name).name for path in Path(temporary).iterdir()]
         if config.format != "onnx":
             (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
     for note in notes:
         print(escape_control(f"  {note}"), file=sys.stderr)
     folder = relative(folder)
-    result = {"run": str(run), "model": which, "folder": str(folder)}
+    result = {**chosen.keys, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
-        message = f"Export {model_name(run, which)} of {run.folder.name} with rlher"
+        message = f"Export {chosen.model_name} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
         print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
     return result
@@ -95,13 +95,14 @@ def _base_name(run: RunFolder) -> str:
     return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 
 
-def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[str]:
+def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
     """Write every file into an empty folder, and check that the exported policies select the run's actions.
 
     :return: notes on the files, one sentence each.
     """
-    config, file, onnx = run.config, f"{_base_name(run)}.zip", f"{_base_name(run)}.onnx" if with_onnx else None
-    agent = load_agent(run, which, "cpu", deterministic=True, render_mode=None)
+    run, which, config = chosen.run, chosen.which, chosen.run.config
+    file, onnx = f"{_base_name(run)}.zip", f"{_base_name(run)}.onnx" if with_onnx else None
+    agent = chosen.load()
     with closing(agent.env) as env:
         venv = DummyVecEnv([lambda: env])
         model, policy = plain_model(run, which, venv)
