@@ -155,8 +155,7 @@ def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterat
         why = f"success is undefined: `info` has {_keys(recording.infos[-1])}, and the reward is dense"
         yield Finding("error", f"{why}; put is_success into `info`, or set env.success_key or env.success_reward.")
         return
-    ends = np.flatnonzero(recording.terminated | recording.truncated)
-    infos = [recording.infos[step] for step in ends] or recording.infos
+    infos = [recording.infos[step] for step in recording.ends] or recording.infos
     if without := [info for info in infos if config.success_key not in info]:
         yield Finding("error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}.")
         return
@@ -174,7 +173,7 @@ def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Ite
     steps = len(recording.rewards)
     if config.max_episode_steps is not None:
         yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
-    elif steps >= MAX_STEPS and not (recording.terminated | recording.truncated).any():
+    elif steps >= MAX_STEPS and not recording.ends.size:
         yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
     else:
         yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")

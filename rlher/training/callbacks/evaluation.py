@@ -69,10 +69,10 @@ class EvaluationCallback(BaseCallback):
         return time.monotonic() - self._started
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
-        self._record_if_played()
         if self.model.num_timesteps >= self._next:
             self._evaluate_now()
-            self._record_if_played()
+        if self._pending and (self._on_evaluation or all(group.done() for group in self._pending.played)):
+            self.record_pending()
 
     def _on_training_end(self) -> None:
         if self.model.num_timesteps >= self._next:
@@ -103,10 +103,6 @@ class EvaluationCallback(BaseCallback):
         model = model_file.to_bytes(self.model)  # type: ignore[arg-type]
         config = self._run.config.eval
         self._pending = PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed))
-
-    def _record_if_played(self) -> None:
-        if self._pending and (self._on_evaluation or all(group.done() for group in self._pending.played)):
-            self.record_pending()
 
     def record_pending(self) -> None:
         """Wait for the evaluation in progress, if any, and record it.
