@@ -28,21 +28,18 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     :param n_bits: number of bits, and of steps after which an episode is truncated.
     :param continuous: actions are ``Box(-1, 1, (n_bits,))``, whose largest entry is the bit to flip; otherwise
         ``Discrete(n_bits)``.
-    :param fixed_goal: the goal is always all ones, as in Stable-Baselines3.
     :param render_mode: ``"rgb_array"`` or ``None``.
     :raises ValueError: ``n_bits`` below 1, or an unknown render mode.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012  (gymnasium's own convention)
 
-    def __init__(
-        self, n_bits: int = 15, continuous: bool = False, fixed_goal: bool = False, render_mode: str | None = None
-    ) -> None:
+    def __init__(self, n_bits: int = 15, continuous: bool = False, render_mode: str | None = None) -> None:
         if n_bits < 1:
             raise ValueError(f"n_bits={n_bits} is too small; it must be at least 1")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode={render_mode!r} is not one of 'rgb_array', None")
-        self.n_bits, self.continuous, self.fixed_goal, self.render_mode = (n_bits, continuous, fixed_goal, render_mode)
+        self.n_bits, self.continuous, self.render_mode = n_bits, continuous, render_mode
         bits = spaces.Box(0.0, 1.0, (n_bits,), dtype=np.float32)
         self.observation_space: Any = spaces.Dict(observation=bits, achieved_goal=bits, desired_goal=bits)
         self.action_space = spaces.Box(-1.0, 1.0, (n_bits,), np.float32) if continuous else spaces.Discrete(n_bits)
@@ -55,8 +52,7 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         """Draw a start and a different goal."""
         super().reset(seed=seed)
         self._steps = 0
-        self._goal = np.ones(self.n_bits, dtype=np.float32) if self.fixed_goal else self._draw()
-        self._bits = self._draw()
+        self._goal, self._bits = self._draw(), self._draw()
         while np.array_equal(self._bits, self._goal):  # for a single bit half of the draws
             self._bits = self._draw()
         return self._observe(), {"is_success": False}
@@ -73,16 +69,12 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
 
     def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
         """Return 0 if all bits agree, else -1: float32, shape of the goals without their last axis."""
-        reached = np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
+        reached = self.compute_terminated(achieved_goal, desired_goal, info)
         return np.asarray(reached, dtype=np.float32) - np.float32(1.0)
 
     def compute_terminated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
         """Return whether all bits agree: bool, shape of the goals without their last axis."""
         return np.all(np.asarray(achieved_goal) == np.asarray(desired_goal), axis=-1)
-
-    def compute_truncated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> bool:
-        """Return False: only the length of an episode truncates it."""
-        return False
 
     def render(self) -> np.ndarray | None:
         """Return a picture of the bits above the goal: uint8, ``(2 * SQUARE, n_bits * SQUARE, 3)``."""

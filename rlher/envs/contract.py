@@ -140,7 +140,8 @@ def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> I
         values = [np.asarray(observation[key], dtype=space.dtype) for observation in recording.observations]
         if outside := [value for value in values if not space.contains(value)]:
             all_inside = False
-            where = f"on {len(outside)} of {len(values)} steps, for example {_numbers(outside[0])}"
+            example = np.array2string(outside[0], precision=3, threshold=6)
+            where = f"on {len(outside)} of {len(values)} steps, for example {example}"
             yield Finding("warning", f"{key!r} is outside its declared {space} {where}.")
     if all_inside:
         yield Finding("ok", "observations lie in their declared spaces")
@@ -154,8 +155,7 @@ def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterat
         why = f"success is undefined: `info` has {_keys(recording.infos[-1])}, and the reward is dense"
         yield Finding("error", f"{why}; put is_success into `info`, or set env.success_key or env.success_reward.")
         return
-    ends = np.flatnonzero(recording.terminated | recording.truncated)
-    infos = [recording.infos[step] for step in ends] or recording.infos
+    infos = [recording.infos[step] for step in recording.ends] or recording.infos
     if without := [info for info in infos if config.success_key not in info]:
         yield Finding("error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}.")
         return
@@ -173,7 +173,7 @@ def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Ite
     steps = len(recording.rewards)
     if config.max_episode_steps is not None:
         yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
-    elif steps >= MAX_STEPS and not (recording.terminated | recording.truncated).any():
+    elif steps >= MAX_STEPS and not recording.ends.size:
         yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
     else:
         yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")
@@ -265,10 +265,6 @@ def _seeding(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterat
 
 def _keys(info: dict) -> str:
     return ", ".join(map(repr, info)) or "nothing"
-
-
-def _numbers(values: np.ndarray) -> str:
-    return np.array2string(values, precision=3, threshold=6)
 
 
 Check = Callable[[EnvConfig, FaultGuard, Recording], Iterator[Finding]]

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError, as_fault
+from rlher.core.errors import EnvironmentFault, UserError, as_fault, first_line
 from rlher.core.user_code import build_class
 from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
@@ -45,11 +45,8 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     except UserError:
         env.close()
         raise
-    module = type(env.unwrapped).__module__
-    if module.startswith("panda_gym."):
+    if type(env.unwrapped).__module__.startswith("panda_gym."):
         env = SeededResets(env)
-    elif module.startswith("gymnasium_robotics.envs.fetch."):
-        _read_fingers_only(env.unwrapped)
     env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
@@ -58,15 +55,6 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     if training and config.reward_offset:
         env = RewardOffset(env, config.reward_offset)
     return env
-
-
-def _read_fingers_only(fetch: Any) -> None:
-    """Let a Fetch environment read the two joints that it uses, its fingers, not all 15 of the robot by their names.
-
-    That takes a fifth of the time of a step (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
-    """
-    names = fetch._model_names
-    names._joint_names = [name for name in names.joint_names if name.startswith("robot")][-2:]
 
 
 class SeededResets(gym.Wrapper):
@@ -127,17 +115,10 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
 def validate_goal_interface(env: gym.Env, name: str) -> None:
     """Raise UserError unless an environment has the three observation keys and ``compute_reward``."""
     space = env.observation_space
-    if not isinstance(space, gym.spaces.Dict):
-        raise UserError(
-            f"{name} is not a goal environment: its observations are {type(space).__name__}, not a Dict of "
-            f"{', '.join(GOAL_KEYS)}; {WRAPPER_ADVICE}"
-        )
-    missing = [key for key in GOAL_KEYS if key not in space.spaces]
-    if missing:
-        raise UserError(
-            f"{name} is not a goal environment: its observations have {', '.join(space.spaces)}, "
-            f"but no {' and no '.join(missing)}; {WRAPPER_ADVICE}"
-        )
+    found = list(space.spaces) if isinstance(space, gym.spaces.Dict) else [type(space).__name__]
+    if missing := [key for key in GOAL_KEYS if key not in found]:
+        has = f"its observations have {', '.join(found)}, but no {' and no '.join(missing)}"
+        raise UserError(f"{name} is not a goal environment: {has}; {WRAPPER_ADVICE}")
     if not env.has_wrapper_attr("compute_reward"):
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info); {WRAPPER_ADVICE}")
 
@@ -168,21 +149,14 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
         if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
             sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
         return env
-    except gym.error.DependencyNotInstalled as error:
-        newer = [name for name in yaml_names() if name.rpartition("-v")[0] == config.id.rpartition("-v")[0]]
-        if newer:  # mujoco_py's versions of Fetch, which RL Zoo's recipes are for
-            raise UserError(f"{config.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
-        raise UserError(f"{config.id} needs a package that is not installed: {error}") from error
     except gym.error.Error as error:
-        raise UserError(f"{config.id} cannot be made: {error}") from error
-    except TypeError as error:
-        if "argument" not in str(error):
-            raise _construction_error(config, kwargs, error) from error
-        # without the call that gymnasium appends to the message
-        text = str(error).split(" was raised from the environment creator")[0]
-        raise UserError(f"{config.id} does not take env.kwargs={kwargs}: {text}.") from error
+        newer = {name.rpartition("-v")[0]: f"; use env={name}" for name in yaml_names()}  # for mujoco_py's Fetch-v1
+        advice = newer.get(config.id.rpartition("-v")[0], "")
+        raise UserError(f"{config.id} cannot be made: {first_line(error)}{advice}.") from error
     except BaseException as error:
-        raise _construction_error(config, kwargs, error) from error
+        given = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
+        fault = as_fault(error, f"{config.id}{given}: its constructor")
+        raise (UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault) from error
 
 
 @contextmanager
@@ -203,8 +177,3 @@ def _in_pybullet_data() -> Iterator[None]:
         libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
         os.dup2(saved, 1)
         os.close(saved)
-
-
-def _construction_error(config: EnvConfig, kwargs: dict[str, Any], error: BaseException) -> BaseException:
-    fault = as_fault(error, f"{config.id}{f' cannot be made with {kwargs}' if kwargs else ''}: its constructor")
-    return UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault

@@ -35,7 +35,6 @@ class Recording:
 
     :param achieved: goals after each step, as ``desired`` (steps, …).
     :param rewards: (steps,), as ``terminated`` and ``truncated``.
-    :param lengths: steps of the episode so far, (steps,).
     """
 
     observations: list[dict[str, np.ndarray]]
@@ -45,7 +44,11 @@ class Recording:
     rewards: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-    lengths: np.ndarray
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The indices of the last steps of episodes."""
+        return np.flatnonzero(self.terminated | self.truncated)
 
     def rows(self, count: int) -> np.ndarray:
         """Return the indices of at most ``count`` steps, evenly spread."""
@@ -68,22 +71,20 @@ def record_random_rollout(env: FaultGuard, seed: int) -> Recording:
     limit_known = env.spec is not None and env.spec.max_episode_steps is not None
     env.action_space.seed(seed)
     env.reset(seed=seed)
-    started, length = time.monotonic(), 0
+    started = time.monotonic()
     steps: list[tuple] = []
     for _ in range(MAX_STEPS):
         if len(steps) >= MIN_STEPS and time.monotonic() - started > (SECONDS if limit_known else SECONDS_WITHOUT_LIMIT):
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
-        length += 1
         limit_known = limit_known or truncated
         copied = {key: np.array(value) for key, value in observation.items()}
-        steps.append((copied, reward, terminated, truncated, length, dict(info)))
+        steps.append((copied, reward, terminated, truncated, dict(info)))
         if terminated or truncated:
             env.reset()
-            length = 0
-    observations, rewards, terminations, truncations, lengths, infos = zip(*steps, strict=True)
+    observations, rewards, terminations, truncations, infos = zip(*steps, strict=True)
     achieved, desired = (np.stack([each[key] for each in observations]) for key in ("achieved_goal", "desired_goal"))
-    arrays = [np.array(values) for values in (rewards, terminations, truncations, lengths)]
+    arrays = [np.array(values) for values in (rewards, terminations, truncations)]
     return Recording([*observations], [*infos], achieved, desired, *arrays)
 
 
@@ -133,7 +134,7 @@ def _limit(env: gym.Env, recording: Recording) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same."""
     if env.spec is not None and env.spec.max_episode_steps is not None:
         return env.spec.max_episode_steps
-    lengths = {*recording.lengths[recording.truncated].tolist()}
+    lengths = {*np.diff(recording.ends, prepend=-1)[recording.truncated[recording.ends]].tolist()}
     return lengths.pop() if len(lengths) == 1 else None
 
 

@@ -17,7 +17,7 @@ import yaml
 from gymnasium.envs.registration import EnvCreator
 
 from rlher.config.conf_files import conf_files
-from rlher.core.errors import UserError, did_you_mean, pip_install
+from rlher.core.errors import MissingPackage, UserError, did_you_mean
 from rlher.core.user_code import import_module
 
 ANY = "any"
@@ -82,9 +82,9 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
             _import_quietly(family)
         except ImportError:
             if re.match(pattern, name):
-                extra = EXTRAS.get(family)
-                pip = pip_install(extra) if extra else f"pip install {family.replace('_', '-')}"
-                raise UserError(f"{name} needs {family}, which is not installed: {pip}") from None
+                if family not in EXTRAS:  # a broken installation
+                    raise
+                raise MissingPackage(name, family, EXTRAS[family]) from None
     if name not in gym.registry:
         near = did_you_mean(name, yaml_names()) or did_you_mean(name, gym.registry)
         raise UserError(
@@ -100,8 +100,7 @@ def registering_module(env_id: str) -> str | None:
 
     :raises UserError: the class is of the script or notebook that runs.
     """
-    found = entry_point(env_id) if env_id in gym.registry else ""
-    module = found.partition(":")[0] if isinstance(found, str) else getattr(found, "__module__", "")
+    module = entry_module(env_id) if env_id in gym.registry else ""
     if module == "__main__":
         raise UserError(f"register {env_id} in a module of your own, not in the script or notebook that runs.")
     return None if module.partition(".")[0] in ("", "gymnasium", "rlher", *FAMILIES) else module
@@ -115,6 +114,12 @@ def entry_point(env_id: str) -> EnvCreator | str:
     found = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
     assert found is not None, f"{env_id} has no entry point"
     return found
+
+
+def entry_module(env_id: str) -> str:
+    """Return the module of what builds an environment that is registered already."""
+    found = entry_point(env_id)
+    return found.partition(":")[0] if isinstance(found, str) else found.__module__
 
 
 def _import_quietly(family: str) -> None:

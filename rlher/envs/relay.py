@@ -97,11 +97,9 @@ class RelayGoals(gym.Wrapper):
     def _goes_to_object(self, observation: Observation) -> bool:
         if not self._training:
             return False
-        gap = np.linalg.norm(self._part(observation, self._relay.hand) - self._part(observation, self._relay.object))
+        state = observation["observation"]
+        gap = np.linalg.norm(state[slice(*self._relay.hand)] - state[slice(*self._relay.object)])
         return bool(gap > self._relay.distance and self._rng.random() < self._relay.probability)
-
-    def _part(self, observation: Observation, place: list[int]) -> NDArray:
-        return observation["observation"][place[0] : place[1]]
 
 
 def widen_goals(observation: Observation, relay: "RelayConfig", to_object: bool = False) -> Observation:

@@ -21,10 +21,6 @@ FREE_CAMERA = -1
 """MuJoCo's number of the camera that no model defines."""
 
 
-class NoRenderer(UserError):
-    """No renderer on this machine can draw the environment."""
-
-
 def has_display() -> bool:
     """Return whether a window can be opened."""
     if sys.platform in ("darwin", "win32"):
@@ -57,7 +53,7 @@ def choose_mujoco_renderer() -> None:
 
     By itself MuJoCo opens a window of GLFW first, which ends the process on a machine without a display.
 
-    :raises NoRenderer: there is no backend, or it does not work; the message says what to do.
+    :raises UserError: there is no backend, or it does not work; the message says what to do.
     """
     requested = os.environ.get("MUJOCO_GL")
     if "mujoco" not in sys.modules or sys.platform != "linux" or (requested and requested != "glfw"):
@@ -70,11 +66,11 @@ def choose_mujoco_renderer() -> None:
                 import_module(f"mujoco.{backend}")
             except Exception as error:
                 reason = f"MuJoCo cannot render with {backend} ({first_line(error)})"
-                raise NoRenderer(f"{reason}; set MUJOCO_GL to another backend, egl, osmesa or glfw.") from error
+                raise UserError(f"{reason}; set MUJOCO_GL to another backend, egl, osmesa or glfw.") from error
             os.environ["MUJOCO_GL"] = backend
             return
     if not has_display():
-        raise NoRenderer(
+        raise UserError(
             "MuJoCo has no renderer here. Install one, on Debian with `apt-get install libegl1 libgl1-mesa-dri` (EGL) "
             "or `apt-get install libosmesa6` (OSMesa); no GPU is needed."
         )

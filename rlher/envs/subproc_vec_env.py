@@ -12,6 +12,7 @@ import numpy as np
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault
 from rlher.core.rng import seed_generators
@@ -33,18 +34,17 @@ class RestartLimit:
         """Count from 0 again."""
         self._restarts = 0
 
-    def count(self, lost: WorkerLost, where: str = "", consequence: str = "") -> None:
+    def count(self, lost: WorkerLost, where: str = "") -> None:
         """Print that the process was lost, and that a new one replaces it.
 
         :param where: such as " in the episode of seed 7".
-        :param consequence: what happens first, such as "its episode ends, and ".
         :raises EnvironmentFault: the limit is reached.
         """
         loss = f"{self._process} {lost}{where}"
         if self._restarts == self._limit:
             raise EnvironmentFault(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
         self._restarts += 1
-        warn(f"{loss}; {consequence}a new process replaces it (see env.step_timeout).")
+        warn(f"{loss}; a new process replaces it (see env.step_timeout).")
 
 
 class EnvService:
@@ -112,36 +112,31 @@ class RestartingSubprocVecEnv(VecEnv):
     so that :class:`~rlher.her.HerReplayBuffer` does not store it.
 
     :param build: returns the environment. It is called in the processes.
-    :param spaces: of the observations and actions.
+    :param reward_env: environment in this process with the same spaces; the rewards of virtual transitions are its
+        ``compute_reward``.
     :param seeds: of the global generators while each environment is built.
-    :param name: of the environment, for messages.
+    :param config: of the environment; its ``step_timeout`` and ``max_restarts`` are used.
     :param processes: number of worker processes, among which the environments are shared.
-    :param step_timeout: seconds a step or a reset of an environment may take; None: no limit.
-    :param max_restarts: how often a process is replaced without a finished episode in between. The next loss raises
-        EnvironmentFault.
-    :param reward_env: environment in this process, whose ``compute_reward`` is called instead of the workers'.
     """
 
     def __init__(
         self,
         build: Callable[[], gym.Env],
-        spaces: tuple[gym.Space, gym.Space],
+        reward_env: gym.Env,
         seeds: Sequence[int],
-        name: str,
+        config: EnvConfig,
         processes: int,
-        step_timeout: float | None,
-        max_restarts: int,
-        reward_env: gym.Env | None = None,
     ) -> None:
         self.reward_env = reward_env
         self.restarts = 0
         """Number of workers that were replaced."""
-        self._step_timeout, self._build_seeds = step_timeout, seeds
+        self._step_timeout, self._build_seeds = config.step_seconds, seeds
         parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
         self._indices: list[list[int]] = [part.tolist() for part in parts]
         """Environments of each worker."""
         self._builders = [partial(EnvService, build, [seeds[index] for index in part]) for part in self._indices]
-        self._limits = [RestartLimit(f"{name}: the process of {_names(part)}", max_restarts) for part in self._indices]
+        names = [f"{config.id}: the process of {_names(part)}" for part in self._indices]
+        self._limits = [RestartLimit(name, config.max_restarts) for name in names]
         self._first_of_new: dict[int, tuple[Any, dict]] = {}
         """First observation and info of each environment whose worker was replaced since the last step."""
         self._last_obs: Sequence[Any] = []  # of each environment
@@ -150,8 +145,8 @@ class RestartingSubprocVecEnv(VecEnv):
             self.workers += [Worker(builder, [__name__]) for builder in self._builders]
             for worker in range(len(self.workers)):
                 with self._replacing_lost(worker):
-                    self._wait_until_built(worker)
-            super().__init__(len(seeds), *spaces)
+                    self.workers[worker].receive(BUILD_SECONDS)
+            super().__init__(len(seeds), reward_env.observation_space, reward_env.action_space)
         except BaseException:
             self.close()
             raise
@@ -206,8 +201,7 @@ class RestartingSubprocVecEnv(VecEnv):
     def close(self) -> None:
         """End all workers, including dead and hanging ones, and workers in the middle of a step."""
         close_workers(self.workers)
-        if self.reward_env is not None:
-            self.reward_env.close()
+        self.reward_env.close()
 
     @staticmethod
     def _stack(observations: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
@@ -253,8 +247,7 @@ class RestartingSubprocVecEnv(VecEnv):
     def _replace(self, worker: int, lost: WorkerLost) -> None:
         """Replace a lost worker by a new one and reset its environments."""
         while True:
-            ends = "its episode ends" if len(self._indices[worker]) == 1 else "their episodes end"
-            self._limits[worker].count(lost, consequence=f"{ends}, and ")
+            self._limits[worker].count(lost)
             self.restarts += 1
             try:
                 self._first_of_new |= zip(self._indices[worker], self._restart(worker), strict=True)
@@ -266,15 +259,12 @@ class RestartingSubprocVecEnv(VecEnv):
         """Start a new worker in place of a lost one; return the first observation and info of its environments."""
         self.workers[worker].kill()
         self.workers[worker] = Worker(self._builders[worker], [__name__])
-        self._wait_until_built(worker)
+        self.workers[worker].receive(BUILD_SECONDS)
         # The seeds follow from the run's seed, so that a run with the same losses repeats itself.
         sequences = [np.random.SeedSequence([self._build_seeds[each], self.restarts]) for each in self._indices[worker]]
         seeds = [int(each.generate_state(1)[0]) for each in sequences]
         self.workers[worker].send("reset", seeds, [{}] * len(seeds))
         return self.workers[worker].receive(self._step_timeout)
-
-    def _wait_until_built(self, worker: int) -> None:
-        self.workers[worker].receive(BUILD_SECONDS)
 
 
 def _names(indices: Sequence[int]) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
@@ -21,14 +20,12 @@ def make_goal_envs(
     n_envs: int = 1,
     seed: int = 0,
     vec_env: str = "dummy",
-    local_rewards: bool = False,
 ) -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
-    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core.
-    :param local_rewards: keep an environment in this process for ``compute_reward``, so that virtual transitions can be
-        sampled while the worker processes step.
+    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core. One more
+        in this process has the rewards of virtual transitions, which are sampled while the worker processes step.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
         raise EnvironmentFault if an environment fails, with the same message from either kind, or if a process was
         replaced too often, see :class:`~rlher.envs.subproc_vec_env.RestartingSubprocVecEnv`.
@@ -37,44 +34,24 @@ def make_goal_envs(
     first = training_env(config)
     envs: VecEnv
     if vec_env == "subproc":
-        if not local_rewards:
-            first.close()
-        envs = _InWorkers(
-            partial(training_env, config),
-            (first.observation_space, first.action_space),
-            _seeds(seed, n_envs)[0],
-            config.id,
-            available_cores(),
-            config.step_seconds,
-            config.max_restarts,
-            first if local_rewards else None,
-        )
+        build_seeds = np.random.SeedSequence(seed).generate_state(n_envs).tolist()
+        envs = RestartingSubprocVecEnv(partial(training_env, config), first, build_seeds, config, available_cores())
     else:
-        builders: list[Callable[[], gym.Env]] = [lambda: first, *[partial(training_env, config)] * (n_envs - 1)]
-        envs = _InThisProcess(builders)
-    envs.seed(seed)
+        envs = DummyVecEnv([lambda: first, *[partial(training_env, config)] * (n_envs - 1)])
+    seed_envs(envs, seed)
     return envs
 
 
-class _OwnSeeds(VecEnv):
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seed the next reset and the action space.
+def seed_envs(envs: VecEnv, seed: int | None) -> Sequence[int]:
+    """Seed the next reset of each environment and the action space, and return the environments' seeds.
 
-        Stable-Baselines3 gives environment i the seed ``seed + i``, so runs with seeds 0 and 1 would share all but one
-        of their environments.
-        """
-        seeds, action_seed = _seeds(seed, self.num_envs)
-        self._seeds = [*seeds]
-        self.action_space.seed(action_seed)
-        return seeds
-
-
-class _InThisProcess(_OwnSeeds, DummyVecEnv):
-    pass
-
-
-class _InWorkers(_OwnSeeds, RestartingSubprocVecEnv):
-    pass
+    Stable-Baselines3 gives environment i the seed ``seed + i``, so runs with seeds 0 and 1 would share all but one of
+    their environments.
+    """
+    *seeds, action_seed = np.random.SeedSequence(seed).generate_state(envs.num_envs + 1).tolist()
+    envs._seeds = seeds
+    envs.action_space.seed(action_seed)
+    return seeds
 
 
 def training_env(config: EnvConfig) -> Monitor:
@@ -82,12 +59,6 @@ def training_env(config: EnvConfig) -> Monitor:
     crash = ("is_crash",) if config.crash_key is not None else ()
     diagnostics = EPISODE_DIAGNOSTICS if config.success_reward is not None else ()
     return Monitor(make_env(config, training=True), info_keywords=("is_success", *crash, *diagnostics))
-
-
-def _seeds(seed: int | None, n_envs: int) -> tuple[list[int], int]:
-    """Return the seeds of the environments, and that of their action space."""
-    *envs, actions = np.random.SeedSequence(seed).generate_state(n_envs + 1).tolist()
-    return envs, actions
 
 
 class RepeatableVecEnv(VecEnvWrapper):
@@ -122,6 +93,10 @@ class RepeatableVecEnv(VecEnvWrapper):
         seeds = np.random.SeedSequence([self._seed, build_number])
         self.venv = self._build(int(seeds.generate_state(1)[0]) if build_number else self._seed)
         self.build_number, self.actions = build_number, []
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Seed the environments as :func:`make_goal_envs` does; the model calls this when it is built."""
+        return seed_envs(self.venv, seed)
 
     def repeat(self, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Reset and take the given actions; return the last observations (n_envs, …)."""

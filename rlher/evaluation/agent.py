@@ -51,7 +51,16 @@ class ModelChoice:
     @property
     def name(self) -> str:
         """Name for printing."""
-        return f"{self.config.agent or self.run}, {model_name(self.run, self.which)}"
+        return f"{self.config.agent or self.run}, {self.model_name}"
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model alone: "best model, after 1,000 steps"; "model after 500 steps".
+
+        :raises UserError: there is no such model, or it is damaged.
+        """
+        steps = f"after {model_file.read_timesteps(self.run.model(self.which)):,} steps"
+        return f"{self.which} model, {steps}" if self.which in MODELS else f"model {steps}"
 
     @property
     def keys(self) -> dict[str, str]:
@@ -60,8 +69,14 @@ class ModelChoice:
         return {"agent": agent} if agent else {"run": str(self.run), "model": self.which}
 
     def load(self, render_mode: str | None = None) -> Agent:
-        """Load the agent, and make its environment with a render mode."""
-        return load_agent(self.run, self.which, self.config.device, self.config.deterministic, render_mode)
+        """Load the agent, and make its environment with a render mode.
+
+        :raises UserError: there is no such model, or it is damaged.
+        """
+        env = make_env(self.run.config.env, render_mode=render_mode)
+        validate_actions(self.run.config.algo.name, env.action_space)
+        model = load_model(self.run.config, self.run.model(self.which), env, self.config.device)
+        return Agent(make_policy(model, self.config.deterministic), env, model)
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`keys` and the metrics; show a progress bar if stderr is a terminal."""
@@ -93,27 +108,6 @@ def choose_model(config: PlayConfig) -> ModelChoice:
         name, model = found
     run = lookup.find(name, config.logs, config.trust_code)
     return ModelChoice(run, run.resolve_model(model), config)
-
-
-def model_name(run: RunFolder, which: str) -> str:
-    """Return the name of a model for printing: "best model, after 1,000 steps"; "model after 500 steps".
-
-    :raises UserError: there is no such model, or it is damaged.
-    """
-    steps = f"after {model_file.read_timesteps(run.model(which)):,} steps"
-    return f"{which} model, {steps}" if which in MODELS else f"model {steps}"
-
-
-def load_agent(run: RunFolder, which: str, device: str, deterministic: bool, render_mode: str | None) -> Agent:
-    """Load a model of a run, and make the environment it acts in.
-
-    :param which: model of the run, as :meth:`RunFolder.resolve_model` returns it.
-    :raises UserError: there is no such model, or it is damaged.
-    """
-    env = make_env(run.config.env, render_mode=render_mode)
-    validate_actions(run.config.algo.name, env.action_space)
-    model = load_model(run.config, run.model(which), env, device)
-    return Agent(make_policy(model, deterministic), env, model)
 
 
 def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:

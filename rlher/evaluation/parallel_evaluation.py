@@ -7,7 +7,7 @@ and every episode has its own seed. So the results do not depend on the number o
 import io
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from functools import partial
 
@@ -25,36 +25,18 @@ GROUP = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
 
 
-class Evaluation:
-    """The episodes of one evaluation.
+Evaluation = list[Future[list[Episode]]]
+"""The episodes of each group of an evaluation."""
 
-    :param play: plays the episodes of a group of seeds.
-    :param threads: where ``play`` is called at once; None: :meth:`episodes` calls it.
+
+def wait_for_episodes(evaluation: Evaluation) -> list[Episode]:
+    """Wait for the episodes and return them in the order of their seeds.
+
+    :raises EnvironmentFault: the environment failed, or its processes were lost too often.
     """
-
-    def __init__(
-        self,
-        play: Callable[[Sequence[int]], list[Episode]],
-        groups: Sequence[Sequence[int]],
-        threads: ThreadPoolExecutor | None,
-    ) -> None:
-        self._play, self._groups = play, groups
-        self._results = [threads.submit(play, group) for group in groups] if threads else []
-
-    def done(self) -> bool:
-        """Return whether :meth:`episodes` need not wait for a process."""
-        return all(result.done() for result in self._results)
-
-    def episodes(self) -> list[Episode]:
-        """Wait for the episodes and return them in the order of their seeds.
-
-        :raises EnvironmentFault: the environment failed, or its processes were lost too often.
-        """
-        if not self._results:
-            return [episode for group in self._groups for episode in self._play(group)]
-        for result in wait(self._results, return_when=FIRST_EXCEPTION).done:
-            result.result()  # raises the exception of a failed group at once
-        return [episode for result in self._results for episode in result.result()]
+    for group in wait(evaluation, return_when=FIRST_EXCEPTION).done:
+        group.result()  # raises the exception of a failed group at once
+    return [episode for group in evaluation for episode in group.result()]
 
 
 def play_seeds(
@@ -106,23 +88,28 @@ class EvaluationWorkers:
     """
 
     def __init__(self, config: TrainConfig) -> None:
-        self._config, self._count = config, config.eval.workers or 0
-        self._threads = ThreadPoolExecutor(self._count) if self._count else None
+        self._config = config
+        self._threads = ThreadPoolExecutor(config.eval.workers) if config.eval.workers else None
         """Each thread has its own worker process."""
         self._workers: dict[int, Worker] = {}
         """The worker of each thread, by the thread's id."""
         self._closed = False
 
     def start(self, model: bytes, episodes: int, seed: int) -> Evaluation:
-        """Start to play episodes with a model file's content, on seeds that count up from ``seed``."""
+        """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
+
+        :raises EnvironmentFault: the environment failed in this process.
+        """
         seeds = range(seed, seed + episodes)
         groups = [seeds[first : first + GROUP] for first in range(0, episodes, GROUP)]
-        return Evaluation(partial(self._play if self._threads else self._play_here, model), groups, self._threads)
-
-    def start_early(self) -> None:
-        """Start a process before the first evaluation needs it."""
         if self._threads:
-            self._threads.submit(self._worker)
+            return [self._threads.submit(self._play, model, group) for group in groups]
+        played: list[Episode] = []
+        for group in groups:
+            play_seeds(self._config, model, group, played.append)
+        result: Future[list[Episode]] = Future()
+        result.set_result(played)
+        return [result]
 
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""
@@ -134,12 +121,6 @@ class EvaluationWorkers:
                 self._threads.shutdown(cancel_futures=True)
         finally:
             close_workers(list(self._workers.values()))
-
-    def _play_here(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
-        """Play a group of episodes in this process."""
-        episodes: list[Episode] = []
-        play_seeds(self._config, model, seeds, episodes.append)
-        return episodes
 
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a group of episodes in the worker of this thread, and in those that replace it."""

@@ -17,7 +17,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.files import output_file
-from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer
+from rlher.envs.rendering import choose_mujoco_renderer
 from rlher.evaluation.captions import add_caption, goal_text
 from rlher.evaluation.rollout import Episode, Observation
 
@@ -88,7 +88,7 @@ class VideoRecorder:
             picture = self._render(episode, observation, is_over)
         except Exception as error:  # every renderer fails with exceptions of its own
             self.failed = True
-            reason = str(error) if isinstance(error, NoRenderer) else f"rendering failed with {describe_error(error)}."
+            reason = str(error) if isinstance(error, UserError) else f"rendering failed with {describe_error(error)}."
             warn(f"no video: {reason}")
             return
         self.shape = picture.shape
@@ -97,7 +97,7 @@ class VideoRecorder:
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
         if "rgb_array" not in (self._env.metadata.get("render_modes") or ()):
-            raise NoRenderer("the environment has no render_mode 'rgb_array'.")
+            raise UserError("the environment has no render_mode 'rgb_array'.")
         choose_mujoco_renderer()
         image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
         size = self._width, max(round(image.height * self._width / image.width), 1)

@@ -1,12 +1,12 @@
 """Defaults that depend on other values of a config, resolved before a run."""
 
 from dataclasses import asdict, replace
+from operator import attrgetter
 
 from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import choose_compilation
 from rlher.algos.precision import choose_precision
-from rlher.config.her import DemosConfig
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import flatten
@@ -24,6 +24,13 @@ REASONS = {
     "checkpoint.every": "with her.copy_info_dict the buffer holds infos, which cannot be written without pickle",
 }
 """Why the open value of a key is resolved as it is, for the notes."""
+
+NEEDS = {
+    "her.energy_height": ("her.priority", "energy"),
+    "her.energy_step_seconds": ("her.priority", "energy"),
+    "her.goal_mix": ("her.goal_selection_strategy", "mix"),
+}
+"""The key, and its value, without which a key has no effect."""
 
 
 def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -61,18 +68,12 @@ def _learning_starts(config: TrainConfig) -> int:
 def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     """Choose compilation, precision and overlap; return a line for each choice."""
     algo, engine = config.algo, config.engine
-    updates = _count_updates(config)
+    steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
+    updates = steps // (algo.train_freq * config.n_envs) * (algo.gradient_steps or 0)
     compiled, compile_note = choose_compilation(engine.compile, updates)
     engine = replace(engine, compile="on" if compiled else "off", overlap=engine.overlap is not False)
     engine, note = choose_precision(engine, get_device(config.device), algo.batch_size, algo.net_arch)
     return replace(config, engine=engine), [line for line in (compile_note if updates else "", note) if line]
-
-
-def _count_updates(config: TrainConfig) -> int:
-    algo = config.algo
-    steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
-    rounds = steps // (algo.train_freq * config.n_envs)
-    return rounds * (algo.gradient_steps or 0)
 
 
 def _share_cores(config: TrainConfig) -> tuple[int, str]:
@@ -94,17 +95,9 @@ def _share_cores(config: TrainConfig) -> tuple[int, str]:
 
 
 def _keys_without_effect(config: TrainConfig) -> list[str]:
-    """Return a note for each key without effect: not an error, because a recipe may have set it."""
-    notes = []
-    typed = [name for name in ("energy_height", "energy_step_seconds") if getattr(config.her, name) is not None]
-    if typed and config.her.priority != "energy":
-        keys = " and ".join(f"her.{name}" for name in typed)
-        notes.append(f"{keys} without effect: her.priority={config.her.priority}")
-    strategy = config.her.goal_selection_strategy
-    if config.her.goal_mix and strategy != "mix":
-        notes.append(f"her.goal_mix without effect: her.goal_selection_strategy={strategy}")
-    if config.her.goal_selection_kwargs and not any(":" in name for name in (strategy, *config.her.goal_mix)):
-        notes.append(f"her.goal_selection_kwargs without effect: her.goal_selection_strategy={strategy}")
-    if config.demos.path is None and config.demos.fraction != DemosConfig.fraction:
-        notes.append("demos.fraction without effect: there are no demos=<dataset>")
-    return notes
+    """Return a note for each key of :data:`NEEDS` without effect: not an error, because a recipe may have set it."""
+    return [
+        f"{key} without effect: {needed}={attrgetter(needed)(config)}"
+        for key, (needed, value) in NEEDS.items()
+        if attrgetter(key)(config) and attrgetter(needed)(config) != value
+    ]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
+from math import inf
 from pathlib import Path
 
 import torch as th
@@ -92,7 +93,7 @@ def _torch_settings(threads: int) -> Iterator[None]:
 
 def _make_envs(config: TrainConfig) -> RepeatableVecEnv:
     def build(seed: int) -> VecEnv:
-        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env, bool(config.engine.overlap))
+        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env)
 
     return RepeatableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
 
@@ -141,7 +142,8 @@ def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
         notes.append(f"updates by Stable-Baselines3's train: {model.slow_reason}; {without_effect}")
     elif model.options.target_bounds:
-        notes.append(f"target Q {_range(*model.options.target_bounds)}")
+        low, high = model.options.target_bounds
+        notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
     if config.env.step_timeout and config.vec_env == "dummy":
@@ -151,9 +153,3 @@ def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
         size = stored * model.replay_buffer.storage.layout.transition_bytes  # type: ignore[union-attr]
         notes.append(f"replay buffer of up to {stored:,} transitions, {size / 1e6:,.2f} MB")
     return notes
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is None:
-        return f"at most {high:g}"
-    return f"at least {low:g}" if high is None else f"in [{low:g}, {high:g}]"

@@ -13,7 +13,7 @@ from rlher.core.errors import EnvironmentFault, UserError, describe_error, os_er
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import EvaluationRows, summarize
-from rlher.evaluation.parallel_evaluation import EvaluationWorkers
+from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
@@ -117,7 +117,6 @@ class Trainer:
         """
         config = self.config
         with ProgressCallback(config.total_timesteps, self.evaluations, config.progress) as progress:
-            self.workers.start_early()
             callbacks: list[BaseCallback] = [self.checkpoints, self.evaluations, DiagnosticsCallback()]
             callbacks += [*self.user_callbacks, progress]
             if is_new:
@@ -141,19 +140,18 @@ class Trainer:
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
-        evaluations, row = self.evaluations, best_row(self.evaluations.rows)
-        last_model = model_file.to_bytes(self.model)
-        last = best = self.workers.start(last_model, episodes, seed)
+        last, steps = model_file.to_bytes(self.model), self.model.num_timesteps
+        best, row = self.evaluations.best_model, best_row(self.evaluations.rows)
         self.run.require_folder()
-        if evaluations.best_model is None or row is None or row["timesteps"] >= self.model.num_timesteps:
-            evaluations.best_model = last_model
+        if best is None or row is None or row["timesteps"] >= steps:
+            best = self.evaluations.best_model = last
             with self._fail_on_write_error("the best model"):
-                evaluations.write_best_model()
-            steps = self.model.num_timesteps
+                self.evaluations.write_best_model()
         else:
-            best, steps = self.workers.start(evaluations.best_model, episodes, seed), row["timesteps"]
-        self.result.final = summarize(last.episodes())
-        self.result.best = {**(self.result.final if best is last else summarize(best.episodes())), "timesteps": steps}
+            steps = row["timesteps"]
+        played = {model: self.workers.start(model, episodes, seed) for model in dict.fromkeys((last, best))}
+        self.result.final, of_best = (summarize(wait_for_episodes(played[model])) for model in (last, best))
+        self.result.best = {**of_best, "timesteps": steps}
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:

@@ -34,11 +34,6 @@ def test_each_episode_has_a_new_goal_that_differs_from_its_start():
     assert len(goals) == 4
 
 
-def test_the_fixed_goal_is_all_ones():
-    env = BitFlippingEnv(5, fixed_goal=True)
-    assert all(env.reset(seed=seed)[0]["desired_goal"].all() for seed in range(10))
-
-
 @pytest.mark.parametrize("n_bits", [4, 9])
 def test_an_episode_is_truncated_after_n_bits_steps(n_bits):
     for env in (BitFlippingEnv(n_bits), make_env(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": n_bits}))):

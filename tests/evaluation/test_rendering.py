@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from rlher.config.environment import CameraConfig, EnvConfig
+from rlher.core.errors import UserError
 from rlher.envs import rendering
 from rlher.envs.make import make_env
-from rlher.envs.rendering import NoRenderer, choose_mujoco_renderer, configure_offscreen
+from rlher.envs.rendering import choose_mujoco_renderer, configure_offscreen
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video import record_video
 from tests.conftest import TINY
@@ -39,7 +40,7 @@ def test_films_of_mazes_show_the_goal(name: str) -> None:
         env.step(np.zeros(env.action_space.shape))
         try:
             choose_mujoco_renderer()
-        except NoRenderer:
+        except UserError:
             pytest.skip("no OpenGL on this machine")
         red, green, blue = np.moveaxis(env.render().astype(int), -1, 0)
         assert ((red > 150) & (green < 60) & (blue < 60)).sum() > 100, f"the goal of seed {seed}"
@@ -100,7 +101,7 @@ def test_packages_to_install_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
     monkeypatch.setattr(rendering, "find_library", lambda name: None)
     monkeypatch.delenv("MUJOCO_GL", raising=False)
-    with pytest.raises(NoRenderer, match="libegl1"):
+    with pytest.raises(UserError, match="libegl1"):
         choose_mujoco_renderer()
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import publish_agent
 import pytest
 
+from rlher.config.commands import PlayConfig
 from rlher.core.errors import UserError
-from rlher.evaluation.agent import load_agent
+from rlher.evaluation.agent import choose_model
 from rlher.run import lookup
 from tests.conftest import TINY
 
@@ -39,8 +40,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
         assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
     original, published = (
-        load_agent(lookup.find(str(folder), "logs"), "best", "cpu", deterministic=True, render_mode=None)
-        for folder in (run, lookup.agent_folder("mine"))
+        choose_model(PlayConfig(run=str(folder))).load() for folder in (run, lookup.agent_folder("mine"))
     )
     for seed in range(5):
         observation, _ = original.env.reset(seed=seed)

@@ -22,8 +22,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import goal_normalizer
 from rlher.algos.factory import build_inference_model, constructor_arguments
-from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
-from rlher.config.commands import ExportConfig
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.commands import ExportConfig, PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
@@ -32,9 +32,9 @@ from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
 from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, training_wrappers
-from rlher.envs.registration import entry_point
+from rlher.envs.registration import entry_module
 from rlher.evaluation import metrics
-from rlher.evaluation.agent import load_agent, model_name
+from rlher.evaluation.agent import ModelChoice
 from rlher.evaluation.export import play
 from rlher.evaluation.export.card import model_card
 from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
@@ -44,6 +44,11 @@ from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
 COPIED = (play, goal_normalizer, bit_flipping, training_wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
+
+UNTRAINED_CRITICS = (
+    "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, the critics "
+    "are untrained, so the model can be played but not trained further."
+)
 
 SIMULATORS = {"gymnasium_robotics": "mujoco", "panda_gym": "pybullet"}
 """The package that simulates an environment, by the package of the environment."""
@@ -55,7 +60,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run = lookup.find(config.run, config.logs, config.trust_code)
-    which = run.resolve_model(config.model)
+    chosen = ModelChoice(run, run.resolve_model(config.model), PlayConfig())
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.output is None:
         require_no_link(folder)
@@ -63,23 +68,23 @@ def export(config: ExportConfig) -> dict[str, str]:
         require_onnx()
     if config.push is not None:
         require_pushable(config.push)
-    print(escape_control(f"{run}, {model_name(run, which)}"), file=sys.stderr)
+    print(escape_control(chosen.name), file=sys.stderr)
     with user_error_on_write(folder):
         if config.output is None and folder.exists():
             shutil.rmtree(folder)  # play.py would import what somebody else has put there
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
-            notes = _write(run, which, Path(temporary), config.format == "onnx")
+            notes = _write(chosen, Path(temporary), config.format == "onnx")
             files = [path.replace(folder / path.name).name for path in Path(temporary).iterdir()]
         if config.format != "onnx":
             (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
     for note in notes:
         print(escape_control(f"  {note}"), file=sys.stderr)
     folder = relative(folder)
-    result = {"run": str(run), "model": which, "folder": str(folder)}
+    result = {**chosen.keys, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
-        message = f"Export {model_name(run, which)} of {run.folder.name} with rlher"
+        message = f"Export {chosen.model_name} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
         print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
     return result
@@ -90,13 +95,14 @@ def _base_name(run: RunFolder) -> str:
     return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 
 
-def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[str]:
+def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
     """Write every file into an empty folder, and check that the exported policies select the run's actions.
 
     :return: notes on the files, one sentence each.
     """
-    config, file, onnx = run.config, f"{_base_name(run)}.zip", f"{_base_name(run)}.onnx" if with_onnx else None
-    agent = load_agent(run, which, "cpu", deterministic=True, render_mode=None)
+    run, which, config = chosen.run, chosen.which, chosen.run.config
+    file, onnx = f"{_base_name(run)}.zip", f"{_base_name(run)}.onnx" if with_onnx else None
+    agent = chosen.load()
     with closing(agent.env) as env:
         venv = DummyVecEnv([lambda: env])
         model, policy = plain_model(run, which, venv)
@@ -118,7 +124,7 @@ def _write(run: RunFolder, which: str, folder: Path, with_onnx: bool) -> list[st
         shutil.copyfile(clip, folder / "replay.mp4")
     packages |= {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
     (folder / "requirements.txt").write_text(_requirements(packages))
-    notes = [*caveats(config.algo), *env_notes]
+    notes = [UNTRAINED_CRITICS, *env_notes] if getattr(config.algo, "layer_norm_critics", False) else env_notes
     card = model_card(run, model, file, measured, notes, "replay.mp4" if has_clip else None, onnx)
     (folder / "README.md").write_text(card)
     return notes
@@ -175,17 +181,6 @@ def _path(kind: type) -> str:
     return f"{kind.__module__}:{kind.__name__}"
 
 
-def caveats(algo: OffPolicyConfig) -> list[str]:
-    """Return the limitations of an exported model, one sentence each."""
-    sentences = []
-    if getattr(algo, "layer_norm_critics", False):
-        sentences.append(
-            "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, "
-            "the critics are untrained, so the model can be played but not trained further."
-        )
-    return sentences
-
-
 def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> None:
     """Raise AssertionError if the exported policy selects other actions in an episode."""
 
@@ -221,7 +216,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     wrappers = [list(parse_class("env.wrappers", each)) for each in env.wrappers]
     if env.action_repeat > 1:
         wrappers.append(["training_wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
-    is_bit_flipping = _entry_module(env) == bit_flipping.__name__
+    is_bit_flipping = entry_module(env.id) == bit_flipping.__name__
     return {
         "env": env.id.rpartition(":")[2] if is_bit_flipping else env.id,  # rlher may stand before the colon
         "entry_point": "bit_flipping:BitFlippingEnv" if is_bit_flipping else None,
@@ -236,14 +231,9 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     }
 
 
-def _entry_module(env: EnvConfig) -> str:
-    entry = entry_point(env.id)
-    return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
-
-
 def _registering_modules(env: EnvConfig) -> list[str]:
     """Return the modules that register an environment, which must be registered already."""
-    package = _entry_module(env).partition(".")[0]
+    package = entry_module(env.id).partition(".")[0]
     return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
 
 

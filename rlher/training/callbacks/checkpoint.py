@@ -103,17 +103,11 @@ class CheckpointCallback(BaseCallback):
         """Truncate the running episodes and start new ones in new environments."""
         self._buffer.storage.truncate_running()
         self._envs.rebuild(self._envs.build_number + 1)
-        observations = self.training_env.reset()
-        self.model.update_normalizer(observations)
-        self._set_last_observations(observations)
+        self.model._last_obs = self.training_env.reset()
+        self.model.update_normalizer(self.model._last_obs)
         self._buffer.refresh_env()
         if self.model.random_actions is not None:
             self.model.random_actions.reset()
-
-    def _set_last_observations(self, observations: Any) -> None:
-        """Set the attributes in which SB3 keeps the previous step."""
-        self.model._last_obs = observations
-        self.model._last_episode_starts = np.ones(self.training_env.num_envs, dtype=bool)
 
     @property
     def _buffer(self) -> HerReplayBuffer:
@@ -210,12 +204,9 @@ class CheckpointCallback(BaseCallback):
         observations: Any = self._envs.repeat(list(actions))
         self._buffer.refresh_env()
         training_state.restore_generators(generators, self.model)
-        if len(actions) == 0 or _equal(observations, expected):  # any observation can begin an episode
-            self._set_last_observations(observations)
+        is_equal = all(np.array_equal(values, expected.get(key, ())) for key, values in observations.items())
+        if is_equal or len(actions) == 0:  # any observation can begin an episode
+            self.model._last_obs = observations
         else:
             warn(NOT_REPEATABLE)
             self._start_new_episodes()
-
-
-def _equal(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> bool:
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)

@@ -13,7 +13,7 @@ from stable_baselines3.common.logger import KVWriter
 from rlher.core.errors import EnvironmentFault
 from rlher.core.files import warn_on_write_error, write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, summarize
-from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers
+from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers, wait_for_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import EVALUATIONS, RunFolder
 from rlher.training.best_model import EvaluatedModelFiles, best_row
@@ -69,10 +69,10 @@ class EvaluationCallback(BaseCallback):
         return time.monotonic() - self._started
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
-        self._record_if_played()
         if self.model.num_timesteps >= self._next:
             self._evaluate_now()
-            self._record_if_played()
+        if self._pending and (self._on_evaluation or all(group.done() for group in self._pending.played)):
+            self.record_pending()
 
     def _on_training_end(self) -> None:
         if self.model.num_timesteps >= self._next:
@@ -90,7 +90,8 @@ class EvaluationCallback(BaseCallback):
     def evaluate(self) -> None:
         """Start to evaluate the current model.
 
-        :raises EnvironmentFault: training diverged, that is, a weight of the policy is not finite.
+        :raises EnvironmentFault: training diverged, that is, a weight of the policy is not finite; or, without worker
+            processes, the environment failed.
         """
         if not all_finite(self.model):
             raise EnvironmentFault(f"training diverged before step {self.model.num_timesteps:,}.")
@@ -103,10 +104,6 @@ class EvaluationCallback(BaseCallback):
         config = self._run.config.eval
         self._pending = PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed))
 
-    def _record_if_played(self) -> None:
-        if self._pending is not None and (self._on_evaluation or self._pending.played.done()):
-            self.record_pending()
-
     def record_pending(self) -> None:
         """Wait for the evaluation in progress, if any, and record it.
 
@@ -115,7 +112,7 @@ class EvaluationCallback(BaseCallback):
         if self._pending is None:
             return
         evaluated, self._pending = self._pending, None
-        values = {**summarize(evaluated.played.episodes()), **evaluated.row}
+        values = {**summarize(wait_for_episodes(evaluated.played)), **evaluated.row}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.console import can_redraw, format_seconds
@@ -24,14 +23,6 @@ LINE_INTERVAL = 60.0
 
 SATURATED = 0.99
 """Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
-
-
-class SpeedColumn(ProgressColumn):
-    """Steps per second of the last seconds."""
-
-    def render(self, task: Task) -> Text:
-        """Return the text of the column."""
-        return Text(f"{task.speed or 0:.0f}/s")
 
 
 class ProgressCallback(BaseCallback):
@@ -53,13 +44,13 @@ class ProgressCallback(BaseCallback):
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(bar_width=None),
             TaskProgressColumn(),
-            SpeedColumn(),
+            TextColumn("{task.fields[speed]:.0f}/s"),
             TimeRemainingColumn(),
             TextColumn("training {task.fields[training]}  eval {task.fields[evaluated]}"),
             console=Console(stderr=True),
             disable=not self._has_bar,
         )
-        self._task = self._bar.add_task("", total=total, unit="steps", training="–", evaluated="–")
+        self._task = self._bar.add_task("", total=total, unit="steps", speed=0, training="–", evaluated="–")
         self._shown_evaluations = 0
         self._first_step = 0
         self._started = self._bar_time = self._line_time = time.monotonic()
@@ -78,7 +69,8 @@ class ProgressCallback(BaseCallback):
     def _on_step(self) -> bool:
         now = time.monotonic()
         if self._has_bar and now - self._bar_time > BAR_INTERVAL:
-            self._bar.update(self._task, completed=self.num_timesteps, training=self._training_success())
+            speed = self._bar.tasks[0].speed or 0  # of the last seconds
+            self._bar.update(self._task, completed=self.num_timesteps, speed=speed, training=self._training_success())
             self._bar_time = now
         if self._has_lines and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
             self._print_speed(now)
@@ -104,7 +96,7 @@ class ProgressCallback(BaseCallback):
         self._show_new_evaluation()
 
     def _print_speed(self, now: float) -> None:
-        speed = _per_second(self.num_timesteps - self._first_step, now - self._started)
+        speed = (self.num_timesteps - self._first_step) / (now - self._started)
         left = format_seconds((self._total - self.num_timesteps) / max(speed, 1e-9))
         print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {left} left", file=sys.stderr, flush=True)
         self._line_time = now
@@ -126,7 +118,7 @@ class ProgressCallback(BaseCallback):
             f"return {row['mean_reward']:7.2f}",
             f"training {self._training_success():>4}",
             *([f"object moved {moved:4.0%}"] if moved is not None and moved < 1 else []),
-            f"{_per_second(row['timesteps'], row['wall_seconds']):4.0f} steps/s",
+            f"{row['timesteps'] / max(row['wall_seconds'], 1e-3):4.0f} steps/s",
         ]
         print("  ".join(parts), file=sys.stderr, flush=True)
 
@@ -160,11 +152,6 @@ class DiagnosticsCallback(BaseCallback):
                 if (share := episode_share(episodes, name)) is not None:
                     self.logger.record(f"rollout/{name}", share)
         return True
-
-
-def _per_second(count: int, seconds: float) -> float:
-    """Return a speed, 0 if no time has passed on the clock."""
-    return count / seconds if seconds else 0.0
 
 
 def episode_share(episodes: Iterable[dict[str, Any]], name: str) -> float | None:
