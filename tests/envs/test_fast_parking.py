@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from highway_env.envs.common.observation import KinematicsGoalObservation
+from highway_env.road.road import RoadNetwork
 from highway_env.vehicle.objects import RoadObject
 
 from rlher.envs import fast_parking
@@ -18,6 +19,7 @@ def unpatch(monkeypatch: pytest.MonkeyPatch, observe: bool) -> None:
 
     :param observe: the function of observations as well, which takes most of the time.
     """
+    monkeypatch.setattr(RoadNetwork, "get_closest_lane_index", fast_parking.highway_closest_lane_index)
     monkeypatch.setattr(RoadObject, "handle_collisions", fast_parking.highway_handle_collisions)
     if observe:
         original = fresh_module("highway_env.envs.common.observation").KinematicsGoalObservation.observe
@@ -55,6 +57,7 @@ def play(env_id: str, config: dict, steps: int, seed: int = 0) -> list[tuple]:
         ("parking-v0", {"add_walls": False, "duration": 20}, 50, True),
         ("parking-v0", {"vehicles_count": 6, "action": {"type": "ContinuousAction", "dynamical": True}}, 50, True),
         ("parking-v0", {"observation": {"type": "KinematicsGoal", "features": OTHER, "scales": [2] * 5}}, 50, True),
+        ("merge-v0", {}, 50, False),  # curved lanes
         ("highway-v0", {"vehicles_count": 10}, 50, False),
         pytest.param("parking-v0", {}, 20_000, False, marks=pytest.mark.slow),
         pytest.param("parking-v0", {"vehicles_count": 6}, 1_000, True, marks=pytest.mark.slow),
