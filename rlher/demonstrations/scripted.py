@@ -1,10 +1,9 @@
-"""Scripted controllers for FetchReach, FetchPush, FetchPickAndPlace, FetchSlide and PointMaze.
+"""Scripted controllers for FetchReach, FetchPush, FetchPickAndPlace and PointMaze.
 
-The controllers of Fetch have no memory, except that of FetchSlide: each phase follows from the observation.
+The controllers of Fetch have no memory: each phase follows from the observation.
 """
 
 from collections import deque
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -88,81 +87,6 @@ def pick_and_place(observation: dict[str, np.ndarray]) -> np.ndarray:
     return fetch_action(observation["desired_goal"] - block, CLOSE)
 
 
-CORNER = np.array([0.0135, 0.0157])
-"""Half the length and width of the two closed fingers, in metres; the puck is hit with a corner."""
-RUN_UP = np.array([0.043, 0.06])
-"""Distances of the puck's centre from the corner before a strike, and from the hand on its way around, in metres."""
-READY, STILL = 0.0015, 0.0004
-"""Distance from the stand-off point in metres, and metres per step, below which the hand strikes.
-
-A millimetre to the side turns the puck's path by five degrees.
-"""
-STRENGTHS = 1 + 0.03 * np.array([0, -1, 1, -2, 2, -3, 3, -4, 4, 5, 6, 7, 8])
-"""Factors of the calibrated strength in the order in which they are rehearsed."""
-STRIKE_STEPS, SLIDE_STEPS = 2, 40
-"""Steps of a strike, and of a strike and of the puck's sliding until it stops."""
-
-
-class Slide:
-    """Goes behind the puck, and strikes it once so that it stops at the goal.
-
-    The constants of aim and strength are fitted to 500 strikes in FetchSlide-v4 with random strengths: to the distance
-    that the puck slid, and to its direction. With them alone, seven of ten strikes reach the goal, because the puck
-    wobbles. So each strike is rehearsed on a copy of the simulation, with other strengths until one reaches the goal.
-    """
-
-    def __init__(self, env: Any) -> None:
-        self.env = env.unwrapped
-        self._second_step: np.ndarray | None = None
-
-    def __call__(self, observation: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the action (4,)."""
-        state, goal = observation["observation"], observation["desired_goal"]
-        from_puck, to_goal = (state[:3] - state[3:6])[:2], (goal - state[3:6])[:2]
-        if (action := self._second_step) is not None:
-            self._second_step = None
-            return action
-        if np.linalg.norm(state[14:16] + state[20:22]) > 5 * STILL:
-            return np.zeros(4, np.float32)  # the puck slides
-        angle, behind = np.arctan2(to_goal[1], to_goal[0]), np.arctan2(-from_puck[1], -from_puck[0])
-        turn = (angle - behind + np.pi) % (2 * np.pi) - np.pi
-        if abs(turn) > 0.5:
-            error = -RUN_UP[1] * _direction(behind + np.clip(turn, -0.7, 0.7)) - from_puck
-        else:
-            aim = angle - 0.02 * np.sin(2 * angle) - 0.09 * np.sin(4 * angle)
-            corner = CORNER * (1, np.clip(angle / 0.06, -1, 1))
-            error = -corner - RUN_UP[0] * _direction(aim) - from_puck
-            if np.linalg.norm(error) < READY and np.linalg.norm(state[20:22]) < STILL:
-                distance = np.linalg.norm(to_goal)
-                strength = 0.12 + np.sqrt(distance) * (0.62 - 0.149 * angle**2) + 0.423 * distance
-                self._second_step = self._best_strike(strength * np.append(_direction(angle), (0, 0)), goal)
-                return self._second_step
-        return fetch_action(2 * np.append(error, 0))
-
-    def _best_strike(self, strike: np.ndarray, goal: np.ndarray) -> np.ndarray:
-        """Rehearse strengths until the puck stops near the goal; return the best action (4,)."""
-        actions: dict[float, np.ndarray] = {}
-        for factor in STRENGTHS:
-            action = np.clip(factor * strike, -1, 1).astype(np.float32)
-            actions[self._rehearse(action, goal)] = action
-            if min(actions) < 0.6 * self.env.distance_threshold:
-                break
-        return actions[min(actions)]
-
-    def _rehearse(self, action: np.ndarray, goal: np.ndarray) -> float:
-        """Return how far from the goal the puck stops after a strike, in metres; the simulation stays as it is."""
-        data = self.env.data
-        self.env.data = copy(data)
-        for step in range(SLIDE_STEPS):
-            observation = self.env.step(action if step < STRIKE_STEPS else np.zeros(4, np.float32))[0]
-        self.env.data = data
-        return float(np.linalg.norm(observation["achieved_goal"] - goal))
-
-
-def _direction(angle: float) -> np.ndarray:
-    return np.array([np.cos(angle), np.sin(angle)])
-
-
 Cell = tuple[int, int]
 
 STIFFNESS, DAMPING = 10.0, 1.0
@@ -205,7 +129,6 @@ SCRIPTED_CONTROLLERS = {
     "FetchReach": reach,
     "FetchPush": push,
     "FetchPickAndPlace": pick_and_place,
-    "FetchSlide": Slide,
     "PointMaze_UMaze": PointMaze,
     "PointMaze_Medium": PointMaze,
     "PointMaze_Large": PointMaze,
