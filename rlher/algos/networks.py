@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
-from rlher.algos.precision import is_output, multiply
+from rlher.algos.precision import multiply, stays_float32
 
 Observation = Any
 """A tensor, or a dictionary of tensors."""
@@ -71,7 +71,7 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                x = multiply(th.bmm, weight, x, float32=is_output(layer, self.layers))
+                x = multiply(th.bmm, weight, x, float32=stays_float32(layer, self.layers))
                 x = x + bias.unsqueeze(2).to(x.dtype)  # under autocast the product's dtype differs from the bias's
             else:
                 x = layer(x)
@@ -83,7 +83,7 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(weights), next(weights)
-                float32 = is_output(layer, self.layers)
+                float32 = stays_float32(layer, self.layers)
                 x = multiply(th.baddbmm, bias.unsqueeze(1), x, weight.mT, float32=float32)
             elif isinstance(layer, nn.LayerNorm):
                 scale, shift = next(weights), next(weights)
@@ -118,7 +118,7 @@ def forward(layers: Sequence[nn.Module], x: th.Tensor, parameters: Iterator[th.T
     """
     for layer in layers:
         if isinstance(layer, nn.Linear):
-            x = multiply(F.linear, x, next(parameters), next(parameters), float32=is_output(layer, layers))
+            x = multiply(F.linear, x, next(parameters), next(parameters), float32=stays_float32(layer, layers))
         elif isinstance(layer, nn.LayerNorm):
             x = F.layer_norm(x, layer.normalized_shape, next(parameters), next(parameters), layer.eps)
         else:

@@ -78,7 +78,7 @@ class SACUpdate(ActorCritic):
 
     def actor_value(self, values: th.Tensor) -> th.Tensor:
         """Return the minimum of the critics; with ``target_critics`` their mean (REDQ)."""
-        return minimum(values) if self.options.target_critics is None else values.mean(dim=0)
+        return minimum_with_one_gradient(values) if self.options.target_critics is None else values.mean(dim=0)
 
     def update_ent_coef(self, log_prob: th.Tensor) -> Losses:
         """Move the entropy coefficient if it is learnt; return its loss.
@@ -116,7 +116,7 @@ class SAC(SACUpdate, stable_baselines3.SAC):
     """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): ``stable_baselines3.SAC`` with the fast update."""
 
 
-def minimum(values: th.Tensor) -> th.Tensor:
+def minimum_with_one_gradient(values: th.Tensor) -> th.Tensor:
     """Return the minimum over the first dimension; of equal values only the first gets a gradient.
 
     ``amin`` would divide the gradient among equal values. Compiled code repeats that division for every weight of the

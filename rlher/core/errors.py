@@ -10,7 +10,7 @@ from typing import Any
 from rlher.core.console import escape_control, redact
 
 
-class Message(Exception):
+class ReportedError(Exception):
     """An exception whose message is for the user; ``exit_code`` is that of the command that it ends."""
 
     exit_code: int
@@ -23,7 +23,7 @@ class Message(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
-class UserError(Message):
+class UserError(ReportedError):
     """The user asked for something impossible: a wrong key, name, value, combination or file. Exit code 2."""
 
     exit_code = 2
@@ -53,7 +53,7 @@ def require_package(what: str, package: str, extra: str | None = None) -> None:
         raise UserError(f"{what} needs the package {package}, which is not installed; run {install}.")
 
 
-class EnvironmentFault(Message):
+class EnvironmentFault(ReportedError):
     """The environment, or a callback of the user's own, failed: it raised, died, or returned NaN. Exit code 1.
 
     Its message names the line of the user's own code.

@@ -69,7 +69,7 @@ def require_own_file(path: Path) -> None:
     if path.is_symlink():
         raise UserError(f"{path} is a link to another file; delete it.")
     if path.exists() and (not path.is_file() or path.stat().st_nlink > 1):
-        raise UserError(f"{path} is a further name of another file, or not a regular file; move it away.")
+        raise UserError(f"{path} is a hard link of another file, or not a regular file; move it away.")
 
 
 def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:

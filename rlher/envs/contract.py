@@ -11,7 +11,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault, UserError
 from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.probe import (
-    MAX_STEPS,
+    MAX_EPISODE_STEPS,
     Recording,
     ends_on_success,
     fill_from_recording,
@@ -173,7 +173,7 @@ def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Ite
     steps = len(recording.rewards)
     if config.max_episode_steps is not None:
         yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
-    elif steps >= MAX_STEPS and not recording.ends.size:
+    elif steps >= MAX_EPISODE_STEPS and not recording.ends.size:
         yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
     else:
         yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")

@@ -11,7 +11,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import EnvironmentFault
 from rlher.envs.success_info import SUCCESS_KEYS, FaultGuard, as_flag
 
-MAX_STEPS = 1000
+MAX_EPISODE_STEPS = 1000
 SECONDS = 0.3
 """Time for random episodes, before a run and in `rlher check`."""
 
@@ -73,7 +73,7 @@ def record_random_rollout(env: FaultGuard, seed: int) -> Recording:
     env.reset(seed=seed)
     started = time.monotonic()
     steps: list[tuple] = []
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_EPISODE_STEPS):
         if len(steps) >= MIN_STEPS and time.monotonic() - started > (SECONDS if limit_known else SECONDS_WITHOUT_LIMIT):
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())

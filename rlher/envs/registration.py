@@ -17,7 +17,7 @@ import yaml
 from gymnasium.envs.registration import EnvCreator
 
 from rlher.config.conf_files import conf_files
-from rlher.core.errors import MissingPackage, UserError, did_you_mean
+from rlher.core.errors import UserError, did_you_mean, require_package
 from rlher.core.user_code import import_module
 
 ANY = "any"
@@ -82,9 +82,8 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
             _import_quietly(family)
         except ImportError:
             if re.match(pattern, name):
-                if family not in EXTRAS:  # a broken installation
-                    raise
-                raise MissingPackage(name, family, EXTRAS[family]) from None
+                require_package(name, family, EXTRAS.get(family))
+                raise  # a broken installation
     if name not in gym.registry:
         near = did_you_mean(name, yaml_names()) or did_you_mean(name, gym.registry)
         raise UserError(

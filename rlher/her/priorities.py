@@ -152,9 +152,9 @@ class Energy(Priority):
     the paper no weights correct the bias. If goals have parts, only the task's counts.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
-    and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. An object that is lifted
-    counts more than one that is pushed, and one that falls off the table nothing for its fall. Without them it is the
-    sum of squared displacements of the achieved goal, which needs no units.
+    and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. Lifting counts more than
+    pushing, and falling off the table counts nothing. Without them it is the sum of squared displacements of the
+    achieved goal, which needs no units.
 
     :param storage: what to sample from.
     :param floor: least energy of an episode, as a share of the mean energy.

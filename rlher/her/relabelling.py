@@ -92,7 +92,7 @@ class Relabeller:
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
         """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""
-        # The negative numbers KEEP and DESIRED - id have positions as well; what is read there is not used.
+        # Negative numbers, KEEP and DESIRED - id, have positions as well. What is read there is not used.
         goals = storage.next_achieved.take(storage.positions(chosen), axis=0)
         if self.part_shares is not None:
             goals = keep_one_part(goals, self.part_shares, rng)

@@ -91,7 +91,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param priority: which transitions are sampled: a name of :data:`~rlher.her.priorities.PRIORITIES`, or a subclass of
         :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
-    :param goal_part_shares: probability of each part of a virtual goal that has parts, of which it uses one
+    :param goal_part_shares: for goals with parts, of which a virtual goal uses one: the probability of each part
         (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
     :param demonstration_fraction: share of each batch from demonstrations, see :meth:`set_demonstrations`.
     :raises TypeError: ``priority_kwargs`` has an option that the priority lacks.

@@ -19,7 +19,7 @@ from rlher.her.storage import Storage
 VERSION = 11
 STATE = "state"
 """Array of the file that holds a JSON text: what the other arrays belong to."""
-PRIORITIES = "priorities/"
+OF_PRIORITIES = "priorities/"
 """Beginning of the names of the priorities' arrays in the file."""
 
 
@@ -45,7 +45,7 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
         "extra": extra,
     }
     with atomic_write(Path(path)) as temporary, temporary.open("wb") as file:
-        arrays: Any = {f"{PRIORITIES}{name}": array for name, array in priorities.items()} | storage.export()
+        arrays: Any = {f"{OF_PRIORITIES}{name}": array for name, array in priorities.items()} | storage.export()
         np.savez(file, **{STATE: np.array(json.dumps(state)), **arrays})
 
 
@@ -74,5 +74,5 @@ def load(
         )
     storage.added[:], storage.running[:] = state["added"], state["running"]
     storage.restore(arrays)
-    of_priorities = {name: array for name, array in arrays.items() if name.startswith(PRIORITIES)}
-    return storage, state["extra"], {name.removeprefix(PRIORITIES): array for name, array in of_priorities.items()}
+    of_priorities = {name: array for name, array in arrays.items() if name.startswith(OF_PRIORITIES)}
+    return storage, state["extra"], {name.removeprefix(OF_PRIORITIES): array for name, array in of_priorities.items()}

@@ -10,9 +10,10 @@ misses. The desired goal is one of them, because an environment may move it with
 each transition, ``next_achieved``, are a separate array, because virtual goals are read from all over the storage. They
 have the environment's precision, because rewards depend on it.
 
-A transition has an *id*: its number in its ring, from 0 for ever, plus :data:`SPAN` times the number of the ring. Rings
-are numbered as the environments are; that of the demonstrations is the last. Consecutive transitions of an episode have
-consecutive ids. A *position* in the arrays is an id's number modulo the size of its ring, within the ring.
+Each ring counts its transitions from 0 on. The *id* of a transition is this count plus :data:`SPAN` times the number of
+its ring. Rings are numbered as the environments are; that of the demonstrations is the last. Consecutive transitions of
+an episode have consecutive ids. A *position* in the arrays is an id's number modulo the size of its ring, within the
+ring.
 """
 
 from collections.abc import Iterable, Mapping

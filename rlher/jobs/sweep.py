@@ -136,7 +136,7 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     """Train the runs of a sweep that are not finished.
 
     :param runs: as composed; the workers of the first one are used.
-    :return: the different ones, and the exit code: the largest of any run, or 130 after Ctrl-C.
+    :return: the runs without repetitions, and the exit code: the largest of any run, or 130 after Ctrl-C.
     :raises UserError: the launcher cannot be used.
     """
     config = runs[0].config

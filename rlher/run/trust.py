@@ -34,9 +34,8 @@ class UntrustedCode(UserError):
 
     def __init__(self, path: Path, key: str, value: Any) -> None:
         super().__init__(
-            f"{path} was not written by a command in the current folder, or was moved or changed since, and its "
-            f"{key}={value!r} may run any code; read that code, and add --trust-code (in Python "
-            "trust_code=True) to run it."
+            f"{path} may run any code by its {key}={value!r}. It was not written by a command in the current folder, "
+            "or it was changed since. Read that code, then add --trust-code (in Python trust_code=True)."
         )
         self.key = key
 

@@ -12,8 +12,9 @@ from tests.analysis.conftest import load_group, notes_about
 from tests.conftest import Make
 
 
-def test_trials_of_a_study_are_read_only_if_named(make_run: Make, three_seeds, tmp_path: Path) -> None:
+def test_trials_and_what_comes_with_a_checkout_are_read_only_if_named(make_run: Make, three_seeds, tmp_path) -> None:
     make_run("optuna/study/trials/0/sac/Some-v0_1", algo={"learning_rate": 0.1})
+    make_run("benchmark/agent/Some-v0_1")
     make_run("sac/Some-v0_10", 10)
     runs = loading.read_runs(str(tmp_path / "logs"))
     assert [run.folder.name for run in runs] == [f"Some-v0_{number}" for number in (1, 2, 3, 10)]

@@ -74,7 +74,7 @@ def sweep(jobs: "Sequence[Composed]") -> int:
 def train_side_by_side(jobs: "Sequence[Composed]") -> "tuple[list[SweepRun], int]":
     """Train the runs of a sweep.
 
-    :return: the different ones, and the largest exit code, 130 after Ctrl-C.
+    :return: the runs without repetitions, and the largest exit code, 130 after Ctrl-C.
     """
     from rlher.jobs.sweep import SweepRun, train_sweep
 

@@ -33,8 +33,8 @@ from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
 from rlher.training.loggers import count_rows
 
 NOT_REPEATABLE = (
-    "the environment does not repeat the running episodes from seed and actions, or lost a process; "
-    "they are truncated, and the run does not continue exactly as it would have without the interruption."
+    "replaying the running episodes gave other observations, or lost a process, so these episodes are truncated. "
+    "The resumed run is not exactly equal to an uninterrupted one."
 )
 
 BEST_MODEL, BUFFER = MODELS["best"], "replay_buffer.npz"

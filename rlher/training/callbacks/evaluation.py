@@ -12,11 +12,11 @@ from stable_baselines3.common.logger import KVWriter
 
 from rlher.core.errors import EnvironmentFault
 from rlher.core.files import warn_on_write_error, write_bytes
-from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, summarize
+from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers, wait_for_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import EVALUATIONS, RunFolder
-from rlher.training.best_model import EvaluatedModelFiles, best_row
+from rlher.training.evaluated_models import EvaluatedModelFiles
 
 
 class StopTraining(Exception):

@@ -1,9 +1,8 @@
-"""Which model of a run is the best, and the optional files of each evaluated model."""
+"""The optional files of each evaluated model: the model itself, and a film of it."""
 
 import io
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from rlher.core.console import warn
 from rlher.core.errors import EnvironmentFault, UserError
@@ -11,17 +10,11 @@ from rlher.core.files import warn_on_write_error, write_bytes
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import load_model
-from rlher.evaluation.metrics import EvaluationRows
 from rlher.evaluation.rollout import make_policy, play_episodes
 from rlher.run.run_folder import RunFolder
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
-
-
-def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
-    """Return the row with the highest success rate; ties go to the higher return, then to the later row."""
-    return max(reversed(rows), key=lambda row: (row["success_rate"], row["mean_reward"]), default=None)
 
 
 class EvaluatedModelFiles:
