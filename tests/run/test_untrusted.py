@@ -402,7 +402,7 @@ def test_no_file_with_a_further_name_is_written(tmp_path: Path, name: str) -> No
     (victim := tmp_path / "victim").write_bytes(b"mine")
     (folder := tmp_path / "theirs").mkdir()
     (folder / name).hardlink_to(victim)
-    with pytest.raises(UserError, match="further name"):
+    with pytest.raises(UserError, match="link"):
         open_storage(None if name == "journal.log" else f"sqlite:///{folder}/study.db", folder)
     assert victim.read_bytes() == b"mine"
 
