@@ -85,7 +85,7 @@ class EnvConfig:
         return None if self.max_episode_steps is None else -(-self.max_episode_steps // self.action_repeat)
 
     @property
-    def step_seconds(self) -> float | None:
+    def step_time_limit(self) -> float | None:
         """Most seconds of a step or reset in a worker process, far more than a working simulator needs; None: any."""
         return 300.0 if self.step_timeout is None else self.step_timeout or None
 

@@ -130,7 +130,7 @@ class RestartingSubprocVecEnv(VecEnv):
         self.reward_env = reward_env
         self.restarts = 0
         """Number of workers that were replaced."""
-        self._step_timeout, self._build_seeds = config.step_seconds, seeds
+        self._step_timeout, self._build_seeds = config.step_time_limit, seeds
         parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
         self._indices: list[list[int]] = [part.tolist() for part in parts]
         """Environments of each worker."""

@@ -1,7 +1,7 @@
 """Evaluation episodes in worker processes beside training, or in this process.
 
-The episodes of an evaluation are divided into groups of :data:`GROUP`, each of which is played in a new environment,
-and every episode has its own seed. So the results do not depend on the number of processes.
+The episodes of an evaluation are divided into batches of :data:`EPISODES_PER_BATCH`. Each is played in a new
+environment, and every episode has its own seed. So the results do not depend on the number of processes.
 """
 
 import io
@@ -21,12 +21,12 @@ from rlher.envs.subproc_vec_env import RestartLimit
 from rlher.evaluation.agent import load_model
 from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
 
-GROUP = 25
+EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
 
 
 Evaluation = list[Future[list[Episode]]]
-"""The episodes of each group of an evaluation."""
+"""The episodes of each batch of an evaluation."""
 
 
 def wait_for_episodes(evaluation: Evaluation) -> list[Episode]:
@@ -34,9 +34,9 @@ def wait_for_episodes(evaluation: Evaluation) -> list[Episode]:
 
     :raises EnvironmentFault: the environment failed, or its processes were lost too often.
     """
-    for group in wait(evaluation, return_when=FIRST_EXCEPTION).done:
-        group.result()  # raises the exception of a failed group at once
-    return [episode for group in evaluation for episode in group.result()]
+    for batch in wait(evaluation, return_when=FIRST_EXCEPTION).done:
+        batch.result()  # raises the exception of a failed batch at once
+    return [episode for batch in evaluation for episode in batch.result()]
 
 
 def play_seeds(
@@ -69,7 +69,7 @@ def play_seeds(
 
 
 class PlayerService:
-    """What a worker does: it plays groups of episodes."""
+    """What a worker does: it plays batches of episodes."""
 
     def __init__(self, config: TrainConfig) -> None:
         th.set_flush_denormal(True)  # as in setup.prepare
@@ -101,12 +101,12 @@ class EvaluationWorkers:
         :raises EnvironmentFault: the environment failed in this process.
         """
         seeds = range(seed, seed + episodes)
-        groups = [seeds[first : first + GROUP] for first in range(0, episodes, GROUP)]
+        batches = [seeds[first : first + EPISODES_PER_BATCH] for first in range(0, episodes, EPISODES_PER_BATCH)]
         if self._threads:
-            return [self._threads.submit(self._play, model, group) for group in groups]
+            return [self._threads.submit(self._play, model, batch) for batch in batches]
         played: list[Episode] = []
-        for group in groups:
-            play_seeds(self._config, model, group, played.append)
+        for batch in batches:
+            play_seeds(self._config, model, batch, played.append)
         result: Future[list[Episode]] = Future()
         result.set_result(played)
         return [result]
@@ -123,7 +123,7 @@ class EvaluationWorkers:
             close_workers(list(self._workers.values()))
 
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
-        """Play a group of episodes in the worker of this thread, and in those that replace it."""
+        """Play a batch of episodes in the worker of this thread, and in those that replace it."""
         env, episodes = self._config.env, list[Episode]()
         limit = RestartLimit(f"{env.id}: the process of the evaluation", env.max_restarts)
 
@@ -136,7 +136,7 @@ class EvaluationWorkers:
                 worker = self._worker()
                 worker.send("play", model, missing)
                 # The environment is built before the first step.
-                worker.receive(env.step_seconds, on_episode, extra_seconds=BUILD_SECONDS)
+                worker.receive(env.step_time_limit, on_episode, extra_seconds=BUILD_SECONDS)
             except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._closed:

@@ -151,7 +151,9 @@ class RewardAndDone:
 
     # --------------------------------------------------------------------------- rewards under new goals
 
-    def relabel(self, storage: Storage, positions: Positions, rows: NDArray, goals: NDArray) -> tuple[Floats, Bools]:
+    def under_new_goals(
+        self, storage: Storage, positions: Positions, rows: NDArray, goals: NDArray
+    ) -> tuple[Floats, Bools]:
         """Return the rewards and dones of transitions under new goals.
 
         :param positions: (n,) of the transitions in the storage.
