@@ -33,7 +33,6 @@ class BatchedMLP:
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         self.layers = [*networks[0].children()]
-        self.batch_last = all(isinstance(layer, nn.Linear | ELEMENTWISE) for layer in self.layers)
         self.parameters: list[nn.Parameter] = []
         self.stacked: list[th.Tensor] = []
         for layers in zip(*(network.children() for network in networks), strict=True):
@@ -57,41 +56,22 @@ class BatchedMLP:
         weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
         if frozen:
             weights = [tensor.detach() for tensor in weights]
-        x = x.expand(len(weights[0]), *x.shape)
-        return self._batch_last(x.mT, weights).mT if self.batch_last else self._features_last(x, weights)
-
-    def _batch_last(self, x: th.Tensor, stacked: Sequence[th.Tensor]) -> th.Tensor:
-        """Evaluate on inputs of shape (networks, inputs, batch), contiguous over the batch.
-
-        A weight's gradient then has the layout of the weight, and the optimizer copies nothing. No layer transposes:
-        compiled code would transpose its output, at many times the cost. The bias is added separately, because
-        ``baddbmm`` first fills the output with it, while compiled code adds it together with the activation.
-        """
-        weights = iter(stacked)
+        # Contiguous over the batch, a weight's gradient has the layout of the weight, so the optimizer copies nothing.
+        x, parts = x.expand(len(weights[0]), *x.shape).mT, iter(weights)
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
-                weight, bias = next(weights), next(weights)
+                weight, bias = next(parts), next(parts)
                 x = multiply(th.bmm, weight, x, float32=stays_float32(layer, self.layers))
-                x = x + bias.unsqueeze(2).to(x.dtype)  # under autocast the product's dtype differs from the bias's
-            else:
-                x = layer(x)
-        return x
-
-    def _features_last(self, x: th.Tensor, stacked: Sequence[th.Tensor]) -> th.Tensor:
-        """Evaluate on inputs of shape (networks, batch, inputs), contiguous over features: fastest for LayerNorm."""
-        weights = iter(stacked)
-        for layer in self.layers:
-            if isinstance(layer, nn.Linear):
-                weight, bias = next(weights), next(weights)
-                float32 = stays_float32(layer, self.layers)
-                x = multiply(th.baddbmm, bias.unsqueeze(1), x, weight.mT, float32=float32)
+                # Not baddbmm, which fills the output with the bias; compiled code adds it with the activation. Under
+                # autocast the product's dtype differs from the bias's.
+                x = x + bias.unsqueeze(2).to(x.dtype)
             elif isinstance(layer, nn.LayerNorm):
-                scale, shift = next(weights), next(weights)
-                normal = F.layer_norm(x, layer.normalized_shape, eps=layer.eps)
-                x = th.addcmul(shift.unsqueeze(1), normal, scale.unsqueeze(1))
+                scale, shift = next(parts), next(parts)
+                normal = F.layer_norm(x.mT, layer.normalized_shape, eps=layer.eps)
+                x = th.addcmul(shift.unsqueeze(1), normal, scale.unsqueeze(1)).mT
             else:
-                x = layer(x)
-        return x
+                x = layer(x) if isinstance(layer, ELEMENTWISE) else layer(x.mT).mT
+        return x.mT
 
     def split_gradients(self, stacked: Sequence[th.Tensor]) -> Iterator[th.Tensor]:
         """Split gradients of the stacked tensors into those of ``parameters``, in their order."""
