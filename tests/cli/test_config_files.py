@@ -100,7 +100,7 @@ def test_schema_of_recipes_accepts_every_recipe_and_no_other_key(rlher) -> None:
     check = jsonschema.Draft7Validator(json.loads(done.out))
     for file in HYPERPARAMS.glob("*.yaml"):
         assert "$schema=schema.json" in file.read_text().splitlines()[0]
-        assert not list(check.iter_errors(read_yaml(file))), file
-    for wrong in ({"algo": {"gama": 1}}, {"seed": "a"}, {"n_envs": 0}, {"engine": {"compile": "x"}}, {"logs": "x"}):
-        assert list(check.iter_errors(wrong)), wrong
-    assert not list(check.iter_errors({"algo": {"learning_rate_schedule": "my_code:fall"}, "eval": {"freq": None}}))
+        assert check.is_valid(read_yaml(file)), file
+    wrong = ({"algo": {"gama": 1}}, {"seed": "a"}, {"n_envs": 0}, {"engine": {"compile": "x"}}, {"logs": "x"})
+    assert not any(map(check.is_valid, wrong))
+    assert check.is_valid({"algo": {"learning_rate_schedule": "my_code:fall"}, "eval": {"freq": None}})

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 PLUGIN = '''
-"""My plugin."""
+"""Greet an algorithm."""
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlher.config.algorithms import Algorithm, DDPGConfig
+from rlher.config.commands import ListConfig
 from rlher.config.key import experiment_key
 
 @dataclass
@@ -21,35 +22,30 @@ class MineConfig(DDPGConfig):
 
     tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
 
-ALGORITHMS = {"mine": Algorithm(MineConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous")}
-CONF = Path(__file__).parent / "conf"
-COMMANDS = {"greet": "my_greeting"}
-'''
-GREETING = '''
-"""Greet an algorithm."""
-from rlher.config.commands import ListConfig
-
 def run(config: ListConfig) -> int:
     print("greetings")
     return 0
+
+ALGORITHMS = {"mine": Algorithm(MineConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous")}
+CONF = Path(__file__).parent / "conf"
+COMMANDS = {"greet": "my_plugin"}
 '''
+FILES = {
+    "my_plugin.py": PLUGIN,
+    "my_plugin-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n",
+    "my_plugin-1.0.dist-info/entry_points.txt": "[rlher.plugins]\nmine = my_plugin\n",
+    "conf/env/near.yaml": "id: FetchReach-v4\ndescription: of a plugin\nactions: continuous\nmax_episode_steps: 10\n",
+    "conf/recipe/mine-near.yaml": "algo: {batch_size: 32}\n",
+}
 
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
     """Install a plugin into a folder, as pip does."""
-    info = tmp_path / "site" / "my_plugin-1.0.dist-info"
-    for folder in (info, tmp_path / "site/conf/env", tmp_path / "site/conf/recipe"):
-        folder.mkdir(parents=True)
-    info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
-    info.joinpath("entry_points.txt").write_text("[rlher.plugins]\nmine = my_plugin\n")
-    site = info.parent
-    site.joinpath("my_plugin.py").write_text(PLUGIN)
-    site.joinpath("my_greeting.py").write_text(GREETING)
-    keys = "id: FetchReach-v4\ndescription: of a plugin\nactions: continuous\nmax_episode_steps: 10\n"
-    site.joinpath("conf/env/near.yaml").write_text(keys)
-    site.joinpath("conf/recipe/mine-near.yaml").write_text("algo: {batch_size: 32}\n")
-    return site
+    for name, text in FILES.items():
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text(text)
+    return tmp_path / "site"
 
 
 def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
@@ -59,21 +55,18 @@ def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
 
 
 def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
-    listed = run(plugin, "list")
-    assert "An algorithm of a plugin" in listed.stdout
-    assert "near" in listed.stdout
+    listed = run(plugin, "list").stdout
+    assert [text for text in ("An algorithm of a plugin", "near") if text not in listed] == []
     assert run(plugin, "greet").stdout == "greetings\n"
     words = ("total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false", "threads=1")
     trained = run(plugin, "train", "algo=mine", "env=near", *words)
     assert trained.returncode == 0, trained.stderr
     config = (plugin.parent / "logs/mine/FetchReach-v4_1/config.yaml").read_text()
-    assert "tau: 0.25" in config
-    assert "batch_size: 32" in config
+    assert [text for text in ("tau: 0.25", "batch_size: 32") if text not in config] == []
 
 
 def test_broken_plugin_is_left_out(plugin: Path) -> None:
     plugin.joinpath("my_plugin.py").write_text("import nothing_of_the_name")
     listed = run(plugin, "list", "algos")
-    assert listed.returncode == 0
-    assert "tqc" in listed.stdout
+    assert listed.returncode == 0, listed.stderr
     assert "my_plugin" in listed.stderr
