@@ -331,6 +331,8 @@ def compare(
     keys = {"runs": _paths(runs), "by": by, "format": format}
     config = _compose("compare", _words(keys))
     found = comparison.table(table, comparison.load(config), format or "text")
+    if found.numbers.empty:
+        warn(f"the table {table!r} is empty; it needs more seeds or environments.")
     return found.format(format) if format else found.numbers
 
 
@@ -364,6 +366,8 @@ def plot(
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
     config = _compose("plot", _words({"runs": _paths(runs), "by": by, "style": _style.get(), **keys}))
     if ax is not None:
+        if not hasattr(ax, "plot"):
+            raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
         draw_on(ax, config)
         return ax
     return draw_runs(config, for_pyplot=True)
@@ -538,7 +542,8 @@ def _failed_run(message: str, folder: Path | None) -> EnvironmentFault:
 def _paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping) and runs:
         return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
-    several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
+    is_one = isinstance(runs, str | Path | Run) or hasattr(runs, "columns") or not isinstance(runs, Iterable)
+    several: list[Any] = [runs] if is_one else [*runs]  # type: ignore[misc]
     if not several:  # no runs mean all of logs to the command
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
     if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:

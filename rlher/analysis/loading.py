@@ -26,8 +26,8 @@ from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.run_folder import COMMANDS, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
 
-NOT_RUNS = ("optuna", "agents", "benchmark")
-"""Folders in ``logs`` without runs of the user's own: the trials of studies, and what a checkout of rlher has."""
+OF_CHECKOUT = ("agents", "benchmark")
+"""Folders in ``logs`` of a checkout of rlher whose runs are not the user's own."""
 
 MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
@@ -133,14 +133,15 @@ def read_runs(path: str, note: Note = warn) -> list[LoadedRun]:
 def run_folders(path: Path) -> Iterator[Path]:
     """Yield the folders with a ``config.yaml`` in natural order (2 before 10).
 
-    Folders of :data:`NOT_RUNS` below ``path`` are left out: they are read only if asked for.
+    Folders named ``optuna`` below ``path``, and :data:`OF_CHECKOUT` of ``logs``, are read only if asked for.
 
     :raises UserError: ``path`` does not exist.
     """
     if not path.is_dir():
         raise UserError(f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
-        subfolders[:] = sorted((name for name in subfolders if name not in NOT_RUNS), key=_natural_key)
+        skipped = ("optuna", *(OF_CHECKOUT if Path(folder) == path and path.name == "logs" else ()))
+        subfolders[:] = sorted((name for name in subfolders if name not in skipped), key=_natural_key)
         if CONFIG in files:
             subfolders.clear()
             yield Path(folder)

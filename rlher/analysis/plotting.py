@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from rlher.analysis.curves import GroupCurve, aggregate_all
+from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
 from rlher.analysis.grouping import load_groups, number_of_seeds
 from rlher.analysis.loading import short_name
 from rlher.config.commands import PlotConfig
@@ -260,7 +260,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     if config.legend == "inside":
         _draw_legend(figure, curves, styles, not is_paper, panel=panels[0])
     if not is_paper and not config.figsize:
-        text = textwrap.fill(caption(curves, config.smooth), int(figure.get_figwidth() * CHARACTERS))
+        text = textwrap.fill(caption(curves, config.y, config.smooth), int(figure.get_figwidth() * CHARACTERS))
         figure.supxlabel(text, fontsize="small", color="#555555")
 
 
@@ -378,9 +378,13 @@ def _draw_legend(
     for label, members in by_label.items():
         count = number_of_seeds([len(each.seeds) for each in members])
         texts.append(wrap.fill(escape_control(f"{label} ({count})" if with_seeds else label)))
-    columns = width // (max(map(len, texts), default=0) + LEGEND_LINE)
+    widths = [len(text) + LEGEND_LINE for text in texts]
+    columns = len(texts) if sum(widths) <= width else width // max(widths)
     place = INSIDE if panel else {"loc": "outside upper center", "frameon": False, "ncols": max(columns, 1)}
     handles = [Line2D([], [], **styles[label]) for label in by_label]
+    for handle, members in zip(handles, by_label.values(), strict=True):
+        if all(len(each.mean) == 1 for each in members):
+            handle.set(linestyle="", marker="o")
     legend = (panel or figure).legend(handles, texts, title=title and " ", title_fontsize="large", **place)
     for text, members in zip(legend.get_texts(), by_label.values(), strict=True):
         text.set_parse_math(members[0].group.draws_formulas)
@@ -389,15 +393,19 @@ def _draw_legend(
     return legend.get_window_extent().height / figure.dpi
 
 
-def caption(curves: Iterable[GroupCurve], smooth: int = 1) -> str:
+def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
     """Return a text that explains the lines and bands of charts, one for each environment."""
     seeds = {len(curve.seeds) for curve in curves}
     panels = Counter(curve.group.env for curve in curves)
     if max(seeds, default=1) == 1:
         parts = ["Each line is a single run."]
     else:
-        iqm = "interquartile mean over seeds, mean of fewer than 4" if max(seeds) >= 4 else "mean over seeds"
-        band = f"95 % bootstrap interval of {MIN_SEEDS} or more seeds; of evaluation rates, at least Wilson's"
+        iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
+        fewer = ", mean of fewer than 4" if min(seeds) < 4 <= max(seeds) else ""
         has_thin_lines = min(panels.values()) <= MAX_WITH_SEEDS or seeds.intersection(range(2, MIN_SEEDS))
-        parts = [f"Thick line: {iqm}.", "Thin lines: seeds." if has_thin_lines else "", f"Band: {band}."]
+        wilson = ", at least Wilson's over all episodes" if y in EVALUATION_RATES else ""
+        band = f"No band: an interval needs {MIN_SEEDS} seeds."
+        if any(curve.has_band for curve in curves):
+            band = f"Band: 95 % bootstrap interval of {MIN_SEEDS} or more seeds{wilson}."
+        parts = [f"Thick line: {iqm}{fewer}.", "Thin lines: seeds." if has_thin_lines else "", band]
     return " ".join(filter(None, [*parts, f"Smoothed over {smooth} points." if smooth > 1 else ""]))

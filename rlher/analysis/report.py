@@ -74,7 +74,7 @@ def render(
         groups=groups,
         names=[group.name if len(envs) > 1 else group.label for group in groups],
         charts=[_charts(env, curves) for env in envs],
-        caption=caption(curves),
+        caption=caption(curves, Y),
         few_seeds=few_seeds(groups),
         tables=tables(groups),
         clips=clips,

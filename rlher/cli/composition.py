@@ -23,7 +23,7 @@ from rlher.cli.groups import option_file
 from rlher.cli.messages import hydra_errors_as_user_errors
 from rlher.cli.overrides import assign, values_of
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import CONF_FOLDERS
+from rlher.config.conf_files import conf_folders
 from rlher.config.key import to_object
 from rlher.config.override_syntax import literal, quote
 from rlher.core.errors import UserError
@@ -91,7 +91,7 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
     if (env := choices.get("env")) and not option_file("env", env, config_dirs):
         choices["env"], values = "any", {"env.id": env} | values
-    folders = [f"file://{folder.absolute()}" for folder in [*map(Path, config_dirs), *CONF_FOLDERS]]
+    folders = [f"file://{folder.absolute()}" for folder in [*map(Path, config_dirs), *conf_folders()]]
     groups = [f"+{group}={quote(name)}" for group, name in choices.items() if name]
     config = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}", *groups])
     keys = command.keys(choices)

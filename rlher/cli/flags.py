@@ -68,16 +68,18 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
             overrides.append(quoted(word))
+    of_words = list(overrides)
     if command.positional and paths:
         typed[command.positional.name] = paths if len(paths) > 1 else paths[0]
     for key, value in typed.items():
         overrides.append(quoted(f"{key}={value}") if key in GROUPS else f"{key}={literal(value)}")
+    of_parameters = rl_zoo.parameter_overrides(zoo_params)
+    _require_different_keys(of_words, overrides[len(of_words) :] + of_parameters)
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     if zoo_file is not None:
         overrides = rl_zoo.file_overrides(Path(zoo_file), overrides) + overrides
-    overrides += rl_zoo.parameter_overrides(zoo_params)
-    return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
+    return CommandLine(overrides + of_parameters, is_sweep, cfg is not None, config_dirs)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -112,6 +114,13 @@ def _parser(command: Command) -> _Parser:
     if "algo" in command.groups:
         rl_zoo.add_flags(parser)
     return parser
+
+
+def _require_different_keys(words: Sequence[str], flags: Sequence[str]) -> None:
+    """Raise UserError if a word and a flag, both as overrides, set the same key."""
+    of_words, of_flags = ({each.partition("=")[0] for each in overrides} for overrides in (words, flags))
+    if twice := of_words & of_flags:
+        raise UserError(f"{min(twice)} is given twice, by a word and by a flag; leave one out.")
 
 
 def _is_path(word: str, command: Command, positional: Field) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import CONF_FOLDERS, conf_files
+from rlher.config.conf_files import conf_files, conf_folders
 from rlher.config.her import HER_NAMES
 from rlher.her import STRATEGIES
 
@@ -29,5 +29,5 @@ def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | Non
     """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``, or None if there is no such file."""
     if Path(name).name != name:  # an absolute name, or one with .., would be a file elsewhere
         return None
-    folders = [*map(Path, config_dirs), *CONF_FOLDERS]
+    folders = [*map(Path, config_dirs), *conf_folders()]
     return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)

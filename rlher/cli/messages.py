@@ -23,8 +23,6 @@ def explain(error: Exception) -> str | None:
     """Return the message for the user, or None if the exception is a bug."""
     if isinstance(error, UserError | EnvironmentFault):
         return str(error)
-    if "AF_UNIX" in str(error):
-        return "the path of temporary files is too long for sockets; set TMPDIR=/tmp."
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'a file or the output'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):

@@ -71,7 +71,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for flag, key in FLAGS.items():
         parser.add_argument(flag, dest=key, default=argparse.SUPPRESS)
     parser.add_argument("--track", dest="logger", action="store_const", const="wandb", default=argparse.SUPPRESS)
-    parser.add_argument("-params", "--hyperparams", nargs="*", default=[])
+    parser.add_argument("-params", "--hyperparams", nargs="*", action="extend", default=[])
     parser.add_argument("-conf", "--conf-file")
 
 
@@ -123,7 +123,9 @@ def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
     choices, entries = typed_choices(typed), read_file(path)
     entry = entries.get(choices.get("env"), entries.get("default")) if isinstance(entries, dict) else None
     if not isinstance(entry, dict):
-        raise UserError(f"{path} has no entry for env={choices.get('env')}; RL Zoo's files have one an environment.")
+        raise UserError(
+            f"{path} has no entry for env={choices.get('env')}; RL Zoo's files have one for each environment."
+        )
     defaults: dict[str, Any] = {}
     if (algo := choices.get("algo")) in ALGORITHMS:
         keys = {item.name for item in fields(ALGORITHMS[algo].config)}

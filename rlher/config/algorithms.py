@@ -206,4 +206,4 @@ ALGORITHMS = {
 """Every algorithm, by the name that ``algo=`` takes."""
 
 for added in plugin_values("ALGORITHMS"):
-    ALGORITHMS |= added
+    ALGORITHMS |= {name: each for name, each in added.items() if name not in ALGORITHMS and isinstance(each, Algorithm)}

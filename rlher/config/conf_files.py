@@ -5,11 +5,15 @@ from pathlib import Path
 
 from rlher.config.plugins import plugin_values
 
-CONF_FOLDERS: list[Path] = [*map(Path, plugin_values("CONF")), Path(str(resources.files("rlher.conf")))]
-"""Where files are looked for; the first one of a name counts."""
+CONF = Path(str(resources.files("rlher.conf")))
+
+
+def conf_folders() -> list[Path]:
+    """Return the folders in which files are looked for; the first file of a name counts."""
+    return [CONF, *filter(Path.is_dir, plugin_values("CONF"))]
 
 
 def conf_files(group: str) -> dict[str, Path]:
     """Return the files of a group, such as ``env``, by name, sorted."""
-    found = {file.stem: file for folder in reversed(CONF_FOLDERS) for file in (folder / group).glob("*.yaml")}
+    found = {file.stem: file for folder in reversed(conf_folders()) for file in (folder / group).glob("*.yaml")}
     return dict(sorted(found.items()))

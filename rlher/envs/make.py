@@ -117,7 +117,7 @@ def validate_goal_interface(env: gym.Env, name: str) -> None:
     space = env.observation_space
     found = list(space.spaces) if isinstance(space, gym.spaces.Dict) else [type(space).__name__]
     if missing := [key for key in GOAL_KEYS if key not in found]:
-        has = f"its observations have {', '.join(found)}, but no {' and no '.join(missing)}"
+        has = f"its observations ({', '.join(found)}) have no {' and no '.join(missing)}"
         raise UserError(f"{name} is not a goal environment: {has}; {WRAPPER_ADVICE}")
     if not env.has_wrapper_attr("compute_reward"):
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info); {WRAPPER_ADVICE}")
@@ -150,10 +150,14 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
             sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
         return env
     except gym.error.Error as error:
-        newer = {name.rpartition("-v")[0]: f"; use env={name}" for name in yaml_names()}  # for mujoco_py's Fetch-v1
-        advice = newer.get(config.id.rpartition("-v")[0], "")
-        raise UserError(f"{config.id} cannot be made: {first_line(error)}{advice}.") from error
+        newer = [name for name in yaml_names() if name.rpartition("-v")[0] == config.id.rpartition("-v")[0]]
+        if newer and newer[-1] != config.id:  # Fetch-v1 of mujoco_py
+            raise UserError(f"{config.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
+        raise UserError(f"{config.id} cannot be made: {first_line(error)}.") from error
     except BaseException as error:
+        if "unexpected keyword argument" in str(error):
+            cause = str(error).partition(" was raised from the environment creator")[0]  # gymnasium adds all kwargs
+            raise UserError(f"{config.id} does not take env.kwargs={kwargs}: {cause}.") from error
         given = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
         fault = as_fault(error, f"{config.id}{given}: its constructor")
         raise (UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault) from error

@@ -59,7 +59,8 @@ def list_envs() -> list[dict[str, str]]:
     for name in yaml_names():
         keys = read_yaml(name)
         needs = f"pip install 'rlher[{keys['extra']}]'" if keys.get("extra") in missing else ""
-        rows.append({"env": name, "actions": keys["actions"], "needs": needs, "description": keys["description"]})
+        actions, description = (keys.get(key, "") for key in ("actions", "description"))
+        rows.append({"env": name, "actions": actions, "needs": needs, "description": description})
     return rows
 
 

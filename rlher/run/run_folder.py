@@ -125,7 +125,9 @@ def read_config(folder: Path) -> TrainConfig:
             raise ValueError(f"it contains the interpolation {found[0]!r}")
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
-        schema = TrainConfig(ALGORITHMS[values["algo"]["name"]].config(), EnvConfig())
+        if (name := values["algo"]["name"]) not in ALGORITHMS:
+            raise ValueError(f"algo={name} does not exist here")
+        schema = TrainConfig(ALGORITHMS[name].config(), EnvConfig())
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
     except FileNotFoundError:
         raise

@@ -9,7 +9,6 @@ import yaml
 
 from rlher.cli import flags, rl_zoo
 from rlher.config.algorithms import ALGORITHMS
-from tests.conftest import TINY
 
 HER_YML = """
 FetchPush-v1: &her-defaults
@@ -74,7 +73,8 @@ def test_a_line_without_a_command_trains_and_is_printed(rlher, line: str, printe
 def test_a_line_of_rl_zoo_trains(rlher) -> None:
     line = "--algo dqn --env BitFlipping-v0 -n 60 --eval-freq=60 env.kwargs.n_bits=3 --seed 3 "
     params = "-params batch_size:16 policy_kwargs:dict(net_arch=[16]) learning_starts:30"
-    assert rlher(*(line + params).split(), "recipe=null", *TINY).code == 0
+    small = ("recipe=null", "eval.episodes=1", "eval.final_episodes=1", "tensorboard=false")
+    assert rlher(*(line + params).split(), *small).code == 0
     config = yaml.safe_load(Path("logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
     assert (config["total_timesteps"], config["eval"]["freq"], config["seed"]) == (60, 60, 3)
     assert config["algo"]["net_arch"] == [16]

@@ -18,6 +18,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.plugins import plugin_values
 from rlher.config.training import run_keys
+from rlher.core.errors import UserError, describe_error
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,10 @@ def command_names() -> list[str]:
 @functools.cache
 def load_command(name: str) -> Command:
     """Import a command's module."""
-    module = importlib.import_module(_modules()[name])
+    try:
+        module = importlib.import_module(_modules()[name])
+    except ImportError as error:
+        raise UserError(f"the command {name} of a plugin cannot be imported: {describe_error(error)}.") from error
     summary = (module.__doc__ or "").splitlines()[0].rstrip(".")
     return Command(name, summary, get_type_hints(module.run)["config"], module)
 
