@@ -16,6 +16,7 @@ export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.kwargs.n_bits=30 total_timesteps=35000 eval.freq=2500
+bits50-dqn|algo=dqn env=BitFlipping-v0 recipe=dqn-BitFlipping-v0-50bits
 push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
 push-td3|algo=td3 env=FetchPush-v4
 slide-td3|algo=td3 env=FetchSlide-v4|0,1
