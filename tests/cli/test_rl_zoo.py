@@ -72,12 +72,12 @@ def test_a_line_without_a_command_trains_and_is_printed(rlher, line: str, printe
 
 def test_a_line_of_rl_zoo_trains(rlher) -> None:
     line = "--algo dqn --env BitFlipping-v0 -n 60 --eval-freq=60 env.kwargs.n_bits=3 --seed 3 "
-    params = "-params batch_size:16 policy_kwargs:dict(net_arch=[16]) learning_starts:30"
+    params = "-params batch_size:16 policy_kwargs:dict(net_arch=[16]) -params learning_starts:30"
     small = ("recipe=null", "eval.episodes=1", "eval.final_episodes=1", "tensorboard=false")
     assert rlher(*(line + params).split(), *small).code == 0
     config = yaml.safe_load(Path("logs/dqn/BitFlipping-v0_1/config.yaml").read_text())
     assert (config["total_timesteps"], config["eval"]["freq"], config["seed"]) == (60, 60, 3)
-    assert config["algo"]["net_arch"] == [16]
+    assert (config["algo"]["net_arch"], config["algo"]["learning_starts"]) == ([16], 30)
 
 
 @pytest.mark.parametrize("text", ["__import__('os').system('false')", "nn.ReLU", "(" * 5000])
@@ -148,7 +148,7 @@ def test_a_file_of_rl_zoo_cannot_name_code(rlher, tmp_path: Path, line: str) -> 
 
 @pytest.mark.parametrize(
     "line",
-    ["--seed 1", "--algo sac -n", "--algo sac -params noise_type:'x'", "--algo ppo --env X"],
+    ["--seed 1", "--algo sac -n", "--algo sac -n 9 total_timesteps=8", "--algo sac -params noise_type:'x'"],
 )
 def test_an_invalid_line_is_the_users_mistake(rlher, line: str) -> None:
     assert rlher(*line.split()).code == 2
