@@ -197,6 +197,8 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
     activation = ACTIVATIONS.get(algo.activation, algo.activation)
     policy["activation_fn"] = import_named("algo.activation", activation, nn.Module)
+    if algo.weight_decay:
+        policy |= {"optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": algo.weight_decay}}
     own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
     if isinstance(algo, ActorCriticConfig):
         mean = np.zeros(venv.action_space.shape or ())

@@ -66,6 +66,7 @@ class OffPolicyConfig:
         choices=SCHEDULES,
         may_name_code=True,
     )
+    weight_decay: float = key(0.0, "weight decay of the optimiser, which is then AdamW; 0: Adam", low=0)
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
         None, "steps before the first update; at least one episode per environment", low=0
