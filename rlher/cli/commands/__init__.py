@@ -27,11 +27,13 @@ class Command:
 
     :param summary: its line in ``rlher --help``.
     :param schema: dataclass of its config keys.
+    :param records: whether ``run`` takes the command line, to write it into a file.
     """
 
     name: str
     summary: str
     schema: type
+    records: bool
     module: ModuleType
 
     @property
@@ -71,8 +73,7 @@ class Command:
 
         :param command: the command line, which some commands write into a file.
         """
-        records = "command" in get_type_hints(self.module.run)
-        return self.module.run(config, command) if records else self.module.run(config)
+        return self.module.run(config, command) if self.records else self.module.run(config)
 
     @property
     def sweep(self) -> Callable[[Sequence[Any]], int] | None:
@@ -98,8 +99,8 @@ def load_command(name: str) -> Command:
         module = importlib.import_module(_modules()[name])
     except ImportError as error:
         raise UserError(f"the command {name} of a plugin cannot be imported: {describe_error(error)}.") from error
-    summary = (module.__doc__ or "").splitlines()[0].rstrip(".")
-    return Command(name, summary, get_type_hints(module.run)["config"], module)
+    summary, hints = (module.__doc__ or "").splitlines()[0].rstrip("."), get_type_hints(module.run)
+    return Command(name, summary, hints["config"], "command" in hints, module)
 
 
 def known_keys() -> dict[str, Field]:
