@@ -336,7 +336,7 @@ def _draw_panel(
     drawn = [curve for curve in curves if curve.seeds]
     for curve in drawn:
         style, mean = styles[curve.group.label], curve.mean
-        if len(curve.seeds) > 1 and (not curve.has_band or (with_seeds and len(drawn) <= MAX_WITH_SEEDS)):
+        if _shows_seeds(curve, len(drawn), with_seeds):
             for seed in curve.seeds:
                 panel.plot(seed.index / x_axis.unit, seed, color=style["color"], linewidth=0.6, alpha=0.5)
         if curve.has_band:
@@ -354,6 +354,11 @@ def _draw_panel(
     panel.set_xlim(left=0)
     panel.margins(x=0.02)
     panel.grid(alpha=0.3)
+
+
+def _shows_seeds(curve: GroupCurve, groups: int, with_seeds: bool = True) -> bool:
+    """Return whether the runs of a group are drawn, in a panel with this number of groups."""
+    return len(curve.seeds) > 1 and (not curve.has_band or (with_seeds and groups <= MAX_WITH_SEEDS))
 
 
 def _draw_legend(
@@ -396,13 +401,13 @@ def _draw_legend(
 def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
     """Return a text that explains the lines and bands of charts, one for each environment."""
     seeds = {len(curve.seeds) for curve in curves}
-    panels = Counter(curve.group.env for curve in curves)
+    groups = Counter(curve.group.env for curve in curves if curve.seeds)
     if max(seeds, default=1) == 1:
         parts = ["Each line is a single run."]
     else:
         iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
         fewer = ", mean of fewer than 4" if min(seeds) < 4 <= max(seeds) else ""
-        has_thin_lines = min(panels.values()) <= MAX_WITH_SEEDS or seeds.intersection(range(2, MIN_SEEDS))
+        has_thin_lines = any(_shows_seeds(curve, groups[curve.group.env]) for curve in curves)
         wilson = ", at least Wilson's over all episodes" if y in EVALUATION_RATES else ""
         band = f"No band: an interval needs {MIN_SEEDS} seeds."
         if any(curve.has_band for curve in curves):

@@ -91,7 +91,7 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
     if (env := choices.get("env")) and not option_file("env", env, config_dirs):
         choices["env"], values = "any", {"env.id": env} | values
-    folders = [f"file://{folder.absolute()}" for folder in [*map(Path, config_dirs), *conf_folders()]]
+    folders = [f"file://{folder.absolute()}" for folder in conf_folders(config_dirs)]
     groups = [f"+{group}={quote(name)}" for group, name in choices.items() if name]
     config = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}", *groups])
     keys = command.keys(choices)

@@ -68,18 +68,18 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
             raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
         else:
             overrides.append(quoted(word))
-    of_words = list(overrides)
     if command.positional and paths:
         typed[command.positional.name] = paths if len(paths) > 1 else paths[0]
-    for key, value in typed.items():
-        overrides.append(quoted(f"{key}={value}") if key in GROUPS else f"{key}={literal(value)}")
-    of_parameters = rl_zoo.parameter_overrides(zoo_params)
-    _require_different_keys(of_words, overrides[len(of_words) :] + of_parameters)
+    of_flags = [
+        quoted(f"{key}={value}") if key in GROUPS else f"{key}={literal(value)}" for key, value in typed.items()
+    ] + rl_zoo.parameter_overrides(zoo_params)
+    _require_different_keys(overrides, of_flags)
+    overrides += of_flags
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     if zoo_file is not None:
         overrides = rl_zoo.file_overrides(Path(zoo_file), overrides) + overrides
-    return CommandLine(overrides + of_parameters, is_sweep, cfg is not None, config_dirs)
+    return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -29,5 +29,5 @@ def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | Non
     """Return the file of ``<group>=<name>`` in a ``--config-dir`` or in ``conf/``, or None if there is no such file."""
     if Path(name).name != name:  # an absolute name, or one with .., would be a file elsewhere
         return None
-    folders = [*map(Path, config_dirs), *conf_folders()]
-    return next((file for folder in folders if (file := folder / group / f"{name}.yaml").is_file()), None)
+    files = (folder / group / f"{name}.yaml" for folder in conf_folders(config_dirs))
+    return next(filter(Path.is_file, files), None)

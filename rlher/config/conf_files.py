@@ -1,5 +1,6 @@
 """The YAML files of ``conf/`` and of plugins: environments, recipes and search spaces."""
 
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
@@ -8,9 +9,9 @@ from rlher.config.plugins import plugin_values
 CONF = Path(str(resources.files("rlher.conf")))
 
 
-def conf_folders() -> list[Path]:
-    """Return the folders in which files are looked for; the first file of a name counts."""
-    return [CONF, *filter(Path.is_dir, plugin_values("CONF"))]
+def conf_folders(config_dirs: Iterable[str] = ()) -> list[Path]:
+    """Return the folders in which files are looked for, those of ``--config-dir`` first; the first file counts."""
+    return [*map(Path, config_dirs), CONF, *filter(Path.is_dir, plugin_values("CONF"))]
 
 
 def conf_files(group: str) -> dict[str, Path]:

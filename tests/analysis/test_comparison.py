@@ -101,7 +101,8 @@ def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[
 def test_a_latex_table_has_the_interval_of_three_seeds(make_run: Make, seeds: int, cell: str) -> None:
     text = compare([make_run(f"{seed}", seed, 0.04 + 0.01 * seed) for seed in range(seeds)], format="latex")
     assert latex_rows(text)[1] == [["Some-v0", cell]]
-    assert f"mean over {seeds} seed" in text
+    mean, end = ("interquartile mean" if seeds > 3 else ": mean"), ("}" if seeds < 3 else "; in brackets: 95 ")
+    assert f"{mean} over {seeds} seed{'s' * (seeds > 1)}{end}" in text
 
 
 def latex_rows(table: str) -> tuple[list[str], list[list[str]]]:

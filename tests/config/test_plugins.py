@@ -19,7 +19,6 @@ from rlher.config.key import experiment_key
 @dataclass
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
-
     tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
 
 def run(config: ListConfig) -> int:

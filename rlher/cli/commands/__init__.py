@@ -98,7 +98,7 @@ def load_command(name: str) -> Command:
     try:
         module = importlib.import_module(_modules()[name])
     except ImportError as error:
-        raise UserError(f"the command {name} of a plugin cannot be imported: {describe_error(error)}.") from error
+        raise UserError(f"the command {name} cannot be imported: {describe_error(error)}.") from error
     summary, hints = (module.__doc__ or "").splitlines()[0].rstrip("."), get_type_hints(module.run)
     return Command(name, summary, hints["config"], "command" in hints, module)
 
