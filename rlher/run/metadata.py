@@ -5,12 +5,10 @@ and somebody else may have written the file.
 """
 
 import contextlib
-import hashlib
 import platform
 import re
 import shlex
 import subprocess
-import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -36,7 +34,6 @@ def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": package_versions(),
         "git": _git_state(),
-        "own_modules": own_modules(),
         "machine": {
             "platform": platform.platform(),
             "processor": _processor(),
@@ -45,15 +42,6 @@ def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
             "gpu": _gpu(),
         },
     }
-
-
-def own_modules() -> dict[str, str]:
-    """Return the SHA-256 of the file of each imported module that is not installed, by the module's name."""
-    installed = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[1]))
-    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if name != "__main__"}
-    own = {name: Path(file) for name, file in files.items() if file and not file.startswith(installed)}
-    own = {name: file for name, file in own.items() if {"site-packages", "dist-packages"}.isdisjoint(file.parts)}
-    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in own.items() if file.is_file()}
 
 
 def package_versions() -> dict[str, str | None]:

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
-from rlher.core.console import warn
 from rlher.core.errors import UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import checkpoint_files, lookup, run_folder
-from rlher.run.metadata import own_modules
 from rlher.run.run_folder import COMMANDS, METADATA, RESULT, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
@@ -65,8 +63,6 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
-            for name in _changed_modules(run):
-                warn(f"{name} was changed since {run} started.")
             _record_resume(run, done, setup.working_folder, command)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.run_to_end(is_new=checkpoint is None)
@@ -127,13 +123,6 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
         raise UserError(
             f"{run} is finished and has no checkpoint ({reason}); start a new run with {run.init_from_override()}."
         )
-
-
-def _changed_modules(run: RunFolder) -> list[str]:
-    """Return the modules of the user's own that were changed since the run started."""
-    before, now = read_json(run.folder / METADATA).get("own_modules"), own_modules()
-    before = before if isinstance(before, dict) else {}
-    return [name for name in before if now.get(name, before[name]) != before[name]]
 
 
 def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:
