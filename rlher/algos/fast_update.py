@@ -29,7 +29,7 @@ class LossInputs(NamedTuple):
     The random numbers are drawn before the losses are computed, in Stable-Baselines3's order, so that compiled and
     uncompiled code use the same ones.
 
-    :param obs: (batch, features).
+    :param obs: (batch, features): the keys in alphabetical order, so ``achieved_goal``, ``desired_goal``, ….
     :param actions: (batch, action_dim), or (batch, 1) indices of discrete actions.
     :param next_obs: (batch, features).
     :param rewards: (batch, 1), of one step or several.

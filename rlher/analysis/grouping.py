@@ -158,8 +158,8 @@ def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
 def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Labelled:
     """Yield each run with its label, extended by ``key=value`` of the keys that differ between the runs.
 
-    Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.energy_height``. Then the label
-    has only one of them. A key that was typed on the command line comes first, then one that no run leaves empty.
+    Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then the
+    label has only one of them. A key that was typed on the command line comes first, then one that no run leaves empty.
     """
     table = _differences(runs)
     typed = {key for key in table if any(f"{key}=" in run.command for run in runs)}

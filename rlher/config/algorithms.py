@@ -189,8 +189,10 @@ def base_of(path: str) -> str:
     :param path: ``module:Class``.
     :raises UserError: the class cannot be imported, or does not extend an algorithm.
     """
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
-    found = next((each for each in import_named("algo", path, object).__mro__ if each in names), None)
+    found = next((each for each in import_named("algo", path, OffPolicyAlgorithm).__mro__ if each in names), None)
     if found is None:
         classes = ", ".join(f"rlher.algos.{model.__name__}" for model in names)
         raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")

@@ -33,12 +33,7 @@ class HerConfig:
     priority: str = experiment_key(
         "uniform", "how transitions are sampled", choices=tuple(PRIORITIES), may_name_code=True
     )
-    energy_height: int | None = experiment_key(
-        None, "index of the height in a goal, for `priority=energy`; null: none", low=0
-    )
-    energy_step_seconds: float | None = experiment_key(
-        None, "simulated seconds between two actions, for energy_height", low=0
-    )
+    priority_kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of the priority's class")
     relabel_done: str = experiment_key("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = experiment_key(
         True, "keep the part of the reward that does not depend on the goal"
@@ -46,12 +41,11 @@ class HerConfig:
     copy_info_dict: bool = experiment_key(False, "pass each step's info to compute_reward")
 
     def buffer_arguments(self) -> dict[str, Any]:
-        """Return the arguments of :class:`rlher.her.HerReplayBuffer`; a key without a line here has its own name."""
-        arguments = asdict(self)
-        energy = {"height": arguments.pop("energy_height"), "step_seconds": arguments.pop("energy_step_seconds")}
-        return arguments | {
+        """Return the arguments of :class:`rlher.her.HerReplayBuffer`, which have the names of the keys."""
+        has_options = self.priority != "uniform"
+        return asdict(self) | {
             "goal_mix": self.goal_mix or None,
-            "priority_kwargs": energy if self.priority == "energy" else None,
+            "priority_kwargs": self.priority_kwargs if has_options else None,
         }
 
 

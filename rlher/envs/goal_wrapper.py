@@ -76,7 +76,9 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         self.metadata, self.render_mode = env.metadata, env.render_mode
         self.action_space = env.action_space
         self.observation_space: Any = spaces.Dict(
-            observation=env.observation_space, achieved_goal=goal_space, desired_goal=goal_space
+            observation=env.observation_space,
+            achieved_goal=spaces.Box(-np.inf, np.inf, goal_space.shape, goal_space.dtype),
+            desired_goal=goal_space,
         )
         self._goal_rng = np.random.default_rng()
         self._goal = np.zeros(goal_space.shape, dtype=goal_space.dtype)

@@ -278,14 +278,15 @@ def make_priority(name: str | type[Priority], storage: Storage, **options: Any) 
 
     :param name: or a subclass of :class:`Priority` of the user's own, or its ``module:Class``.
     :raises TypeError: an option that it does not have.
-    :raises ValueError: an unknown name, or an option out of its range.
+    :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and without ``state``.
     :raises UserError: the user's own class cannot be imported.
     """
-    if isinstance(name, str) and name not in PRIORITIES:
-        if ":" not in name:
-            raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-        name = import_named("her.priority", name, Priority)
-    return (PRIORITIES[name] if isinstance(name, str) else name)(storage, **options)
+    if isinstance(name, str) and name not in PRIORITIES and ":" not in name:
+        raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
+    found = PRIORITIES.get(name) or import_named("her.priority", name, Priority) if isinstance(name, str) else name
+    if found.update is not Priority.update and found.state is Priority.state:
+        raise ValueError(f"{found.__name__} defines update, so it needs state and restore to be resumed exactly.")
+    return found(storage, **options)
 
 
 class SumTree:

@@ -1,5 +1,6 @@
 """Defaults that depend on other values of a config, resolved before a run."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from operator import attrgetter
 
@@ -25,12 +26,13 @@ REASONS = {
 }
 """Why the open value of a key is resolved as it is, for the notes."""
 
-NEEDS = {
-    "her.energy_height": ("her.priority", "energy"),
-    "her.energy_step_seconds": ("her.priority", "energy"),
-    "her.goal_mix": ("her.goal_selection_strategy", "mix"),
+STRATEGY = "her.goal_selection_strategy"
+NEEDS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "her.priority_kwargs": ("her.priority", lambda priority: priority != "uniform"),
+    "her.goal_mix": (STRATEGY, lambda strategy: strategy == "mix"),
+    "her.goal_selection_kwargs": (STRATEGY, lambda strategy: strategy == "mix" or ":" in strategy),
 }
-"""The key, and its value, without which a key has no effect."""
+"""The key on whose value it depends whether a key has an effect, and whether it has."""
 
 
 def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -98,6 +100,6 @@ def _keys_without_effect(config: TrainConfig) -> list[str]:
     """Return a note for each key of :data:`NEEDS` without effect: not an error, because a recipe may have set it."""
     return [
         f"{key} without effect: {needed}={attrgetter(needed)(config)}"
-        for key, (needed, value) in NEEDS.items()
-        if attrgetter(key)(config) and attrgetter(needed)(config) != value
+        for key, (needed, has_effect) in NEEDS.items()
+        if attrgetter(key)(config) and not has_effect(attrgetter(needed)(config))
     ]

@@ -35,8 +35,8 @@ def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, thre
         ({}, {"freq": 70, "rows": 5, "eval": {"freq": 70}, "threads": 2}, {"sac, future"}),
         ({}, {"callbacks": ["a:B"]}, {"sac, future", "callbacks=['a:B']"}),
         (
-            {"her": {"priority": "uniform", "energy_height": None}},
-            {"her": {"priority": "energy", "energy_height": 2}},
+            {"her": {"priority": "uniform", "priority_kwargs": {}}},
+            {"her": {"priority": "energy", "priority_kwargs": {"height": 2}}},
             {"her.priority=uniform", "her.priority=energy"},
         ),
         (

@@ -66,14 +66,14 @@ def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int
     assert resolved.engine.overlap == ("engine" not in keys)
 
 
-ENERGY = HerConfig(energy_height=2, energy_step_seconds=0.04)
+ENERGY = HerConfig(priority_kwargs={"height": 2, "step_seconds": 0.04})
 
 
 @pytest.mark.parametrize(
     ("config", "named"),
     [
         (TrainConfig(algo=SACConfig(name="sac")), ""),
-        (TrainConfig(algo=SACConfig(name="sac"), her=ENERGY), "her.energy_"),
+        (TrainConfig(algo=SACConfig(name="sac"), her=ENERGY), "her.priority_kwargs"),
         (TrainConfig(algo=SACConfig(name="sac"), her=replace(ENERGY, priority="energy")), ""),
         (TrainConfig(algo=SACConfig(name="sac"), her=HerConfig(goal_mix={"final": 1.0})), "her.goal_mix"),
     ],

@@ -209,7 +209,7 @@ def test_replay_options_train(rlher, options: str) -> None:
 
 @pytest.mark.parametrize(("height", "code"), [(3, 0), (4, 2)])
 def test_potential_energy_needs_a_height_in_the_goal(rlher, height: int, code: int) -> None:
-    energy = ("her.priority=energy", f"her.energy_height={height}", "her.energy_step_seconds=0.1")
+    energy = ("her.priority=energy", f"her.priority_kwargs.height={height}", "her.priority_kwargs.step_seconds=0.1")
     done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=100", *energy)
     assert done.code == code, done.err
 
