@@ -396,7 +396,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     """Write one HTML page with curves, tables and clips of runs, as ``rlher report`` does, and return its path.
 
     :param runs, by: as in :func:`compare`; a study of ``rlher optimize`` is given as its folder.
-    :param output: the page; None: ``logs/report.html``.
+    :param output: the page; None: ``report.html`` beside the runs.
     :param keys: the command's, such as ``title``.
     :raises UserError: there is no run with an evaluation, or the page cannot be written.
     """

@@ -208,6 +208,8 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     if "n_steps" in extra:
         raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
     for name, value in _policy_kwargs(algo).items():
+        if name == "optimizer_class" and ":" not in str(value):
+            value = f"torch.optim:{value}"
         is_code = isinstance(value, str) and ":" in value
         policy[name] = import_named(f"algo.policy_kwargs.{name}", value) if is_code else value
     if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):

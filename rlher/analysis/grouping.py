@@ -1,5 +1,7 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
+import hashlib
+import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -9,12 +11,14 @@ from typing import Any
 import pandas as pd
 
 from rlher.analysis.loading import SHORT_NAMES, LoadedRun, Note, read_runs
+from rlher.config.commands import CurvesConfig
 from rlher.config.override_syntax import split_name
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.files import relative
 from rlher.core.matplotlib_settings import is_mathtext
-from rlher.run.run_folder import CONFIG
+from rlher.run.run_folder import CONFIG, safe_name
 
 DEFAULT_BY = ("algo", "her")
 
@@ -76,6 +80,20 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str], note: Note =
     labels = [name or label for (_, name), label in zip(sources, folder_labels([*sources.values()]), strict=True)]
     labelled = ((label, run) for label, runs in zip(labels, found, strict=True) for run in runs)
     return _make_groups(labelled, note, typed=[name for _, name in sources])
+
+
+def output_beside(config: CurvesConfig, name: str) -> Path:
+    """Return a path without suffix, in the folder that holds all runs to compare; different runs have different ones.
+
+    :param name: of the file; names of several runs or folders are added.
+    """
+    folders = [Path(split_name(run)[0]).absolute() for run in config.runs or [config.logs]]
+    parent = Path(os.path.commonpath(folders))
+    paths = [str(folder.relative_to(parent.parent if folder == parent else parent)) for folder in folders]
+    names = safe_name("-".join(paths)) if len(paths) > 1 else ""
+    if len(names) > 100:
+        names = f"{names[:90]}-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+    return relative(parent / "-".join(filter(None, [name, names])))
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:

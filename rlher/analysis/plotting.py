@@ -23,7 +23,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
-from rlher.analysis.grouping import load_groups, number_of_seeds
+from rlher.analysis.grouping import load_groups, number_of_seeds, output_beside
 from rlher.analysis.loading import short_name
 from rlher.config.commands import PlotConfig
 from rlher.core.console import csv_text, escape_control, warn
@@ -120,8 +120,8 @@ def plot(config: PlotConfig) -> int:
     if config.show and not has_display():
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
     figure = draw_runs(config, for_pyplot=config.show)
-    stem = safe_name("-".join([short_name(config.y), *(Path(run).name for run in config.runs)]))[:100]
-    for name in config.output or [str(Path(config.logs) / f"{stem}{suffix}") for suffix in SUFFIXES[:2]]:
+    stem = output_beside(config, safe_name(short_name(config.y)))
+    for name in config.output or [f"{stem}{suffix}" for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
         figure.savefig(picture, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:

@@ -22,7 +22,7 @@ from rlher.analysis.plotting import caption, line_styles, to_svg
 from rlher.analysis.study import Study
 from rlher.analysis.tables import MISSING
 from rlher.config.override_syntax import literal
-from rlher.core.console import escape_control
+from rlher.core.console import escape_control, format_seconds
 from rlher.core.nested import flatten
 from rlher.core.safe_read import read_json
 from rlher.run.metadata import commands
@@ -81,19 +81,26 @@ def render(
         studies=studies,
         configuration=configuration(groups) if groups else (),
         commands=commands,
+        duration=_duration,
     )
     return _escape_lines(page)
 
 
 def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
-    """Return an environment, its learning curves, and a small chart of each column in which a run has numbers."""
+    """Return an environment, its learning curves, and a small chart of each column whose numbers differ."""
     styles, training = line_styles(curves), {}
     curves = [curve for curve in curves if curve.group.env == env]
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]
-        if any(each.seeds for each in small):
+        if len({value for each in small for seed in each.seeds for value in seed}) > 1:  # else it shows nothing
             training[column] = Markup(to_svg(small, X, column, styles, with_legend=False))
     return env, Markup(to_svg(curves, X, Y, styles, with_legend=True)), training
+
+
+def _duration(run: LoadedRun) -> str:
+    """Return the wall-clock time of a run, with a comma before it; empty if it is not known."""
+    seconds = run.final("wall_seconds")
+    return "" if np.isnan(seconds) else f", {format_seconds(seconds)}"
 
 
 def _escape_lines(page: str) -> str:

@@ -64,8 +64,10 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
             typed["resume"] = word
         elif "=" not in word or word.startswith("="):
             flag = "--" + word.replace("_", "-")
-            near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else ""
-            raise UserError(f"{word!r} is neither a flag nor key=value{near}.")
+            near = did_you_mean(word, [name for group in command.groups[:2] for name in options(group)])
+            near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else near
+            own = f"; an environment of your own is env={word}" if "env" in command.groups else ""
+            raise UserError(f"{word!r} is neither a flag nor key=value{near}{own}.")
         else:
             overrides.append(quoted(word))
     if command.positional and paths:

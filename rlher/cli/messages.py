@@ -8,8 +8,9 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.commands import known_keys
-from rlher.config.key import takes_list
+from rlher.cli.commands import command_names, known_keys, load_command
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.key import dotted_keys, takes_list
 from rlher.config.override_syntax import literal
 from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
 
@@ -90,10 +91,11 @@ def closest_key(key: str, keys: Collection[str]) -> str:
 
     :param keys: the keys of the command.
     """
-    known = known_keys()
-    if key in known:
-        return ": it belongs to another algorithm, environment or command"
-    if any(each.startswith(f"{key}.") for each in known):
+    owners = [f"algo={name}" for name, each in ALGORITHMS.items() if key in dotted_keys(each.config, "algo.")]
+    owners += [f"rlher {name}" for name in command_names() if key in dotted_keys(load_command(name).schema)]
+    if owners:
+        return f": it is a key of {', '.join(owners)}"
+    if any(each.startswith(f"{key}.") for each in known_keys()):
         return f" but a section; write {key}.<key>=<value>"
     group, _, name = key.rpartition(".")
     name = "progress" if key == "verbose" else name  # Stable-Baselines3's word

@@ -50,6 +50,8 @@ def values_of(words: Sequence[str]) -> dict[str, Any]:
 
 def _spelt_out(key: str, value: Any) -> dict[str, Any]:
     """Return what an override stands for."""
+    if key.startswith("algo.net_arch.") or (key == "algo.net_arch" and isinstance(value, dict)):
+        key = key.replace("net_arch", "policy_kwargs.net_arch")  # one for actor and critic each: {pi: [32], qf: [64]}
     if isinstance(value, dict):
         return {key: value}
     if key in SHORT_KEYS:

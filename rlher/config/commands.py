@@ -36,9 +36,23 @@ class EvaluateConfig(PlayConfig):
 
 
 @dataclass
-class EnjoyConfig(PlayConfig):
+class WatchConfig(PlayConfig):
+    """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
+
+    env: EnvConfig | None = experiment_key(None, "environment of a controller")
+    controller: str | None = experiment_key(
+        None,
+        "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
+    )
+
+
+@dataclass
+class EnjoyConfig(WatchConfig):
     """Config keys of `rlher enjoy`."""
 
+    run: str | None = runtime_key(
+        None, "run folder, a model file in one, or a dataset; null: the newest run", positional=True
+    )
     episodes: int | None = runtime_key(
         None, "number of episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES
     )
@@ -68,14 +82,9 @@ class ExportConfig(ModelConfig):
 
 
 @dataclass
-class CollectConfig(PlayConfig):
+class CollectConfig(WatchConfig):
     """Config keys of `rlher collect`."""
 
-    env: EnvConfig | None = experiment_key(None, "environment of a controller")
-    controller: str | None = experiment_key(
-        None,
-        "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
-    )
     episodes: int = runtime_key(100, "episodes to write", low=1, high=MAX_EPISODES)
     successes_only: bool = runtime_key(False, "write only episodes that end in success")
     output: str = runtime_key(
@@ -103,7 +112,7 @@ class PlotConfig(CurvesConfig):
     y: str = runtime_key(
         "success_rate", "column of evaluations.csv or progress.csv to draw, such as mean_reward or object_moved"
     )
-    output: list[str] = runtime_key([], "files to write, .png, .pdf or .svg; empty: <logs>/<y>-<runs>.png and .pdf")
+    output: list[str] = runtime_key([], "files to write, .png, .pdf or .svg; empty: <y>.png and .pdf beside the runs")
     csv: str | None = runtime_key(None, "CSV file to write the drawn numbers to")
     show: bool = runtime_key(False, "open a window as well")
     smooth: int = runtime_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
@@ -143,7 +152,7 @@ class ReportConfig(CurvesConfig):
     runs: list[str] = runtime_key(
         [], "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`", positional=True
     )
-    output: str | None = runtime_key(None, "page to write, .html; null: <logs>/report.html")
+    output: str | None = runtime_key(None, "page to write, .html; null: report.html beside the runs")
     title: str | None = runtime_key(None, "title of the page; null: its environments")
 
 

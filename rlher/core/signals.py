@@ -11,6 +11,10 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM: 128 + SIGINT, as in shells."""
 
 
+RUN_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that a terminal or a batch system sends to every process of a run."""
+
+
 class StopRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
 
@@ -33,7 +37,7 @@ class StopRequest:
 
         Batch systems send SIGTERM before they kill a job, terminals SIGHUP when they are closed.
         """
-        return _handled_by(self._handle, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        return _handled_by(self._handle, *RUN_SIGNALS)
 
     def _handle(self, number: int, frame: Any) -> None:
         if self.requested:  # a closed terminal sends SIGHUP, and its command SIGTERM, which must not be too much
@@ -55,7 +59,7 @@ def interrupt_on_stop_signals() -> AbstractContextManager[None]:
             raised = True
             raise KeyboardInterrupt
 
-    return _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP)
+    return _handled_by(interrupt, *RUN_SIGNALS[1:])
 
 
 @contextmanager

@@ -25,16 +25,16 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from types import ModuleType
 from typing import Any
 
 from rlher.core.errors import UserError
+from rlher.core.signals import RUN_SIGNALS
 
-RUN_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""Signals that a terminal or a batch system sends to every process of a run."""
+START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+"""A fork of a process that uses torch may hang. Windows has no fork server, so each worker imports its modules."""
 
 BUILD_SECONDS = 300.0
 """Time limit for a new worker to import and build its service."""
@@ -60,7 +60,7 @@ class Worker:
 
     def __init__(self, build: Callable[[], Any], imports: Sequence[str] = ()) -> None:
         start_server(imports)
-        context = multiprocessing.get_context("forkserver")  # a fork of a process that uses torch may hang
+        context = multiprocessing.get_context(START_METHOD)
         self.pipe, other = context.Pipe()
         # Not a daemon, which could have no children, as a simulator may need.
         self.process = context.Process(target=_serve, args=(other, build), daemon=False)
@@ -172,6 +172,10 @@ def start_server(imports: Sequence[str]) -> None:
 
     :param imports: names of the modules.
     """
+    if START_METHOD != "forkserver":
+        return
+    from multiprocessing import forkserver, resource_tracker
+
     multiprocessing.set_forkserver_preload(list(imports))
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
@@ -195,7 +199,8 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
     # signals are neither blocked nor ignored: a simulator started from this process would inherit that.
     for number in RUN_SIGNALS:
         signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+    if START_METHOD == "forkserver":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
     service: list[Any] = []
     with contextlib.suppress(EOFError, OSError):
         _answer(pipe, lambda: service.append(build()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from rlher.config.commands import CollectConfig
+from rlher.config.commands import CollectConfig, WatchConfig
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError
@@ -57,7 +57,7 @@ class Demonstrator:
 
     :param name: of the run, agent or controller.
     :param short_name: for the name of a dataset.
-    :param policy: takes the observations of ``env``; if it has a method ``reset``, that begins an episode.
+    :param policy: takes the observations of ``env``.
     """
 
     name: str
@@ -100,8 +100,6 @@ def _play(
     limit, kept = config.episodes * (MAX_PLAYED if config.successes_only else 1), 0
     recorder = Recorder(demonstrator.env, stop)
     while kept < config.episodes and len(outcomes) < limit:
-        if hasattr(demonstrator.policy, "reset"):
-            demonstrator.policy.reset()
         try:
             success = play_episode(recorder, demonstrator.policy, config.seed + len(outcomes)).success
         except KeyboardInterrupt:
@@ -153,8 +151,8 @@ class Recorder(gym.Wrapper):
         )
 
 
-def _controller(config: CollectConfig) -> Demonstrator:
-    """Return the demonstrator of ``controller=``.
+def controller_name(config: WatchConfig) -> str:
+    """Return ``controller=``, or its default.
 
     :raises UserError: it has no environment, or an agent is given as well.
     """
@@ -163,8 +161,13 @@ def _controller(config: CollectConfig) -> Demonstrator:
         raise UserError(f"controller={name} needs an environment; add env=<name>.")
     if config.run or config.agent:
         raise UserError("env= and controller= name a demonstrator, and so does the run or agent; give one of them.")
-    env_config = validate_goal_env(config.env).config
-    env = _recording_env(env_config)
+    return name
+
+
+def _controller(config: CollectConfig) -> Demonstrator:
+    """Return the demonstrator of ``controller=``."""
+    name, env_config = controller_name(config), validate_goal_env(config.env).config  # type: ignore[arg-type]
+    env = plain_env(env_config, training=True)
     return Demonstrator(name, name.rpartition(":")[2], env_config, env, load_controller(name, env, env_config.id))
 
 
@@ -176,13 +179,15 @@ def _agent(config: CollectConfig) -> Demonstrator:
     policy = agent.policy
     if run.env.relay.enabled:
         policy = lambda observation: agent.policy(widen_goals(observation, run.env.relay))  # noqa: E731
-    return Demonstrator(chosen.name, run.algo.name, run.env, _recording_env(run.env), policy)
+    return Demonstrator(chosen.name, run.algo.name, run.env, plain_env(run.env, training=True), policy)
 
 
-def _recording_env(config: EnvConfig) -> gym.Env:
-    """Return the environment with its own goals and rewards; of repeated steps the last one's reward counts."""
-    own = replace(config, relay=RelayConfig(), reward_offset=0.0)
-    return make_env(own, training=True)
+def plain_env(config: EnvConfig, render_mode: str | None = None, training: bool = False) -> gym.Env:
+    """Return the environment with its own goals and rewards.
+
+    :param training: of repeated steps the last one's reward counts, not their sum.
+    """
+    return make_env(replace(config, relay=RelayConfig(), reward_offset=0.0), render_mode, training)
 
 
 def _metadata(config: CollectConfig, demonstrator: Demonstrator, success_rate: float) -> dict[str, Any]:

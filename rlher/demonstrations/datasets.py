@@ -6,6 +6,7 @@ dataset names, from any module.
 """
 
 import copy
+import json
 import os
 import re
 import shutil
@@ -42,12 +43,14 @@ class Dataset:
     """The episodes of a dataset and what it says about itself.
 
     :param metadata: content of ``metadata.json``; nothing in it was checked but ``env_id`` and ``action_repeat``.
+    :param seeds: with which the environment was reset for each episode, None where it is not known.
     :param env_id: of the environment it was collected in, None if it does not say.
     :param action_repeat: environment steps per action.
     """
 
     trajectories: list[Trajectory]
     metadata: dict[str, Any]
+    seeds: list[int | None]
     env_id: str | None
     action_repeat: int
 
@@ -79,20 +82,29 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         if not {"observation_space", "action_space"} <= set(metadata):
             raise ValueError("its metadata do not name its spaces")
         _require_plain_numbers(folder / MAIN)
-        data, own = minari.MinariDataset(folder), metadata.get(OWN) or {}
+        data = minari.MinariDataset(folder)
         if _has_bytes(data.observation_space) or _has_bytes(data.action_space):
             raise UserError(f"{dataset} has images; leave them out, since policies here read vectors.")
         action_shape = action_space.shape or ()
         trajectories = [_trajectory(dataset, each, shapes, action_shape) for each in data.iterate_episodes()]
-        env_id = data.env_spec.id if data.env_spec else own.get("env")
-        action_repeat = int(own.get("action_repeat", 1))
+        seeds = [each.get("seed") for each in data.storage.get_episode_metadata(data.episode_indices)]
+        env_id, action_repeat = origin(metadata)
     except UserError:
         raise
     except Exception as error:  # h5py and Minari raise exceptions of many kinds for damaged files
         raise DamagedFile(folder / MAIN, first_line(error)) from error
     if not trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
-    return Dataset(trajectories, metadata, env_id, action_repeat)
+    return Dataset(trajectories, metadata, seeds, env_id, action_repeat)
+
+
+def origin(metadata: dict[str, Any]) -> tuple[str | None, int]:
+    """Return the id of the environment in which a dataset was collected, if it says it, and its ``action_repeat``.
+
+    :raises Exception: the metadata are damaged.
+    """
+    own, spec = metadata.get(OWN) or {}, metadata.get("env_spec")
+    return json.loads(spec)["id"] if spec else own.get("env"), int(own.get("action_repeat", 1))
 
 
 def _has_bytes(space: spaces.Space) -> bool:
@@ -220,7 +232,8 @@ def _require_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:
     arrays = [array for each in episodes for array in (*each.observations.values(), each.actions)]
     size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
     with tempfile.TemporaryFile(dir=folder) as file:
-        os.posix_fallocate(file.fileno(), 0, size)
+        if hasattr(os, "posix_fallocate"):  # not on macOS and Windows
+            os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | None:

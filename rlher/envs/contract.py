@@ -123,6 +123,9 @@ def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
         yield Finding("error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape.")
+    if "rgb_array" not in (env.metadata.get("render_modes") or ()):
+        drawn = "goals and the path to them" if achieved in ((2,), (3,)) else "nothing"
+        yield Finding("ok", f"without the render mode rgb_array, videos show {drawn}")
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
         yield Finding("error", f"the action space is {type(actions).__name__}; use Box or Discrete.")
@@ -162,7 +165,7 @@ def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterat
     yield Finding("ok", f"success is info[{config.success_key!r}]")
     recorded = ends_on_success(config, env, recording)
     if config.ends_on_success is None:
-        why = "no random episode had a success, so it is unknown whether success ends an episode"
+        why = "no random episode had a success, so whether success ends an episode is inferred while training"
         yield Finding("warning", f"{why}; set env.ends_on_success.")
     elif recorded is not None and recorded != config.ends_on_success:
         declared, actual = str(config.ends_on_success).lower(), "ends" if recorded else "does not end"

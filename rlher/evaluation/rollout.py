@@ -64,10 +64,12 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
     """Play one episode.
 
     :param env: goal environment whose ``info`` has ``is_success`` and perhaps ``is_crash``.
-    :param policy: maps one observation to one action.
+    :param policy: maps one observation to one action; a method ``reset``, if it has one, is called first.
     :param seed: seed of the reset; the same seed and policy give the same episode.
     :param on_step: called after the reset and after every step, for example by a video recorder.
     """
+    if hasattr(policy, "reset"):
+        policy.reset()
     episode = Episode(seed)
     observation, _ = env.reset(seed=seed)
     done = False

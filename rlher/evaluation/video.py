@@ -19,6 +19,7 @@ from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.files import output_file
 from rlher.envs.rendering import choose_mujoco_renderer
 from rlher.evaluation.captions import add_caption, goal_text
+from rlher.evaluation.goal_picture import GoalPicture
 from rlher.evaluation.rollout import Episode, Observation
 
 TILE_WIDTH, MAX_WIDTH = 480, 1920
@@ -77,6 +78,7 @@ class VideoRecorder:
         self.shape = (0, 0, 3)
         """Of a picture: height, width, channels."""
         self._env, self._config, self._width, self._captions = env, config, width, captions
+        self._goals = GoalPicture(env.observation_space["desired_goal"])  # type: ignore[index]
 
     def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
         """Render a picture; the one of a reset begins an episode."""
@@ -96,10 +98,14 @@ class VideoRecorder:
 
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
-        if "rgb_array" not in (self._env.metadata.get("render_modes") or ()):
-            raise UserError("the environment has no render_mode 'rgb_array'.")
-        choose_mujoco_renderer()
-        image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
+        if "rgb_array" in (self._env.metadata.get("render_modes") or ()):
+            choose_mujoco_renderer()
+            image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
+        elif observation["achieved_goal"].shape in ((2,), (3,)):
+            goals = observation["achieved_goal"], observation["desired_goal"]
+            image = self._goals.draw(*goals, is_reset=episode.length == 0)
+        else:
+            raise UserError("the environment has no render_mode 'rgb_array', and no goals of 2 or 3 numbers to draw.")
         size = self._width, max(round(image.height * self._width / image.width), 1)
         picture = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
         if not self._captions:
@@ -121,7 +127,7 @@ def record_video(
     """Record episodes that are played in the block; there is no file if nothing could be rendered.
 
     :param path: file to write, .mp4 or .gif.
-    :param env: environment with the render mode ``"rgb_array"``.
+    :param env: environment with the render mode ``"rgb_array"``; of others goals with 2 or 3 numbers are drawn.
     :param grid: episodes side by side, further ones follow on the next page; None: three in a row, at most two rows.
     :param width: width of the video in pixels; None: :data:`TILE_WIDTH` for each column, at most :data:`MAX_WIDTH`.
     :param captions: whether episode, step, distance and outcome are written under each picture.

@@ -13,7 +13,7 @@ from rlher.run.trust import require_no_code
 
 
 def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
-    """Open a run folder, the newest one under ``logs`` if none is named.
+    """Open a run folder; the newest one under ``logs`` if none is named, or of an environment that is named.
 
     :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
     :raises UserError: there is no such run folder.
@@ -21,6 +21,8 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     :raises UntrustedCode: its config names code that is not trusted.
     """
     folder = Path(run) if run else _newest(Path(logs))
+    if run and not Path(run).exists():  # rlher enjoy FetchReach-v4
+        folder = _newest(Path(logs), glob.escape(safe_name(run))) or folder
     if folder is None:
         raise UserError(f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
     try:
@@ -76,20 +78,23 @@ def steps_of(run: RunFolder) -> int:
     return min(done, planned) if is_finished(run.folder) and isinstance(done, int) and done > 0 else planned
 
 
-def _newest(logs: Path) -> Path | None:
-    """Return the run whose model was written last, or the newest run if none has a model."""
-    folders = _run_folders(logs)
+def _newest(logs: Path, env: str = "*") -> Path | None:
+    """Return the run whose model was written last, or the newest run if none has a model.
+
+    :param env: pattern of the name of its environment.
+    """
+    folders = _run_folders(logs, env)
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
     newest = max(models or [folder / CONFIG for folder in folders], key=_modified, default=None)
     return newest and newest.parent
 
 
-def _run_folders(logs: Path) -> list[Path]:
+def _run_folders(logs: Path, env: str = "*") -> list[Path]:
     """Return the numbered run folders under ``logs``, without bundled agents, which have no number.
 
     None is behind a link: commands write into the folder that they find.
     """
-    return [path.parent for path in logs.glob(f"*/*_[0-9]*/{CONFIG}") if not links_outside(path.parent, logs)]
+    return [path.parent for path in logs.glob(f"*/{env}_[0-9]*/{CONFIG}") if not links_outside(path.parent, logs)]
 
 
 def _modified(path: Path) -> float:

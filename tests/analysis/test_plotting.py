@@ -75,7 +75,7 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert np.all(pixels[[0, -1]] == 1), "labels are not cut"
     assert np.all(pixels[:, [0, -1]] == 1)
     assert Path("logs/success_rate.pdf").read_bytes().startswith(b"%PDF")
-    assert rlher("plot", "logs/sac").out.split() == ["logs/success_rate-sac.png", "logs/success_rate-sac.pdf"]
+    assert rlher("plot", "logs/sac").out.split() == ["logs/sac/success_rate.png", "logs/sac/success_rate.pdf"]
 
 
 @pytest.mark.parametrize("earlier", ["", "import matplotlib; "])

@@ -172,3 +172,13 @@ def test_what_cannot_be_played_is_refused(rlher, words) -> None:
     assert done.code == 2
     assert "Traceback" not in done.err
     assert not Path("demos").exists()
+
+
+def test_a_dataset_is_watched_as_it_was_recorded(rlher) -> None:
+    names = (*BITS, "controller=bit_controllers:last_wrong", "--episodes", "4")
+    assert rlher("collect", *names, "--output", "demos/bits-v0").code == 0
+    again = rlher("enjoy", "demos/bits-v0", *BITS, "--json", "--video", "again.gif")
+    live = rlher("enjoy", *names, "--seed", "2000000", "--json", "--video", "live.gif")
+    assert json.loads(again.out)["episodes"] == json.loads(live.out)["episodes"], again.err + live.err
+    assert Path("again.gif").read_bytes() == Path("live.gif").read_bytes()
+    assert rlher("enjoy", "demos/bits-v0").code == 2, "its n_bits is not that of BitFlipping-v0"

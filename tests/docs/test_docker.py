@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -11,13 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.documents import ROOT
-
-STEPS = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if re.match(r"[A-Z]+ ", line)]
-
-
-def test_the_user_of_the_image_is_not_root() -> None:
-    assert [step for step in STEPS if step.startswith("USER ")] == ["USER 1000:1000"]
-    assert [step.split()[-2:] for step in STEPS if "RUN " in step] == [["/src/scripts/docker_install.sh", "/opt/rlher"]]
 
 
 def build_context(target: Path) -> Path:
@@ -48,8 +40,8 @@ def test_the_script_installs_a_program_that_trains(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    trained = rlher("train", "algo=dqn", "env=BitFlipping-v0", "total_timesteps=400", "--json")
-    assert json.loads(trained)["status"] == "finished"
+    trained = rlher("train", "algo=ddpg", "env=FetchReach-v4", "--json")
+    assert json.loads(trained)["success_rate"] == 1
     agents = json.loads(rlher("list", "agents", "--json"))["agents"]
     rlher("enjoy", "--agent", agents[0]["agent"], "--episodes", "1", "--video", "film.mp4")
     assert (home / "film.mp4").stat().st_size > 1000

@@ -165,11 +165,11 @@ def test_reports_of_studies_contain_no_linked_file(
     (study / "journal.log").touch()
     (study / path).write_bytes(content)
     assert rlher("report", "study").code == 0
-    page = Path("logs/report.html").read_text()
+    page = Path("study/report.html").read_text()
     assert SECRET in page or "data:image" in page, "the report contains the file unless it is a link"
     link(study / path, private)
     assert rlher("report", "study").code == 0
-    page = Path("logs/report.html").read_text()
+    page = Path("study/report.html").read_text()
     assert SECRET not in page
     assert "data:image" not in page
 

@@ -1,9 +1,10 @@
-"""Watch a run's agent, in a window or as a video."""
+"""Watch a run's agent, a controller or demonstrations, in a window or as a video."""
 
 import json
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 
 from rlher.config.commands import EnjoyConfig
@@ -19,36 +20,36 @@ def run(config: EnjoyConfig) -> int:
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
     :raises UserError: the run or its model does not exist, or ``grid`` or ``video`` is invalid.
     """
+    from rlher.demonstrations.watching import choose_watched
     from rlher.envs.make import render_modes
     from rlher.envs.rendering import configure_offscreen, has_display
-    from rlher.evaluation.agent import choose_model
-    from rlher.evaluation.rollout import play_episodes, with_bar
+    from rlher.evaluation.rollout import play_episode, with_bar
     from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 
     if config.video:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
-    chosen = choose_model(config)
-    path = Path(config.video or (Path() if config.agent else chosen.run.folder) / "enjoy.mp4").absolute()
-    env = chosen.run.config.env
-    window = config.video is None and grid is None and has_display() and "human" in render_modes(env)
+    watched = choose_watched(config)
+    path = Path(config.video or watched.folder / "enjoy.mp4").absolute()
+    window = config.video is None and grid is None and has_display() and "human" in render_modes(watched.env)
     if not window:
         configure_offscreen()
-    agent = chosen.load("human" if window else "rgb_array")
-    print(escape_control(chosen.name), file=sys.stderr)
+    env, policy = watched.load("human" if window else "rgb_array")
+    print(escape_control(watched.name), file=sys.stderr)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
+    seeds = list(islice(watched.seeds, episodes))
     outcomes = []
     with ExitStack() as stack:
-        stack.enter_context(closing(agent.env))
-        recording = record_video(path, agent.env, env, episodes, grid, config.width, config.captions)
+        stack.enter_context(closing(env))
+        recording = record_video(path, env, watched.env, len(seeds), grid, config.width, config.captions)
         film = stack.enter_context(recording) if not window else None
-        played = play_episodes(agent.env, agent.policy, episodes, config.seed, film)
-        for episode in with_bar(played, episodes, enabled=not window):
+        played = (play_episode(env, policy, seed, film) for seed in seeds)
+        for episode in with_bar(played, len(seeds), enabled=not window):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
     if config.json:
-        print(json.dumps({**chosen.keys, "episodes": [asdict(each) for each in outcomes]}))
+        print(json.dumps({**watched.keys, "episodes": [asdict(each) for each in outcomes]}))
     if film and not film.failed:
         print(escape_control(f"video: {relative(path)}"), file=sys.stderr)
         return 0

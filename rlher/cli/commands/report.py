@@ -30,10 +30,11 @@ def write(config: ReportConfig, command: str) -> Path:
     :raises UserError: there are no runs, or the page cannot be written.
     """
     from rlher.analysis.embedding import clips_of, embed
+    from rlher.analysis.grouping import output_beside
     from rlher.analysis.report import render
     from rlher.analysis.study import is_study, read_study
 
-    path = Path(config.output or Path(config.logs) / "report.html")
+    path = Path(config.output or f"{output_beside(config, 'report')}.html")
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(f"output={str(path)!r} is not a page; its name must end in {' or '.join(SUFFIXES)}.")
     notes: list[str] = []

@@ -1,0 +1,45 @@
+"""A plain picture of goals, for videos of environments that cannot be rendered."""
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+SIDE, RADIUS = 360, 7
+"""Side of the picture, and radius of a point in it, in pixels."""
+PATH_COLOR, POINT_COLOR, GOAL_COLOR = (150, 150, 150), (0, 114, 178), (213, 94, 0)
+
+
+class GoalPicture:
+    """Draws the path of the achieved goal, as a line that ends in a point, and the desired goal as a cross.
+
+    Of goals with three coordinates the first two are shown.
+
+    :param space: of desired goals. If it is bounded, the picture shows all of it, and whatever lies outside and was
+        drawn so far.
+    """
+
+    def __init__(self, space: gym.Space) -> None:
+        is_bounded = isinstance(space, gym.spaces.Box) and space.is_bounded()
+        self._path: list[NDArray] = []
+        self._seen: list[NDArray] = [space.low[:2], space.high[:2]] if is_bounded else []  # type: ignore[attr-defined]
+
+    def draw(self, achieved: NDArray, desired: NDArray, is_reset: bool) -> Image.Image:
+        """Return the picture after a step.
+
+        :param achieved: (2,) or (3,).
+        :param desired: as ``achieved``.
+        :param is_reset: whether an episode begins.
+        """
+        self._path = [*([] if is_reset else self._path), np.array(achieved[:2], np.float64)]
+        self._seen += [self._path[-1], np.array(desired[:2], np.float64)]
+        low, high = np.min(self._seen, axis=0), np.max(self._seen, axis=0)
+        scale = 0.8 * SIDE / max(float((high - low).max()), 1e-9)
+        points = (np.array([*self._path, self._seen[-1]]) - (low + high) / 2) * [scale, -scale] + SIDE / 2
+        image = Image.new("RGB", (SIDE, SIDE), "white")
+        pen, (x, y), (u, v) = ImageDraw.Draw(image), points[-2], points[-1]
+        pen.line([*map(tuple, points[:-1])], PATH_COLOR, 3)
+        pen.ellipse((x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS), POINT_COLOR)
+        for sign in (-1, 1):
+            pen.line((u - RADIUS, v - sign * RADIUS, u + RADIUS, v + sign * RADIUS), GOAL_COLOR, 3)
+        return image
