@@ -6,6 +6,10 @@ The functions of :mod:`rlher.api` are imported on first use, so that ``import rl
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from rlher.core.current_folder import ignore_current_folder
+
+ignore_current_folder()  # before a notebook changes into a run folder of somebody else, or a library starts a process
+
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, style, train
     from rlher.core.errors import EnvironmentFault, UserError

@@ -23,7 +23,6 @@ from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
-from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import EnvironmentFault, UserError, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import read_json
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from rlher.analysis.plotting import CurvesFigure
     from rlher.evaluation.agent import Agent
     from rlher.training.result import RunResult
-
-ignore_current_folder()  # before a library starts a process
 
 
 class Run:
@@ -467,7 +464,8 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
     for run in trained:
         if run.exit_code:
             raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
-    return [Run(lookup.find(str(run.folder), "", True), trust_code=True) for run in trained]
+    # A run that was finished before may be somebody else's.
+    return [load(str(run.folder), trust_code=run.config.trust_code) for run in trained]
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:

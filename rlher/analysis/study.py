@@ -11,7 +11,6 @@ from rlher.analysis.loading import Note
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.run.metadata import commands
-from rlher.run.run_folder import COMMANDS
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""
@@ -56,7 +55,7 @@ def read_study(folder: Path, note: Note) -> Study:
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         candidates=_candidates(folder, verdict, note),
         best=read_text(folder / "best.yaml"),
-        command="\n".join(commands(read_text(folder / COMMANDS))),
+        command="\n".join(commands(folder, "best.yaml")),
         trials=_trials(folder / "trials.csv", note),
         pictures=embed(sorted(path for path in folder.glob("*.png") if not links_outside(path)), note),
     )

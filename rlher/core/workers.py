@@ -60,7 +60,7 @@ class Worker:
 
     def __init__(self, build: Callable[[], Any], imports: Sequence[str] = ()) -> None:
         start_server(imports)
-        context = multiprocessing.get_context(START_METHOD)
+        context: Any = multiprocessing.get_context(START_METHOD)
         self.pipe, other = context.Pipe()
         # Not a daemon, which could have no children, as a simulator may need.
         self.process = context.Process(target=_serve, args=(other, build), daemon=False)

@@ -14,10 +14,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, run_keys
 from rlher.core import machine
 from rlher.core.console import command_line
+from rlher.core.safe_read import read_text
+from rlher.run.trust import is_signed
 
+COMMANDS, METADATA = "command.txt", "meta.json"
+"""Files that say how a run was made."""
 PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "highway-env", "numpy")
 """Packages on whose versions results depend."""
 
@@ -87,20 +91,20 @@ def _processor() -> str:
 # -------------------------------------------------------------------------------------------------- command.txt
 
 
-def commands(text: str) -> list[str]:
+def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
     """Return the lines of ``command.txt`` that are one command of rlher, with all special characters quoted.
 
-    Whether the code of a run is trusted is for the person to decide who copies them, so they do not say it.
+    Whether code is trusted is for the person to decide who copies them, so they never say it. Of a folder that was
+    written elsewhere, lines that name code, or may do so, are left out.
+
+    :param signed: file in the folder that is signed if this user wrote it.
     """
-    found = []
-    for line in text.splitlines():
+    keys = [key for key, item in run_keys().items() if item.metadata.get("may_name_code")]
+    may_name_code = re.compile(rf".*:|[-+]*(config.dir|cd|{'|'.join(map(re.escape, keys))})\b", re.DOTALL)
+    found, is_own = [], is_signed(folder / signed)
+    for line in read_text(folder / COMMANDS).splitlines():
         with contextlib.suppress(ValueError):  # a quote that is not closed
-            words = shlex.split(line)
-            if words[:1] == ["rlher"] and line.isprintable():
-                found.append(command_line([word for word in words if not _trusts_code(word)]))
+            words = [word for word in shlex.split(line) if not re.match(r"[-+]*trust.code\b", word)]
+            if words[:1] == ["rlher"] and line.isprintable() and (is_own or not any(map(may_name_code.match, words))):
+                found.append(command_line(words))
     return found
-
-
-def _trusts_code(word: str) -> bool:
-    """Return whether a word is ``--trust-code`` or ``trust_code=…``."""
-    return word.partition("=")[0].lstrip("+-").replace("-", "_") == "trust_code"

@@ -32,13 +32,11 @@ from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, did_you_mean, first_line
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_read import read_yaml, require_no_link
-from rlher.run.metadata import describe_run
+from rlher.run.metadata import COMMANDS, METADATA, describe_run
 from rlher.run.trust import interpolations, sign
 
 CONFIG = "config.yaml"
 """The config of a run: written in full and signed, read back and validated against the schema."""
-COMMANDS, METADATA = "command.txt", "meta.json"
-"""How a run was made, see :mod:`rlher.run.metadata`."""
 EVALUATIONS, RESULT = "evaluations.csv", "result.json"
 """Evaluations during training, and the final one with the run's status."""
 TRAINING_LOG = "progress.csv"

@@ -33,8 +33,8 @@ def page(browser: Chrome, rlher, make_run: Make, two_agents: list[str], tmp_path
     Path("logs/bad").rename(f"logs/{in_folder}")
     for name in ("enjoy.mp4", "enjoy.gif"):
         write_clip(tmp_path / "logs" / "good" / "0" / name)
-    assert rlher("report", "logs/good", f"logs/{in_folder}", str(STUDY)).code == 0
-    browser.get((tmp_path / "logs" / "report.html").as_uri())
+    assert rlher("report", "logs/good", f"logs/{in_folder}", str(STUDY), "--output", "report.html").code == 0
+    browser.get((tmp_path / "report.html").as_uri())
     return browser
 
 

@@ -11,7 +11,7 @@ from tests.support.report_page import legends, read, section
 
 
 def test_a_study(rlher) -> None:
-    done = rlher("report", str(STUDY))
+    done = rlher("report", str(STUDY), "--output", "report.html")
     assert (done.code, done.err) == (0, "")
     page = read()
     tuning = section(page, "tuning")

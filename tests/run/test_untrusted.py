@@ -454,11 +454,13 @@ def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: p
         ("rlher-evil train\n;rlher train\n'rlher train'\n\n", []),
         ("rlher train \x1b[201~ seed=3", []),
         ("rlher train 'seed=3", []),
-        ("rlher train --resume . --trust-code 'callbacks=[evil:X]'", ["rlher train --resume . 'callbacks=[evil:X]'"]),
+        ("rlher train --resume . --trust-code seed=3", ["rlher train --resume . seed=3"]),
+        ("rlher train her=evil:x\nrlher train env.modules=[evil]\nrlher train --config-dir evil", []),
         ("rlher enjoy . +trust_code=true", ["rlher enjoy ."]),
         ("rlher train logs=trusted", ["rlher train logs=trusted"]),
     ],
 )
-def test_commands_to_copy_do_not_trust_code(typed: str, expected: list[str]) -> None:
+def test_commands_to_copy_name_and_trust_no_code(tmp_path: Path, typed: str, expected: list[str]) -> None:
     """Only commands of rlher are shown, quoted for a shell."""
-    assert commands(f"{typed}\n") == expected
+    (tmp_path / "command.txt").write_text(f"{typed}\n")
+    assert commands(tmp_path) == expected

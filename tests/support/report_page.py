@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 
-def read(path: str | Path = "logs/report.html") -> str:
-    return Path(path).read_text(encoding="utf-8")
+def read(path: str | None = None) -> str:
+    """Return a page; None: the newest one below the current folder."""
+    pages = [Path(path)] if path else Path().rglob("report*.html")
+    return max(pages, key=lambda page: page.stat().st_mtime_ns).read_text(encoding="utf-8")
 
 
 def section(page: str, name: str) -> str:

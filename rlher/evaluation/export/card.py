@@ -11,10 +11,10 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.key import compared_values
 from rlher.core.errors import DamagedFile, first_line
 from rlher.core.nested import unflatten
-from rlher.core.safe_read import read_json, read_text
+from rlher.core.safe_read import read_json
 from rlher.evaluation.metrics import format_cells
 from rlher.run.metadata import commands
-from rlher.run.run_folder import COMMANDS, METADATA, RunFolder
+from rlher.run.run_folder import METADATA, RunFolder
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""
@@ -57,7 +57,7 @@ def model_card(
         replay=replay,
         onnx=onnx,
         notes=notes,
-        command="\n".join(commands(read_text(run.folder / COMMANDS))),
+        command="\n".join(commands(run.folder)),
         versions=_versions(run),
         settings=yaml.safe_dump(unflatten(compared_values(config, "experiment")), sort_keys=False),
     )
