@@ -12,15 +12,13 @@ from optuna.trial import FrozenTrial
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.tuning.objective import BASELINE_NUMBER
+from rlher.tuning.objective import BASELINE_NUMBER, Candidates
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import decode
 from rlher.tuning.study_storage import BASELINE
 from rlher.tuning.trials import completed_trials, counted_trials, format_value
 
 CONFIDENCE = 0.95
-Candidates = Mapping[int, Mapping[str, Any]]
-"""Parameters of the baseline and of the best trials, by number."""
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,6 @@ HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last known to be alive, in seconds since 1970."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
-STATE_NAMES = {
-    TrialState.COMPLETE: "done",
-    TrialState.PRUNED: "pruned",
-    TrialState.FAIL: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "queued",
-}
 HEADINGS = ("trial", "state", "success", f"{TARGET_SUCCESS}% at", "return", "parameters")
 """Headings of :func:`trial_row`."""
 
@@ -89,7 +82,13 @@ def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
         cells = (f"{reported[-1]:.0%} now", "–", "–")
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
     name, parameters = _name_and_parameters(trial)
-    return Row(name, STATE_NAMES[trial.state], (*cells, parameters), in_table, trial.state.is_finished(), reason)
+    is_finished = trial.state.is_finished()
+    return Row(name, state_name(trial), (*cells, parameters), in_table, is_finished, share=is_finished, reason=reason)
+
+
+def state_name(trial: FrozenTrial) -> str:
+    """Return Optuna's name of a trial's state: complete, pruned, fail, running or waiting."""
+    return trial.state.name.lower()
 
 
 def failure_reason(trial: FrozenTrial) -> str:
